@@ -1,0 +1,25 @@
+//! Points in time, as the shim stamped them.
+
+/// Nanoseconds since the Unix epoch, wall clock. Arithmetic saturates: a forged time can be wrong, never fatal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// This time plus `ns` nanoseconds (which may be negative).
+    #[must_use]
+    pub const fn plus(self, ns: i64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds from `earlier` to this time; negative when the clock stepped back.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Microseconds since the epoch, the unit of the dashboard (nanoseconds pass 2^53).
+    #[must_use]
+    pub const fn as_us(self) -> i64 {
+        self.0.div_euclid(1_000)
+    }
+}

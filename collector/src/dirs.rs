@@ -1,0 +1,1 @@
+//! The state directory: where it is, what lies in it, who may read it.

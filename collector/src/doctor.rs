@@ -1,0 +1,1 @@
+//! Checks every link of the chain and says what to do.

@@ -1,0 +1,1 @@
+//! One thread that owns the fold and the write connection.

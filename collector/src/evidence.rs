@@ -1,0 +1,1 @@
+//! Looks on disk for proof of which parent a child conversation has: transcript folders, read-only and bounded.

@@ -1,0 +1,1 @@
+//! Settled spans become OTLP and leave, from a durable position, once.

@@ -1,0 +1,1 @@
+//! Editing hooks.json without changing a byte that is not ours.

@@ -1,0 +1,1 @@
+//! Follows the journal and hands batches to the engine over a bounded channel.

@@ -1,0 +1,1 @@
+//! The journal as its reader sees it: segments, frames, records, rotation.

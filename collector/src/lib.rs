@@ -1,0 +1,21 @@
+//! The collector: follows the journal, folds hooks into spans, stores, exports and serves them; and the command line.
+//!
+//! Reading order: [`cli`] is what a person can ask for; [`serve`] is the running collector; [`journal`], [`ingest`],
+//! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
+
+pub mod cli;
+pub mod config;
+pub mod dirs;
+pub mod clock;
+pub mod serve;
+pub mod journal;
+pub mod ingest;
+pub mod engine;
+pub mod evidence;
+pub mod store;
+pub mod source;
+pub mod export;
+pub mod hooks_json;
+pub mod shim_binary;
+pub mod doctor;
+pub mod telemetry;

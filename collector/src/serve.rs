@@ -1,0 +1,1 @@
+//! The running collector: lock, threads, shutdown.

@@ -1,0 +1,1 @@
+//! The store as the dashboard sees it.

@@ -1,0 +1,1 @@
+//! SQLite: the only home of SQL, with `migrations/`.

@@ -1,0 +1,1 @@
+//! hookspan's own traces and metrics, off unless asked for.
