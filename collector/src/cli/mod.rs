@@ -1,0 +1,202 @@
+//! What a person can ask for.
+//!
+//! One file per command: `Args` for clap, and `run`. Exit codes: 0 it worked, 1 it did not (or `doctor` found something),
+//! 2 the command line or the configuration is wrong.
+
+pub mod up;
+pub mod serve;
+pub mod open;
+pub mod install;
+pub mod uninstall;
+pub mod doctor;
+pub mod status;
+pub mod sessions;
+pub mod show;
+pub mod import;
+pub mod export;
+pub mod rebuild;
+pub mod config;
+pub mod output;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, Environment, paths};
+
+/// What every command knows: the environment, and where things are. Made once, in [`main`].
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// The environment, read once.
+    pub env: Environment,
+    /// The state directory, absolute; it need not exist yet.
+    pub dir: PathBuf,
+    /// Whether a hook finds `dir` without being told.
+    pub dir_is_default: bool,
+    /// The configuration file that holds, existing or not; `None` without a home folder.
+    pub config_file: Option<PathBuf>,
+    /// Whether `--config` named it: then it must exist.
+    pub config_required: bool,
+}
+
+impl Global {
+    fn new(
+        env: Environment,
+        dir: Option<PathBuf>,
+        config: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let default = paths::default_state_dir(&env);
+        let chosen = dir.or_else(|| env.path("HOOKSPAN_DIR")).or_else(|| default.clone());
+        let Some(chosen) = chosen else {
+            anyhow::bail!(
+                "there is no home folder to keep data in: set HOME, or name a folder with --dir"
+            );
+        };
+        let dir = env.current_dir().join(chosen);
+        let config_required = config.is_some();
+        Ok(Self {
+            dir_is_default: default.as_ref() == Some(&dir),
+            dir,
+            config_file: config.or_else(|| paths::default_config_file(&env)),
+            config_required,
+            env,
+        })
+    }
+
+    /// Loads the configuration: defaults, file, environment.
+    ///
+    /// # Errors
+    /// The file is unreadable or not valid; the message names file, line and column.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        Config::load(self.config_file.as_deref(), self.config_required, &self.env)
+    }
+}
+
+/// Traces of what Cursor's agent does: sessions, turns, tool calls and subagents as OpenTelemetry spans.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hookspan",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Start here:\n  hookspan up            install the hooks, start the collector, print the dashboard's address\n  \
+                  hookspan doctor        check every link of the chain and say what to do\n  \
+                  hookspan uninstall     undo it all"
+)]
+pub struct Cli {
+    /// State directory: journal, database, token, hook program
+    /// [default: $HOOKSPAN_DIR, else $XDG_STATE_HOME/hookspan, else ~/.local/state/hookspan]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    dir: Option<PathBuf>,
+    /// Configuration file [default: $XDG_CONFIG_HOME/hookspan/config.toml]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Args),
+    Serve(serve::Args),
+    Open(open::Args),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Doctor(doctor::Args),
+    Status(status::Args),
+    Sessions(sessions::Args),
+    Show(show::Args),
+    Import(import::Args),
+    Export(export::Args),
+    Rebuild(rebuild::Args),
+    Config(config::Args),
+}
+
+/// Runs the command line.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli, Environment::read()) {
+        Ok(code) => code,
+        Err(error) => output::failure(&error),
+    }
+}
+
+fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
+    let global = Global::new(env, cli.dir, cli.config)?;
+    match cli.command {
+        Command::Up(args) => up::run(&global, args),
+        Command::Serve(args) => serve::run(&global, args),
+        Command::Open(args) => open::run(&global, args),
+        Command::Install(args) => install::run(&global, args),
+        Command::Uninstall(args) => uninstall::run(&global, args),
+        Command::Doctor(args) => doctor::run(&global, args),
+        Command::Status(args) => status::run(&global, args),
+        Command::Sessions(args) => sessions::run(&global, args),
+        Command::Show(args) => show::run(&global, args),
+        Command::Import(args) => import::run(&global, args),
+        Command::Export(args) => export::run(&global, args),
+        Command::Rebuild(args) => rebuild::run(&global, args),
+        Command::Config(args) => config::run(&global, args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_a_description() {
+        fn check(command: &clap::Command) {
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(check);
+                return;
+            }
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no description");
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("hookspan ") && after.contains(name), "{name}: no example");
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn the_state_directory_comes_from_the_flag_then_the_environment_then_the_home() {
+        #[track_caller]
+        fn check(flag: Option<&str>, variables: &[(&str, &str)], dir: &str, is_default: bool) {
+            let env = Environment::of(variables, "/work");
+            let global = Global::new(env, flag.map(PathBuf::from), None).unwrap();
+            assert_eq!((global.dir, global.dir_is_default), (PathBuf::from(dir), is_default));
+        }
+        let home = ("HOME", "/home/u");
+        check(Some("/a"), &[home, ("HOOKSPAN_DIR", "/b")], "/a", false);
+        check(Some("a"), &[home], "/work/a", false);
+        check(None, &[home, ("HOOKSPAN_DIR", "/b")], "/b", false);
+        if cfg!(target_os = "linux") {
+            check(None, &[home, ("XDG_STATE_HOME", "/s")], "/s/hookspan", true);
+            check(
+                None,
+                &[home, ("XDG_STATE_HOME", "relative")],
+                "/home/u/.local/state/hookspan",
+                true,
+            );
+            check(None, &[home], "/home/u/.local/state/hookspan", true);
+            check(
+                Some("/home/u/.local/state/hookspan"),
+                &[home],
+                "/home/u/.local/state/hookspan",
+                true,
+            );
+        }
+        assert!(Global::new(Environment::of(&[], "/work"), None, None).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! Where text leaves the program: standard output, errors, colours, questions.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use crate::config::Environment;
+
+/// A failure whose cause is what the person typed or wrote: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misuse(pub String);
+
+/// The error a command answers that is declared but not yet linked to its part of the program.
+#[must_use]
+pub fn not_available(command: &str) -> anyhow::Error {
+    anyhow::anyhow!("`hookspan {command}` is not available in this build")
+}
+
+/// Writes `text` to standard output. A reader that has gone away (`| head`) is no error.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes `value` as indented JSON and a newline.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Writes a line to standard error: progress and advice, never data. Nothing is left to do if that fails.
+pub fn note(line: &str) {
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// Prints an error with its causes and gives the exit code.
+#[must_use]
+pub fn failure(error: &anyhow::Error) -> ExitCode {
+    note(&format!("error: {error:#}"));
+    ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })
+}
+
+/// Whether a question can be asked: standard input and standard error are a terminal.
+#[must_use]
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks on standard error; only `y` and `yes` count as consent.
+///
+/// # Errors
+/// Standard input cannot be read.
+pub fn ask(question: &str) -> anyhow::Result<bool> {
+    drop(write!(io::stderr().lock(), "{question} [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Colours, or none: `NO_COLOR`, `TERM=dumb` and anything that is not a terminal turn them off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For standard output.
+    #[must_use]
+    pub fn stdout(env: &Environment) -> Self {
+        Self { on: Self::wanted(env) && io::stdout().is_terminal() }
+    }
+
+    /// For standard error.
+    #[must_use]
+    pub fn stderr(env: &Environment) -> Self {
+        Self { on: Self::wanted(env) && io::stderr().is_terminal() }
+    }
+
+    /// No colours.
+    #[must_use]
+    pub const fn plain() -> Self {
+        Self { on: false }
+    }
+
+    fn wanted(env: &Environment) -> bool {
+        env.var("NO_COLOR").is_none() && env.var("TERM") != Some("dumb")
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Headings.
+    #[must_use]
+    pub fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// What matters less.
+    #[must_use]
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// Failures, and lines that go.
+    #[must_use]
+    pub fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// Success, and lines that come.
+    #[must_use]
+    pub fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// What deserves a look.
+    #[must_use]
+    pub fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// Names of things.
+    #[must_use]
+    pub fn cyan(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+}
