@@ -1,1 +1,7 @@
 //! SQLite: the only home of SQL, with `migrations/`.
+//!
+//! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
+//! [`rows`] is the one place that knows how a core value lies in a row.
+
+pub mod open;
+pub mod rows;

@@ -1,1 +1,0 @@
-//! The state directory: where it is, what lies in it, who may read it.

@@ -1,0 +1,198 @@
+//! One collector per state directory.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DirError, StateDir, create_private, open_private, write_private};
+
+/// Held while this process is the collector. The kernel frees it however the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Why the lock was not had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another collector runs.
+    #[error("{}", busy(.0.as_ref()))]
+    Busy(Option<ServeInfo>),
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+}
+
+fn busy(info: Option<&ServeInfo>) -> String {
+    match info {
+        Some(ServeInfo { pid, address: Some(address), .. }) => format!(
+            "a collector already runs for this state directory: process {pid}, http://{address}/; \
+             see it with `hookspan open`, or stop that process first"
+        ),
+        Some(ServeInfo { pid, .. }) => format!(
+            "another hookspan command holds this state directory: process {pid}; wait for it to \
+             end, or stop it"
+        ),
+        None => {
+            "another hookspan process holds this state directory; wait for it to end".to_owned()
+        }
+    }
+}
+
+impl Lock {
+    /// Takes the lock or says who has it. The directory must have been prepared.
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] when another process has it.
+    pub fn acquire(dir: &StateDir) -> Result<Self, LockError> {
+        let path = dir.lock_file();
+        let io = |action| {
+            let path = path.clone();
+            move |source| DirError::Io { action, path, source }
+        };
+        let mut file = create_private(&path).map_err(io("open"))?;
+        // `is_held` takes the lock for an instant, so a first refusal may mean nothing.
+        for attempt in 0.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < 5 => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Busy(ServeInfo::holder(dir)));
+                }
+                Err(TryLockError::Error(error)) => return Err(io("lock")(error).into()),
+            }
+        }
+        // The file is never unlinked: a second one under the same name would be a second lock.
+        file.set_len(0).map_err(io("write"))?;
+        file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;
+        Ok(Self { _file: file })
+    }
+
+    /// Whether some process holds the lock of `dir`.
+    #[must_use]
+    pub fn is_held(dir: &StateDir) -> bool {
+        let Ok(file) = open_private(&dir.lock_file()) else { return false };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+/// `serve.json`: who serves this state directory. Readable only by its owner; holds no token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServeInfo {
+    /// Process id.
+    pub pid: u32,
+    /// Address of the dashboard, once it listens.
+    pub address: Option<String>,
+    /// Version of the collector.
+    #[serde(default)]
+    pub version: String,
+    /// Start, nanoseconds since the epoch.
+    #[serde(default)]
+    pub started_ns: i64,
+    /// Whether the dashboard asks for the token.
+    #[serde(default)]
+    pub token_required: bool,
+}
+
+impl ServeInfo {
+    /// Writes `serve.json`.
+    ///
+    /// # Errors
+    /// When the file cannot be replaced.
+    pub fn write(&self, dir: &StateDir) -> Result<(), DirError> {
+        let path = dir.serve_info();
+        let io = |source| DirError::Io { action: "write", path: path.clone(), source };
+        let bytes = serde_json::to_vec(self).map_err(|error| io(error.into()))?;
+        write_private(&path, &bytes).map_err(io)
+    }
+
+    /// Removes `serve.json`; a missing one is fine.
+    pub fn remove(dir: &StateDir) {
+        let _gone = std::fs::remove_file(dir.serve_info());
+    }
+
+    /// The collector that runs now, or `None`. A file left behind by a killed one is not believed.
+    #[must_use]
+    pub fn running(dir: &StateDir) -> Option<Self> {
+        if Lock::is_held(dir) {
+            Self::read(dir).filter(|info| Some(info.pid) == lock_pid(dir))
+        } else {
+            None
+        }
+    }
+
+    fn holder(dir: &StateDir) -> Option<Self> {
+        let pid = lock_pid(dir)?;
+        let bare = Self {
+            pid,
+            address: None,
+            version: String::new(),
+            started_ns: 0,
+            token_required: false,
+        };
+        Some(Self::read(dir).filter(|info| info.pid == pid).unwrap_or(bare))
+    }
+
+    fn read(dir: &StateDir) -> Option<Self> {
+        let mut bytes = Vec::new();
+        open_private(&dir.serve_info()).ok()?.take(4_096).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
+fn lock_pid(dir: &StateDir) -> Option<u32> {
+    let mut text = String::new();
+    let file = open_private(&dir.lock_file()).ok()?;
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(pid: u32) -> ServeInfo {
+        ServeInfo {
+            pid,
+            address: Some("127.0.0.1:4329".into()),
+            version: "0.1.0".into(),
+            started_ns: 5,
+            token_required: true,
+        }
+    }
+
+    #[test]
+    fn a_second_collector_is_told_process_and_address() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        assert!(!Lock::is_held(&dir));
+        let held = Lock::acquire(&dir).unwrap();
+        info(std::process::id()).write(&dir).unwrap();
+
+        let error = Lock::acquire(&dir).unwrap_err().to_string();
+        assert!(error.contains(&std::process::id().to_string()), "{error}");
+        assert!(error.contains("http://127.0.0.1:4329/"), "{error}");
+        assert_eq!(ServeInfo::running(&dir), Some(info(std::process::id())));
+
+        drop(held);
+        assert_eq!(ServeInfo::running(&dir), None);
+        Lock::acquire(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_collector_left_is_not_believed() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        info(std::process::id() + 1).write(&dir).unwrap();
+        let _held = Lock::acquire(&dir).unwrap();
+        assert_eq!(ServeInfo::running(&dir), None);
+        let error = Lock::acquire(&dir).unwrap_err().to_string();
+        assert!(error.contains("another hookspan command"), "{error}");
+    }
+}

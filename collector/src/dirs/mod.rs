@@ -1,0 +1,242 @@
+//! The state directory: where it is, what lies in it, who may read it.
+//!
+//! Everything hookspan keeps is below one directory that only its owner may enter. The directory and every file in it are
+//! checked before use, because the shim writes there from inside another program and must never be led elsewhere.
+
+mod check;
+mod lock;
+mod private;
+
+use std::path::{Path, PathBuf};
+
+pub use lock::{Lock, LockError, ServeInfo};
+pub use private::{create_private, open_private, write_private};
+
+/// What the environment says about places. `config` reads it; nothing here does.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `HOOKSPAN_DIR`.
+    pub hookspan_dir: Option<PathBuf>,
+    /// `XDG_STATE_HOME`; ignored unless absolute, as its specification says.
+    pub xdg_state_home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`; ignored unless absolute.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `LOCALAPPDATA`, on Windows.
+    pub local_app_data: Option<PathBuf>,
+}
+
+/// Why a state directory cannot be used. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum DirError {
+    /// Nothing says where it should be.
+    #[error("no state directory: HOME is not set; pass --dir DIR or set HOOKSPAN_DIR")]
+    Nowhere,
+    /// It, or a file in it, is not what it must be.
+    #[error("{path}: {problem}; {remedy}", path = .path.display())]
+    Unsafe {
+        /// What is wrong.
+        path: PathBuf,
+        /// How it is wrong.
+        problem: String,
+        /// What a person can do.
+        remedy: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}; {remedy}", path = .path.display(), remedy = remedy(source))]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What came back.
+        source: std::io::Error,
+    },
+}
+
+fn remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "use a directory of your own with --dir DIR",
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system is read-only; use another one with --dir DIR"
+        }
+        std::io::ErrorKind::StorageFull => "free some space on that file system",
+        std::io::ErrorKind::NotADirectory => "a part of the path is a file; use --dir DIR",
+        _ => "check the path, or use another one with --dir DIR",
+    }
+}
+
+/// A state directory. Making one touches nothing; see [`StateDir::prepare`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir {
+    root: PathBuf,
+    runtime: Option<PathBuf>,
+}
+
+impl StateDir {
+    /// Where the state directory is: `--dir`, else `HOOKSPAN_DIR`, else the platform's place for state.
+    ///
+    /// # Errors
+    /// [`DirError::Nowhere`] when nothing says where, [`DirError::Io`] when a relative path cannot be made absolute.
+    pub fn resolve(flag: Option<&Path>, places: &Places) -> Result<Self, DirError> {
+        let given =
+            flag.or(places.hookspan_dir.as_deref()).filter(|dir| !dir.as_os_str().is_empty());
+        let root = match given {
+            Some(dir) => std::path::absolute(dir).map_err(|source| DirError::Io {
+                action: "find",
+                path: dir.to_path_buf(),
+                source,
+            })?,
+            None => default_root(places).ok_or(DirError::Nowhere)?,
+        };
+        let runtime = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
+        Ok(Self { root, runtime })
+    }
+
+    /// The state directory at `root`, without a place for spilled records.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), runtime: None }
+    }
+
+    /// Creates the directory where it is missing, closed to others under any umask, and checks it and the files in it.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is open to others, owned by somebody else, or reached through a symbolic link.
+    pub fn prepare(&self) -> Result<(), DirError> {
+        check::create(&self.root)?;
+        check::create(&self.imports())?;
+        check::files(self)
+    }
+
+    /// Checks without creating: what a command that only reads does first. A missing directory is an error.
+    ///
+    /// # Errors
+    /// As [`StateDir::prepare`].
+    pub fn verify(&self) -> Result<(), DirError> {
+        check::directory(&self.root)?;
+        check::files(self)
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What the shim appends to.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal")
+    }
+
+    /// A segment that the collector has put aside.
+    #[must_use]
+    pub fn segment(&self, number: u64) -> PathBuf {
+        self.root.join(format!("seg-{number}"))
+    }
+
+    /// Losses that a full disk cannot prevent from being counted.
+    #[must_use]
+    pub fn losses(&self) -> PathBuf {
+        self.root.join("losses")
+    }
+
+    /// Where the shim writes when the state directory cannot take a record: usually memory.
+    #[must_use]
+    pub fn spill(&self) -> Option<PathBuf> {
+        self.runtime.as_ref().map(|dir| dir.join("hookspan").join("spill"))
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.root.join("hookspan.db")
+    }
+
+    /// Held by the one collector; never unlinked.
+    #[must_use]
+    pub fn lock_file(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// The dashboard's access token.
+    #[must_use]
+    pub fn token(&self) -> PathBuf {
+        self.root.join("token")
+    }
+
+    /// Who serves, and where; see [`ServeInfo`].
+    #[must_use]
+    pub fn serve_info(&self) -> PathBuf {
+        self.root.join("serve.json")
+    }
+
+    /// Files of `hookspan import` on their way to the collector.
+    #[must_use]
+    pub fn imports(&self) -> PathBuf {
+        self.root.join("imports")
+    }
+
+    /// Where `install` puts the hook program.
+    #[must_use]
+    pub fn bin(&self) -> PathBuf {
+        self.root.join("bin")
+    }
+}
+
+fn default_root(places: &Places) -> Option<PathBuf> {
+    if cfg!(windows) {
+        return places.local_app_data.as_ref().map(|dir| dir.join("hookspan"));
+    }
+    if cfg!(target_os = "macos") {
+        return places.home.as_ref().map(|home| home.join("Library/Application Support/hookspan"));
+    }
+    let state = places.xdg_state_home.clone().filter(|dir| dir.is_absolute());
+    let state = state.or_else(|| places.home.as_ref().map(|home| home.join(".local/state")));
+    state.map(|dir| dir.join("hookspan"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places {
+        Places { home: Some("/home/u".into()), ..Places::default() }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_flag_beats_the_variable_which_beats_the_default() {
+        let root = |flag: Option<&str>, places: &Places| {
+            StateDir::resolve(flag.map(Path::new), places).unwrap().root().to_path_buf()
+        };
+        let mut places = places();
+        assert_eq!(root(None, &places), Path::new("/home/u/.local/state/hookspan"));
+        places.xdg_state_home = Some("relative".into());
+        assert_eq!(root(None, &places), Path::new("/home/u/.local/state/hookspan"));
+        places.xdg_state_home = Some("/state".into());
+        assert_eq!(root(None, &places), Path::new("/state/hookspan"));
+        places.hookspan_dir = Some("/env".into());
+        assert_eq!(root(None, &places), Path::new("/env"));
+        assert_eq!(root(Some("/flag"), &places), Path::new("/flag"));
+        assert!(root(Some("flag"), &places).is_absolute());
+    }
+
+    #[test]
+    fn without_any_home_the_error_says_what_to_set() {
+        let error = StateDir::resolve(None, &Places::default()).unwrap_err().to_string();
+        assert!(error.contains("--dir"), "{error}");
+    }
+
+    #[test]
+    fn spilled_records_need_an_absolute_runtime_directory() {
+        let mut places = places();
+        places.xdg_runtime_dir = Some("run".into());
+        assert_eq!(StateDir::resolve(None, &places).unwrap().spill(), None);
+        places.xdg_runtime_dir = Some("/run/user/7".into());
+        let spill = StateDir::resolve(None, &places).unwrap().spill();
+        assert_eq!(spill, Some("/run/user/7/hookspan/spill".into()));
+    }
+}

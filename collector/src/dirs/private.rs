@@ -1,0 +1,67 @@
+//! Files that only their owner may read, under any umask, never through a link.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Opens `path` for reading and appending, creating it 0600. An existing file keeps its content.
+///
+/// # Errors
+/// As the file system says; a symbolic link is refused.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    let file = options_private(&mut options).open(path)?;
+    close_to_others(&file)?;
+    Ok(file)
+}
+
+/// Opens an existing `path` for reading; a symbolic link or a FIFO neither misleads nor blocks it.
+///
+/// # Errors
+/// As the file system says.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options_private(options.read(true)).open(path)
+}
+
+/// Replaces `path` by `bytes` in one step: readers see the old file or the new one.
+///
+/// # Errors
+/// As the file system says.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    close_to_others(file.as_file())?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn options_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    options.mode(0o600).custom_flags(flags.bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn options_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// The mode given at creation passes through the umask, which may also take too much away.
+#[cfg(unix)]
+fn close_to_others(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if file.metadata()?.permissions().mode() & 0o777 == 0o600 {
+        return Ok(());
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_file: &File) -> io::Result<()> {
+    Ok(())
+}

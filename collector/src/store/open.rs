@@ -1,0 +1,312 @@
+//! Opening the database: version checks, migrations, pragmas, and the small pool of readers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::dirs;
+
+/// `PRAGMA application_id` of a hookspan database: "HkSp".
+pub const APPLICATION_ID: i32 = 0x486b_5370;
+
+/// One entry per schema version, in order; applied ones are never edited.
+const MIGRATIONS: [&str; 1] =
+    [include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql"))];
+
+/// The schema this program writes.
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a handful")]
+pub const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// Readers kept open between reads.
+const POOL: usize = 4;
+
+/// Why the database cannot be used. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none yet.
+    #[error("{}: no hooks have been collected here yet; start `hookspan serve`, or import a file", .0.display())]
+    Missing(PathBuf),
+    /// It was written by a newer hookspan.
+    #[error(
+        "{path} was written by a newer hookspan (schema {found}, this one knows {SCHEMA_VERSION}); install that \
+         version or a later one. Hooks go on being collected in the journal meanwhile",
+        path = .path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its `user_version`.
+        found: i32,
+    },
+    /// It is a database of something else.
+    #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
+    Foreign(PathBuf),
+    /// The SQLite library is one that loses data.
+    #[error("SQLite {0} is not safe to use here: 3.51.3 or later is needed, except 3.52.0")]
+    Library(String),
+    /// A pragma that durability rests on did not take.
+    #[error("SQLite refused `{0}` on {path}; is the file system a local one?", path = .1.display())]
+    Pragma(&'static str, PathBuf),
+    /// The file system refused.
+    #[error("cannot open {path}: {source}", path = .path.display())]
+    Io {
+        /// The database.
+        path: PathBuf,
+        /// What came back.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("cannot open {path}: {source}", path = .path.display())]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// What came back.
+        source: rusqlite::Error,
+    },
+}
+
+/// Opens the database for the one writer: creates it 0600, brings its schema up to date, sets durability.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn writer(path: &Path) -> Result<Connection, OpenError> {
+    library(rusqlite::version_number(), rusqlite::version())?;
+    dirs::create_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    db.busy_timeout(Duration::from_secs(2)).map_err(sqlite)?;
+    let version = version(&db, path)?;
+    if version == 0 {
+        db.pragma_update(None, "page_size", 4_096).map_err(sqlite)?;
+        db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
+    }
+    durable(&db, path)?;
+    migrate(&mut db, version).map_err(sqlite)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
+/// Opens the database for reading only.
+///
+/// # Errors
+/// See [`OpenError`]; [`OpenError::Missing`] when there is none yet.
+pub fn reader(path: &Path) -> Result<Connection, OpenError> {
+    if !path.exists() {
+        return Err(OpenError::Missing(path.into()));
+    }
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    db.busy_timeout(Duration::from_secs(2)).map_err(sqlite)?;
+    if version(&db, path)? == 0 {
+        return Err(OpenError::Missing(path.into()));
+    }
+    for (pragma, value) in [("query_only", 1), ("trusted_schema", 0), ("mmap_size", 0)] {
+        db.pragma_update(None, pragma, value).map_err(sqlite)?;
+    }
+    db.pragma_update(None, "cache_size", -4_096).map_err(sqlite)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
+/// A few read-only connections, opened when first needed and lent for one short read at a time.
+#[derive(Debug)]
+pub struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    /// Readers of the database at `path`; opens nothing yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs `read` in one read transaction, so that everything it sees is of one moment. Keep it under 250 ms: a long
+    /// reader keeps the write-ahead log from being reused.
+    ///
+    /// # Errors
+    /// When the database cannot be opened, or as `read` fails.
+    pub fn with<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, OpenError> {
+        let sqlite = |source| OpenError::Sqlite { path: self.path.clone(), source };
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let db = match idle {
+            Some(db) => db,
+            None => reader(&self.path)?,
+        };
+        let snapshot = db.unchecked_transaction().map_err(sqlite)?;
+        let result = read(&snapshot);
+        drop(snapshot);
+        if let Ok(mut idle) = self.idle.lock()
+            && idle.len() < POOL
+        {
+            idle.push(db);
+        }
+        result.map_err(sqlite)
+    }
+}
+
+/// Two releases are known to lose committed rows; see <https://sqlite.org/wal.html>.
+fn library(number: i32, name: &str) -> Result<(), OpenError> {
+    if number < 3_051_003 || number == 3_052_000 {
+        return Err(OpenError::Library(name.to_owned()));
+    }
+    Ok(())
+}
+
+fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (found, application) = match (pragma("user_version"), pragma("application_id")) {
+        (Ok(found), Ok(application)) => (found, application),
+        (Err(error), _) | (_, Err(error))
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+        {
+            return Err(OpenError::Foreign(path.into()));
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(sqlite(error)),
+    };
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    match (application, found) {
+        (APPLICATION_ID, found) if found > SCHEMA_VERSION => {
+            Err(OpenError::Newer { path: path.into(), found })
+        }
+        (APPLICATION_ID, found) => Ok(found),
+        (0, 0) if db.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(sqlite)? == 0 => {
+            Ok(0)
+        }
+        _ => Err(OpenError::Foreign(path.into())),
+    }
+}
+
+/// Sets what durability and privacy rest on, and reads back what SQLite may silently refuse.
+fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    let mode: String = db
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(sqlite)?;
+    if mode != "wal" {
+        return Err(OpenError::Pragma("journal_mode = WAL", path.into()));
+    }
+    let settings: [(&'static str, i64, &'static str); 8] = [
+        ("synchronous", 2, "synchronous = FULL"),
+        ("foreign_keys", 1, "foreign_keys = ON"),
+        ("cache_size", -16_384, "cache_size"),
+        ("temp_store", 2, "temp_store = MEMORY"),
+        ("journal_size_limit", 64 << 20, "journal_size_limit"),
+        ("secure_delete", 1, "secure_delete = ON"),
+        ("trusted_schema", 0, "trusted_schema = OFF"),
+        ("fullfsync", i64::from(cfg!(target_os = "macos")), "fullfsync"),
+    ];
+    for (name, value, text) in settings {
+        db.pragma_update(None, name, value).map_err(sqlite)?;
+        let now: i64 = db.pragma_query_value(None, name, |row| row.get(0)).map_err(sqlite)?;
+        if now != value {
+            return Err(OpenError::Pragma(text, path.into()));
+        }
+    }
+    db.pragma_update(None, "mmap_size", 0).map_err(sqlite)
+}
+
+fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
+    let done = usize::try_from(from).unwrap_or(0);
+    for (index, sql) in MIGRATIONS.iter().enumerate().skip(done) {
+        let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        step.execute_batch(sql)?;
+        step.pragma_update(None, "application_id", APPLICATION_ID)?;
+        step.pragma_update(None, "user_version", i32::try_from(index + 1).unwrap_or(i32::MAX))?;
+        step.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> (tempfile::TempDir, PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("hookspan.db");
+        (temp, path)
+    }
+
+    #[test]
+    fn a_new_database_is_durable_private_and_marked_as_ours() {
+        let (_temp, path) = path();
+        let db = writer(&path).unwrap();
+        let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(pragma("application_id"), i64::from(APPLICATION_ID));
+        assert_eq!(pragma("user_version"), i64::from(SCHEMA_VERSION));
+        assert_eq!(pragma("synchronous"), 2);
+        assert_eq!(pragma("auto_vacuum"), 2);
+        assert_eq!(pragma("secure_delete"), 1);
+        #[cfg(unix)]
+        for suffix in ["", "-wal", "-shm"] {
+            use std::os::unix::fs::PermissionsExt as _;
+            let file = PathBuf::from(format!("{}{suffix}", path.display()));
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{suffix}");
+        }
+        drop(db);
+        writer(&path).unwrap();
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_with_what_to_install() {
+        let (_temp, path) = path();
+        let db = writer(&path).unwrap();
+        db.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        drop(db);
+        for error in [writer(&path).unwrap_err(), reader(&path).unwrap_err()] {
+            let text = error.to_string();
+            assert!(text.contains("newer hookspan") && text.contains("journal"), "{text}");
+        }
+        let db = Connection::open(&path).unwrap();
+        let kept = db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0)).unwrap();
+        assert_eq!(kept, SCHEMA_VERSION + 1);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let (_temp, path) = path();
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
+        assert!(matches!(writer(&path), Err(OpenError::Foreign(_))));
+        std::fs::write(
+            &path,
+            "not a database, but long enough to be looked at by SQLite".repeat(9),
+        )
+        .unwrap();
+        assert!(matches!(writer(&path), Err(OpenError::Foreign(_))));
+    }
+
+    #[test]
+    fn readers_see_committed_rows_and_cannot_write() {
+        let (_temp, path) = path();
+        let readers = Readers::new(&path);
+        assert!(matches!(readers.with(|_| Ok(())), Err(OpenError::Missing(_))));
+        let db = writer(&path).unwrap();
+        let count = |db: &Connection| {
+            db.query_row("SELECT count(*) FROM name", [], |row| row.get::<_, i64>(0))
+        };
+        assert_eq!(readers.with(count).unwrap(), 0);
+        db.execute("INSERT INTO name (text) VALUES ('x')", []).unwrap();
+        assert_eq!(readers.with(count).unwrap(), 1);
+        let write = readers.with(|db| db.execute("DELETE FROM name", []));
+        assert!(write.is_err());
+        assert_eq!(readers.with(count).unwrap(), 1);
+    }
+
+    #[test]
+    fn library_versions_that_lose_rows_are_refused() {
+        assert!(library(3_051_002, "3.51.2").is_err());
+        assert!(library(3_051_003, "3.51.3").is_ok());
+        assert!(library(3_052_000, "3.52.0").is_err());
+        assert!(library(rusqlite::version_number(), "now").is_ok());
+    }
+}

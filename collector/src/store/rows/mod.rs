@@ -1,0 +1,190 @@
+//! Core values to rows and back. Column lists, joins and the functions that read them belong together; use both.
+//!
+//! ```text
+//! SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.root = ?1 ORDER BY s.start_ns, s.row
+//! ```
+
+mod detail;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hookspan_core::{
+    End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
+    Timestamp, Tokens, TraceId, TurnSummary,
+};
+use rusqlite::Row;
+use rusqlite::types::Type;
+
+/// Columns that [`span`] reads, from [`SPAN_TABLES`].
+pub const SPAN_COLUMNS: &str = "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
+     root.text, own.text, s.generation, s.workspace, s.cursor_version, s.start_ns, s.end_ns, \
+     s.end_reason, s.error_type, s.error_message, s.detail, s.settled_seq";
+
+/// Where [`SPAN_COLUMNS`] come from.
+pub const SPAN_TABLES: &str =
+    "span s JOIN name root ON root.id = s.root JOIN name own ON own.id = s.conversation";
+
+/// Columns that [`session`] reads, from [`SESSION_TABLES`].
+pub const SESSION_COLUMNS: &str = "root.text, s.state, s.started_ns, s.last_ns, s.ended_ns, \
+     s.workspace, s.model, s.surface, s.cursor_version, s.first_prompt, s.last_error, \
+     s.generations, s.tool_calls, s.subagents, s.errors, s.errored_turns, s.active_ns, s.input, \
+     s.output, s.cache_read, s.cache_write";
+
+/// Where [`SESSION_COLUMNS`] come from.
+pub const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s.root";
+
+/// Columns that [`turn`] reads, from [`TURN_TABLES`].
+pub const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace, t.number, t.started_ns, \
+     t.ended_ns, t.end_reason, t.prompt, t.model, t.status, t.tool_calls, t.errors, t.input, \
+     t.output, t.cache_read, t.cache_write, t.parts";
+
+/// Where [`TURN_COLUMNS`] come from.
+pub const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
+
+/// A span and its store row.
+///
+/// # Errors
+/// When a column does not hold what this program writes.
+pub fn span(row: &Row<'_>) -> rusqlite::Result<(i64, Span)> {
+    let end = match (row.get::<_, Option<i64>>(13)?, word(row, 14, EndReason::parse)?) {
+        (Some(at), Some(reason)) => Some(End { at: Timestamp(at), reason }),
+        _ => None,
+    };
+    let status = match word(row, 15, ErrorType::parse)? {
+        Some(kind) => Status::Error { kind, message: row.get(16)? },
+        None => Status::Unset,
+    };
+    let text = row.get_ref(17)?.as_str()?;
+    let detail = detail::decode(text).map_err(|error| damaged(17, Box::new(error)))?;
+    let span = Span {
+        id: SpanId(row.get(1)?),
+        trace: TraceId(row.get(2)?),
+        parent: row.get::<_, Option<[u8; 8]>>(3)?.map(SpanId),
+        links: detail.links,
+        kind: known(4, word(row, 4, SpanKind::parse)?)?,
+        name: row.get(5)?,
+        plain_name: Cow::Owned(row.get(6)?),
+        root: row.get(7)?,
+        conversation: row.get(8)?,
+        generation: row.get(9)?,
+        workspace: row.get(10)?,
+        cursor_version: row.get(11)?,
+        start: Timestamp(row.get(12)?),
+        end,
+        status,
+        attributes: detail.attributes,
+        events: detail.events,
+        contents: detail.contents,
+        settled: row.get::<_, Option<i64>>(18)?.is_some(),
+    };
+    Ok((row.get(0)?, span))
+}
+
+/// A session.
+///
+/// # Errors
+/// When a column does not hold what this program writes.
+pub fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
+    let surface = match row.get_ref(7)?.as_str()? {
+        "ide" => "ide",
+        "cli" => "cli",
+        _ => "unknown",
+    };
+    Ok(SessionSummary {
+        root: row.get(0)?,
+        state: known(1, word(row, 1, SessionState::parse)?)?,
+        started_at: Timestamp(row.get(2)?),
+        last_at: Timestamp(row.get(3)?),
+        ended_at: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+        workspace: row.get(5)?,
+        model: row.get(6)?,
+        surface,
+        cursor_version: row.get(8)?,
+        first_prompt: row.get(9)?,
+        last_error: row.get(10)?,
+        generations: count(row, 11)?,
+        tool_calls: count(row, 12)?,
+        subagents: count(row, 13)?,
+        errors: count(row, 14)?,
+        errored_turns: count(row, 15)?,
+        active_ns: row.get(16)?,
+        tokens: tokens(row, 17)?,
+    })
+}
+
+/// A turn.
+///
+/// # Errors
+/// When a column does not hold what this program writes.
+pub fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
+    let parts = detail::decode_parts(row.get_ref(17)?.as_str()?)
+        .map_err(|error| damaged(17, Box::new(error)))?;
+    Ok(TurnSummary {
+        root: row.get(0)?,
+        generation: row.get(1)?,
+        span: SpanId(row.get(2)?),
+        trace: TraceId(row.get(3)?),
+        index: count(row, 4)?,
+        started_at: Timestamp(row.get(5)?),
+        ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
+        end_reason: word(row, 7, EndReason::parse)?,
+        prompt: row.get(8)?,
+        model: row.get::<_, Option<Arc<str>>>(9)?,
+        status: row.get(10)?,
+        tool_calls: count(row, 11)?,
+        errors: count(row, 12)?,
+        tokens: tokens(row, 13)?,
+        parts,
+    })
+}
+
+/// The `detail` column of a span.
+pub(super) fn span_detail(span: &Span) -> rusqlite::Result<String> {
+    detail::encode(span).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// The `parts` column of a turn.
+pub(super) fn turn_parts(parts: &Parts) -> rusqlite::Result<String> {
+    detail::encode_parts(parts)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+/// SQLite's integers are signed; a count beyond them has stopped meaning anything.
+pub(super) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(index)?).unwrap_or(0))
+}
+
+fn tokens(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Tokens>> {
+    if row.get_ref(first)? == rusqlite::types::ValueRef::Null {
+        return Ok(None);
+    }
+    Ok(Some(Tokens {
+        input: count(row, first)?,
+        output: count(row, first + 1)?,
+        cache_read: count(row, first + 2)?,
+        cache_write: count(row, first + 3)?,
+    }))
+}
+
+/// A word of a closed list; `None` for NULL, an error for a word that is not in it.
+fn word<T>(
+    row: &Row<'_>,
+    index: usize,
+    parse: impl Fn(&str) -> Option<T>,
+) -> rusqlite::Result<Option<T>> {
+    let Some(text) = row.get_ref(index)?.as_str_or_null()? else { return Ok(None) };
+    known(index, parse(text)).map(Some)
+}
+
+fn known<T>(index: usize, value: Option<T>) -> rusqlite::Result<T> {
+    value.ok_or_else(|| damaged(index, "not a word this version knows".into()))
+}
+
+fn damaged(index: usize, why: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, why)
+}
