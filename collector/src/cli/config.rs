@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::{Global, output};
+use crate::config::example::EXAMPLE;
 
 /// Check, show or write an example of the configuration
 #[derive(Debug, clap::Args)]
@@ -34,10 +35,34 @@ enum Command {
 ///
 /// # Errors
 /// The configuration is not valid.
-pub fn run(_global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Check | Command::Show { .. } | Command::Example => {
-            Err(output::not_available("config"))
-        }
+        Command::Check => check(global)?,
+        Command::Show { json } => show(global, json)?,
+        Command::Example => output::print(EXAMPLE)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(global: &Global) -> anyhow::Result<()> {
+    global.config()?;
+    output::print(&match &global.config_file {
+        Some(path) if path.exists() => format!("{}: ok\n", path.display()),
+        Some(path) => format!("{}: not there, so the defaults hold\n", path.display()),
+        None => "no configuration file: there is no home folder\n".to_owned(),
+    })
+}
+
+fn show(global: &Global, json: bool) -> anyhow::Result<()> {
+    let table = global.config()?.to_toml();
+    if json {
+        return output::print_json(&table);
+    }
+    let file = match &global.config_file {
+        Some(path) if path.exists() => path.display().to_string(),
+        Some(path) => format!("{} (not there)", path.display()),
+        None => "none".to_owned(),
+    };
+    let text = toml::to_string(&table)?;
+    output::print(&format!("# file: {file}\n# state directory: {}\n\n{text}", global.dir.display()))
 }

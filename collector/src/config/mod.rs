@@ -1,13 +1,21 @@
 //! Flags, file and environment become one [`Config`]. Nothing else reads the environment.
 
+pub mod example;
 mod environment;
+mod file;
 pub mod paths;
+mod print;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
 pub use environment::Environment;
+pub use file::position;
+
+use crate::cli::output::Misuse;
+use file::File;
 
 /// What a person may set: defaults, then the file, then the environment; flags are laid over it by the command.
 #[derive(Clone, Debug)]
@@ -97,10 +105,109 @@ impl Config {
     ///
     /// # Errors
     /// The file is unreadable or not valid; the message names file, line and column.
-    pub fn load(file: Option<&Path>, _required: bool, env: &Environment) -> anyhow::Result<Self> {
-        let _ = file;
-        let mut otel = env.with_prefix("OTEL_");
-        otel.extend(env.with_prefix("OPENINFERENCE_"));
-        Ok(Self { otel, ..Self::default() })
+    pub fn load(file: Option<&Path>, required: bool, env: &Environment) -> anyhow::Result<Self> {
+        let mut config = Self::default();
+        if let Some(path) = file {
+            match std::fs::read_to_string(path) {
+                Ok(text) => File::parse(path, &text)?.apply(&mut config),
+                Err(error) if error.kind() == ErrorKind::NotFound && !required => {}
+                Err(error) => return Err(Misuse(format!("{}: {error}", path.display())).into()),
+            }
+        }
+        config.otel = env.with_prefix("OTEL_");
+        config.otel.extend(env.with_prefix("OPENINFERENCE_"));
+        Ok(config)
+    }
+}
+
+/// Whether `text` is `NAME:PORT`.
+#[must_use]
+pub fn is_host_and_port(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        let name =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+        !host.is_empty() && host.chars().all(name) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_error(text: &str, expected: &str) {
+        let error = File::parse(Path::new("config.toml"), text).unwrap_err();
+        assert_eq!(error.0, expected);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
+        check_error(
+            "[dashboard]\nlistn = \"127.0.0.1:1\"\n",
+            "config.toml:2:1: unknown key `listn`, expected one of `listen`, `token`, `allow_hosts`; \
+             did you mean `listen`?",
+        );
+        check_error(
+            "\n  [jurnal]\n",
+            "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
+             `journal`, `destination`; did you mean `journal`?",
+        );
+        check_error(
+            "[semconv]\nprofile = \"genai-1.4\"\n",
+            "config.toml:2:11: unknown variant `genai-1.4`, expected `genai-1.41` or `genai-0.1`; \
+             did you mean `genai-1.41`?",
+        );
+        check_error(
+            "[journal]\nzzz = 1\n",
+            "config.toml:2:1: unknown key `zzz`, expected `max_bytes`",
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_place() {
+        check_error(
+            "[trace]\nsettle_delay = \"soon\"\n",
+            "config.toml:2:16: `soon` is not a duration (expected number at 0); \
+             write it like \"500ms\", \"2s\", \"30m\" or \"1h 30m\"",
+        );
+        check_error(
+            "[trace]\nsession_idle = \"0s\"\n",
+            "config.toml:2:16: this duration must be longer than zero",
+        );
+        check_error(
+            "[dashboard]\nallow_hosts = [\"a:1\", \"b\"]\n",
+            "config.toml:2:15: `b` is not NAME:PORT, like \"build.lan:4329\"",
+        );
+        check_error(
+            "[journal]\nmax_bytes = 5\n",
+            "config.toml:2:13: the journal needs at least 16777216 bytes, not 5",
+        );
+        check_error("[dashboard\n", "config.toml:1:11: unclosed table, expected `]`");
+    }
+
+    #[test]
+    fn the_file_beats_the_default_and_the_environment_is_handed_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, "[trace]\nmode = \"session\"\nflush_after = \"0s\"\n").unwrap();
+        let env =
+            Environment::of(&[("OTEL_SERVICE_NAME", "x"), ("OTEL_EMPTY", ""), ("A", "b")], "/");
+        let config = Config::load(Some(&path), true, &env).unwrap();
+        assert_eq!(config.core.trace_mode, hookspan_core::sessions::TraceMode::Session);
+        assert_eq!(config.core.flush_after_ns, 0);
+        assert_eq!(config.core.settle_delay_ns, 2_000_000_000);
+        assert_eq!(
+            config.otel.into_iter().collect::<Vec<_>>(),
+            [("OTEL_SERVICE_NAME".into(), "x".into())]
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_only_when_it_was_named() {
+        let path = Path::new("/nonexistent/config.toml");
+        let env = Environment::default();
+        assert!(Config::load(Some(path), false, &env).is_ok());
+        let error = Config::load(Some(path), true, &env).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/config.toml: "), "{error}");
     }
 }

@@ -1,0 +1,136 @@
+//! The example: every key, what it means and its default, as `hookspan config example` prints it.
+
+/// The text of `config.example.toml`. Every key is commented out at its default, so the file changes nothing as it is.
+pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan doctor` says it looks, by default
+# ~/.config/hookspan/config.toml. Every key is optional and shown here with its default.
+# Flags beat the environment, the environment beats this file. `hookspan config check` checks it.
+
+[dashboard]
+# Address and port of the dashboard and its API.
+#listen = "127.0.0.1:4329"
+# Ask for the access token. Any account of this computer can reach a loopback port.
+#token = true
+# Further NAME:PORT under which a browser may reach the dashboard, as behind a proxy.
+#allow_hosts = []
+
+[trace]
+# "generation": a trace per turn, linked, plus a small one per session. "session": one trace per session.
+#mode = "generation"
+# A span for the session itself.
+#session_span = true
+# A span for each answer of the model, which also carries the turn's tokens.
+#llm_spans = true
+# Tab completions: "off", "rollup" (one span per minute) or "span" (one per completion).
+#tab = "rollup"
+# A session ends after this long without events; a later event continues it as a new segment.
+#session_idle = "1h"
+# A turn whose end never came ends after this long without events.
+#generation_idle = "30m"
+# A finished turn waits this long for stragglers before it is exported.
+#settle_delay = "2s"
+# Finished calls of a turn that runs longer than this are exported early; "0s" = never.
+#flush_after = "1m"
+
+[semconv]
+# Names of attributes in exported spans: "genai-1.41" or "genai-0.1".
+#profile = "genai-1.41"
+# OpenInference attributes for Phoenix and others: "kind" (the span kind only), "full" or "off".
+#openinference = "kind"
+
+[journal]
+# Bound of the journal in bytes, for when the collector is down. Past it, hooks are lost and counted.
+#max_bytes = 1_073_741_824
+
+# Where traces are sent. Without one, nothing leaves this computer. Repeat the table for several.
+#[[destination]]
+#name = "jaeger"
+#endpoint = "http://127.0.0.1:4318"
+"#;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::config::file::File;
+
+    /// The example with its keys switched on. Prose is told apart by the space after `#`.
+    fn switched_on() -> String {
+        let line = |line: &str| match line.strip_prefix('#') {
+            Some(key) if !key.starts_with(' ') => key.to_owned(),
+            _ => line.to_owned(),
+        };
+        EXAMPLE.lines().take_while(|text| *text != "#[[destination]]").map(line).fold(
+            String::new(),
+            |mut text, line| {
+                text.push_str(&line);
+                text.push('\n');
+                text
+            },
+        )
+    }
+
+    #[test]
+    fn the_committed_example_is_current() {
+        let committed = include_str!("../../../config.example.toml");
+        assert_eq!(committed, EXAMPLE, "run: hookspan config example > config.example.toml");
+    }
+
+    #[test]
+    fn the_example_as_it_is_changes_nothing() {
+        let mut config = Config::default();
+        File::parse(Path::new("example"), EXAMPLE).unwrap().apply(&mut config);
+        assert_eq!(config.to_toml(), Config::default().to_toml());
+    }
+
+    #[test]
+    fn the_defaults_it_names_are_the_defaults() {
+        let mut config = Config::default();
+        config.dashboard.listen.set_port(1);
+        config.dashboard.token = false;
+        config.dashboard.allow_hosts.push("a:1".to_owned());
+        config.core = hookspan_core::Config {
+            trace_mode: hookspan_core::sessions::TraceMode::Session,
+            session_span: false,
+            llm_spans: false,
+            tab: hookspan_core::sessions::TabMode::Span,
+            session_idle_ns: 1,
+            generation_idle_ns: 1,
+            settle_delay_ns: 1,
+            flush_after_ns: 1,
+        };
+        config.journal.max_bytes = 1;
+        config.semconv.profile = crate::config::Profile::Genai01;
+        config.semconv.openinference = crate::config::OpenInference::Off;
+        File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);
+        assert_eq!(config.to_toml(), Config::default().to_toml());
+    }
+
+    #[test]
+    fn every_key_of_every_table_is_in_it() {
+        let example: toml::Table = toml::from_str(&switched_on()).unwrap();
+        for table in known("", "\"?\" = 1") {
+            if table == "destination" {
+                assert!(EXAMPLE.contains("[[destination]]"));
+                continue;
+            }
+            let keys = known(&table, &format!("[{table}]\n\"?\" = 1"));
+            let shown = example.get(&table).and_then(toml::Value::as_table).unwrap();
+            let shown: Vec<&str> = shown.keys().map(String::as_str).collect();
+            let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            keys.sort_unstable();
+            let mut sorted = shown.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, keys, "[{table}]");
+        }
+    }
+
+    /// The keys that the file's own types know, taken from what they say about an unknown one.
+    fn known(table: &str, text: &str) -> Vec<String> {
+        let message = File::parse(Path::new("x"), text).unwrap_err().0;
+        let (_, expected) =
+            message.split_once("expected").unwrap_or_else(|| panic!("{table}: {message}"));
+        expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,263 @@
+//! The configuration file as it is written: every key optional, an unknown one an error.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
+use serde::{Deserialize, Deserializer};
+
+use super::{Config, OpenInference, Profile};
+use crate::cli::output::Misuse;
+
+/// The whole file. Field and variant names are the spelling a person writes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    dashboard: Option<DashboardTable>,
+    trace: Option<TraceTable>,
+    semconv: Option<SemconvTable>,
+    journal: Option<JournalTable>,
+    destination: Option<Vec<toml::Table>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DashboardTable {
+    listen: Option<SocketAddr>,
+    token: Option<bool>,
+    #[serde(default, deserialize_with = "hosts")]
+    allow_hosts: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceTable {
+    mode: Option<ModeWord>,
+    session_span: Option<bool>,
+    llm_spans: Option<bool>,
+    tab: Option<TabWord>,
+    #[serde(default, deserialize_with = "some_time")]
+    session_idle: Option<i64>,
+    #[serde(default, deserialize_with = "some_time")]
+    generation_idle: Option<i64>,
+    #[serde(default, deserialize_with = "time")]
+    settle_delay: Option<i64>,
+    #[serde(default, deserialize_with = "time")]
+    flush_after: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeWord {
+    Generation,
+    Session,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TabWord {
+    Off,
+    Rollup,
+    Span,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SemconvTable {
+    profile: Option<ProfileWord>,
+    openinference: Option<OpenInferenceWord>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum ProfileWord {
+    #[serde(rename = "genai-1.41")]
+    Genai141,
+    #[serde(rename = "genai-0.1")]
+    Genai01,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OpenInferenceWord {
+    Kind,
+    Full,
+    Off,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalTable {
+    #[serde(default, deserialize_with = "journal_bytes")]
+    max_bytes: Option<u64>,
+}
+
+impl File {
+    /// Reads TOML.
+    ///
+    /// # Errors
+    /// Names file, line and column, and the nearest known word where one was misspelt.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Misuse> {
+        toml::from_str(text).map_err(|error| Misuse(explain(path, text, &error)))
+    }
+
+    /// Lays the file over `config`.
+    pub(super) fn apply(self, config: &mut Config) {
+        if let Some(table) = self.dashboard {
+            set(&mut config.dashboard.listen, table.listen);
+            set(&mut config.dashboard.token, table.token);
+            set(&mut config.dashboard.allow_hosts, table.allow_hosts);
+        }
+        if let Some(table) = self.trace {
+            table.apply(&mut config.core);
+        }
+        if let Some(table) = self.semconv {
+            set(&mut config.semconv.profile, table.profile.map(Into::into));
+            set(&mut config.semconv.openinference, table.openinference.map(Into::into));
+        }
+        if let Some(table) = self.journal {
+            set(&mut config.journal.max_bytes, table.max_bytes);
+        }
+        set(&mut config.destinations, self.destination);
+    }
+}
+
+impl TraceTable {
+    fn apply(self, core: &mut Core) {
+        set(&mut core.trace_mode, self.mode.map(Into::into));
+        set(&mut core.session_span, self.session_span);
+        set(&mut core.llm_spans, self.llm_spans);
+        set(&mut core.tab, self.tab.map(Into::into));
+        set(&mut core.session_idle_ns, self.session_idle);
+        set(&mut core.generation_idle_ns, self.generation_idle);
+        set(&mut core.settle_delay_ns, self.settle_delay);
+        set(&mut core.flush_after_ns, self.flush_after);
+    }
+}
+
+fn set<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+impl From<ModeWord> for TraceMode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::Generation => Self::Generation,
+            ModeWord::Session => Self::Session,
+        }
+    }
+}
+
+impl From<TabWord> for TabMode {
+    fn from(word: TabWord) -> Self {
+        match word {
+            TabWord::Off => Self::Off,
+            TabWord::Rollup => Self::Rollup,
+            TabWord::Span => Self::Span,
+        }
+    }
+}
+
+impl From<ProfileWord> for Profile {
+    fn from(word: ProfileWord) -> Self {
+        match word {
+            ProfileWord::Genai141 => Self::Genai141,
+            ProfileWord::Genai01 => Self::Genai01,
+        }
+    }
+}
+
+impl From<OpenInferenceWord> for OpenInference {
+    fn from(word: OpenInferenceWord) -> Self {
+        match word {
+            OpenInferenceWord::Kind => Self::Kind,
+            OpenInferenceWord::Full => Self::Full,
+            OpenInferenceWord::Off => Self::Off,
+        }
+    }
+}
+
+fn time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
+    let text = String::deserialize(input)?;
+    let time: Duration = humantime::parse_duration(&text).map_err(|error| {
+        serde::de::Error::custom(format!(
+            "`{text}` is not a duration ({error}); write it like \"500ms\", \"2s\", \"30m\" or \"1h 30m\""
+        ))
+    })?;
+    match i64::try_from(time.as_nanos()) {
+        Ok(ns) => Ok(Some(ns)),
+        Err(_) => Err(serde::de::Error::custom(format!("`{text}` is longer than 292 years"))),
+    }
+}
+
+fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
+    match time(input)? {
+        Some(0) => Err(serde::de::Error::custom("this duration must be longer than zero")),
+        time => Ok(time),
+    }
+}
+
+/// A journal smaller than one large payload would lose what it is there to keep.
+const JOURNAL_MIN_BYTES: u64 = 16 << 20;
+
+fn journal_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let bytes = u64::deserialize(input)?;
+    if bytes < JOURNAL_MIN_BYTES {
+        return Err(serde::de::Error::custom(format!(
+            "the journal needs at least {JOURNAL_MIN_BYTES} bytes, not {bytes}"
+        )));
+    }
+    Ok(Some(bytes))
+}
+
+fn hosts<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::Error> {
+    let hosts = Vec::<String>::deserialize(input)?;
+    if let Some(wrong) = hosts.iter().find(|host| !super::is_host_and_port(host)) {
+        return Err(serde::de::Error::custom(format!(
+            "`{wrong}` is not NAME:PORT, like \"build.lan:4329\""
+        )));
+    }
+    Ok(Some(hosts))
+}
+
+/// `file:line:column: what, and what was probably meant`.
+fn explain(path: &Path, text: &str, error: &toml::de::Error) -> String {
+    let place = match error.span() {
+        Some(span) => {
+            let (line, column) = position(text, span.start);
+            format!("{}:{line}:{column}", path.display())
+        }
+        None => path.display().to_string(),
+    };
+    let message = error.message().trim();
+    let what = message.replacen("unknown field", "unknown key", 1);
+    match suggestion(message) {
+        Some(nearest) => format!("{place}: {what}; did you mean `{nearest}`?"),
+        None => format!("{place}: {what}"),
+    }
+}
+
+/// Line and column of a byte offset, both from 1, the column in characters.
+#[must_use]
+pub fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
+/// The known word nearest to the unknown one in serde's "unknown field `x`, expected one of `a`, `b`".
+fn suggestion(message: &str) -> Option<&str> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut words = message.split('`').skip(1).step_by(2);
+    let unknown = words.next()?;
+    words
+        .map(|known| (strsim::jaro_winkler(unknown, known), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
+}

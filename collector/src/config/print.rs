@@ -1,0 +1,142 @@
+//! What holds, written back as a person would write it.
+
+use std::time::Duration;
+
+use hookspan_core::sessions::{TabMode, TraceMode};
+use toml::{Table, Value};
+
+use super::{Config, OpenInference, Profile};
+
+/// What stands for a value that may hold a secret.
+const HIDDEN: &str = "(set, not shown)";
+
+impl Config {
+    /// The configuration as TOML. Header values, keys and variables that may carry credentials are not in it.
+    #[must_use]
+    pub fn to_toml(&self) -> Table {
+        let mut root = Table::new();
+        root.insert("dashboard".into(), Value::Table(self.dashboard_table()));
+        root.insert("trace".into(), Value::Table(self.trace_table()));
+        root.insert("semconv".into(), Value::Table(self.semconv_table()));
+        let journal = Table::from_iter([("max_bytes".into(), int(self.journal.max_bytes))]);
+        root.insert("journal".into(), Value::Table(journal));
+        let destinations: Vec<Value> =
+            self.destinations.iter().map(|table| Value::Table(hide_secrets(table))).collect();
+        if !destinations.is_empty() {
+            root.insert("destination".into(), Value::Array(destinations));
+        }
+        let environment: Table = self
+            .otel
+            .iter()
+            .map(|(name, value)| {
+                let shown = if is_secret(name) { HIDDEN } else { value };
+                (name.clone(), Value::from(shown))
+            })
+            .collect();
+        if !environment.is_empty() {
+            root.insert("environment".into(), Value::Table(environment));
+        }
+        root
+    }
+
+    fn dashboard_table(&self) -> Table {
+        let hosts = self.dashboard.allow_hosts.iter().map(|host| Value::from(host.as_str()));
+        Table::from_iter([
+            ("listen".into(), Value::from(self.dashboard.listen.to_string())),
+            ("token".into(), Value::from(self.dashboard.token)),
+            ("allow_hosts".into(), Value::Array(hosts.collect())),
+        ])
+    }
+
+    fn trace_table(&self) -> Table {
+        let mode = match self.core.trace_mode {
+            TraceMode::Generation => "generation",
+            TraceMode::Session => "session",
+        };
+        let tab = match self.core.tab {
+            TabMode::Off => "off",
+            TabMode::Rollup => "rollup",
+            TabMode::Span => "span",
+        };
+        Table::from_iter([
+            ("mode".into(), Value::from(mode)),
+            ("session_span".into(), Value::from(self.core.session_span)),
+            ("llm_spans".into(), Value::from(self.core.llm_spans)),
+            ("tab".into(), Value::from(tab)),
+            ("session_idle".into(), time(self.core.session_idle_ns)),
+            ("generation_idle".into(), time(self.core.generation_idle_ns)),
+            ("settle_delay".into(), time(self.core.settle_delay_ns)),
+            ("flush_after".into(), time(self.core.flush_after_ns)),
+        ])
+    }
+
+    fn semconv_table(&self) -> Table {
+        let profile = match self.semconv.profile {
+            Profile::Genai141 => "genai-1.41",
+            Profile::Genai01 => "genai-0.1",
+        };
+        let openinference = match self.semconv.openinference {
+            OpenInference::Kind => "kind",
+            OpenInference::Full => "full",
+            OpenInference::Off => "off",
+        };
+        Table::from_iter([
+            ("profile".into(), Value::from(profile)),
+            ("openinference".into(), Value::from(openinference)),
+        ])
+    }
+}
+
+fn int(value: u64) -> Value {
+    Value::from(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn time(ns: i64) -> Value {
+    let time = Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
+    Value::from(humantime::format_duration(time).to_string())
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["header", "key", "token", "secret", "password", "authorization"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+fn hide_secrets(table: &Table) -> Table {
+    table
+        .iter()
+        .map(|(key, value)| {
+            let shown = match value {
+                Value::Table(inner) if is_secret(key) => Value::Table(
+                    inner.keys().map(|name| (name.clone(), Value::from(HIDDEN))).collect(),
+                ),
+                _ if is_secret(key) => Value::from(HIDDEN),
+                Value::Table(inner) => Value::Table(hide_secrets(inner)),
+                other => other.clone(),
+            };
+            (key.clone(), shown)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_never_shown() {
+        let table = "name = \"x\"\nendpoint = \"http://h:1\"\napi_key = \"k1\"\n[headers]\nx-team = \"k2\"\n";
+        let mut config =
+            Config { destinations: vec![toml::from_str(table).unwrap()], ..Config::default() };
+        config.otel.insert("OTEL_EXPORTER_OTLP_HEADERS".into(), "a=k3".into());
+        config.otel.insert("OTEL_SERVICE_NAME".into(), "svc".into());
+        let text = toml::to_string(&config.to_toml()).unwrap();
+        for secret in ["k1", "k2", "k3"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        for shown in ["x-team", "http://h:1", "svc"] {
+            assert!(text.contains(shown), "{text}");
+        }
+    }
+}
