@@ -1,8 +1,116 @@
 //! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few things a page may ask for).
 //!
-//! No SQL, no clock, no writes of its own. Security is one layer around the whole router; pages and assets hold no data,
-//! everything else is behind the token.
+//! No SQL, no clock, no writes of its own. Security is one layer around the whole router ([`guard`]); pages and assets
+//! hold no data, everything else is behind the token. Reading order: [`router`], [`guard`], [`source`] and [`line`] are
+//! what the collector meets; [`api`] is what pages, scripts and agents meet.
 
 pub mod source;
+pub mod line;
+pub mod guard;
+pub mod problem;
+pub mod api;
+mod assets;
+mod hub;
+mod shell;
 
+pub use guard::BadHost;
 pub use source::{Control, Source};
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::watch;
+
+use guard::{Guard, Hosts, Token};
+use problem::Problem;
+
+/// What the router must be told.
+#[derive(Debug)]
+pub struct Settings {
+    /// SHA-256 of the token's text (as in the fragment of the signed-in URL), or `None` when the port needs none.
+    pub token_sha256: Option<[u8; 32]>,
+    /// The port it listens on, as browsers see it.
+    pub port: u16,
+    /// Further `NAME:PORT` entries that may be asked for.
+    pub allow_hosts: Vec<String>,
+    /// Turns true (or is dropped) when the collector stops: open streams end, so that a graceful shutdown does not wait for them.
+    pub closing: watch::Receiver<bool>,
+}
+
+/// What handlers share.
+pub(crate) struct App {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) control: Arc<dyn Control>,
+    pub(crate) guard: Arc<Guard>,
+    pub(crate) hub: hub::Hub,
+}
+
+/// Pages: one constant shell each, no data. The only routes that may be followed to from another site.
+const PAGES: &[&str] = &[
+    "/",
+    "/login",
+    "/sessions",
+    "/s/{session}",
+    "/t/{trace}",
+    "/t/{trace}/{span}",
+    "/errors",
+    "/latency",
+    "/live",
+    "/health",
+];
+
+/// API routes that are reached without a token.
+const OPEN: &[&str] = &["/api/v1/login"];
+
+/// The dashboard. Must be called inside a tokio runtime only when served; building it spawns nothing.
+///
+/// # Errors
+///
+/// An entry of `allow_hosts` that is not `NAME:PORT`.
+pub fn router(
+    source: Arc<dyn Source>,
+    control: Arc<dyn Control>,
+    settings: Settings,
+) -> Result<Router, BadHost> {
+    let guard = Arc::new(Guard {
+        hosts: Hosts::new(settings.port, &settings.allow_hosts)?,
+        token: settings.token_sha256.map(|sha256| Token::new(sha256, settings.port)),
+        pages: PAGES,
+        open: OPEN,
+    });
+    let hub = hub::Hub::new(Arc::clone(&source), settings.closing);
+    let app = Arc::new(App { source, control, guard: Arc::clone(&guard), hub });
+    let mut router = Router::new();
+    for page in PAGES {
+        router = router.route(page, get(shell::page));
+    }
+    Ok(router
+        .route("/a/{build}/{*path}", get(assets::asset))
+        .route("/favicon.ico", get(assets::icon))
+        .merge(api::routes())
+        .fallback(fallback)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(app)
+        .layer(from_fn_with_state(guard, guard::layer)))
+}
+
+async fn fallback(uri: axum::http::Uri) -> Response {
+    if uri.path() == "/api" || uri.path().starts_with("/api/") {
+        return Problem::not_found("endpoint").into_response();
+    }
+    (StatusCode::NOT_FOUND, shell::page().await).into_response()
+}
+
+async fn method_not_allowed() -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method",
+        "method not allowed",
+        "this path does not take that method",
+        "GET /api/v1 lists every endpoint with its method",
+    )
+}

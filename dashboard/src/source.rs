@@ -1,9 +1,13 @@
 //! What the dashboard asks of whoever stores the data.
 
-use hookspan_core::{SessionState, SessionSummary, Span, SpanId, TraceId, TurnSummary};
+use hookspan_core::{
+    SessionState, SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary,
+};
 
-/// Why a read failed. The page shows a 503 and tries again.
-#[derive(Debug)]
+use crate::line::Line;
+
+/// Why a read failed. The page shows a 503 and tries again. Never holds payload text.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub String);
 
 /// Result of a read.
@@ -11,6 +15,10 @@ pub type Result<T> = core::result::Result<T, SourceError>;
 
 /// Reads. Every call is short (it runs on a blocking thread) and bounded by its arguments.
 pub trait Source: Send + Sync + 'static {
+    /// The epoch (changes when the store is rebuilt) and the newest committed revision.
+    fn position(&self) -> Result<Position>;
+    /// Sessions written after revision `since`, newest activity first, at most `limit`.
+    fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
     /// Sessions, newest activity first, at most `limit`, strictly older than `before` (a cursor: last_ns and root).
     fn sessions(
         &self,
@@ -22,19 +30,25 @@ pub trait Source: Send + Sync + 'static {
     fn session(&self, root: &str) -> Result<Option<SessionSummary>>;
     /// Its turns in order.
     fn turns(&self, root: &str) -> Result<Vec<TurnSummary>>;
-    /// All its spans with their store rows, ordered by start then row; with `since`, only those whose rev is greater.
-    /// Second value: the rev this answer is complete up to.
-    fn spans(&self, root: &str, since: Option<u64>) -> Result<(Vec<(i64, Span)>, u64)>;
-    /// One span by id.
+    /// Its spans as lines of the waterfall, at most `limit`, ordered by start then row; with `since`, only those written
+    /// after that revision.
+    fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines>;
+    /// One span by id, with its store row.
     fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>>;
     /// One span by store row.
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>>;
-    /// Root conversation of a trace and its root span.
+    /// Root conversation of a trace and its root span (its earliest one, when the root is not known).
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>>;
     /// Newest spans over all sessions, newest first, at most `limit`, with a row below `before`.
-    fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Span)>>;
-    /// Raw body of a hook.
+    fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>>;
+    /// The newest call of a session that has no end yet.
+    fn open_call(&self, root: &str) -> Result<Option<Line>>;
+    /// Raw body of a hook; `None` when it is not stored (any more).
     fn body(&self, seq: u64) -> Result<Option<Vec<u8>>>;
+    /// What each destination did with a span (by row): name and `sent`, `waiting`, `lost` or `open`.
+    fn exports(&self, row: i64) -> Result<Vec<(String, String)>>;
+    /// Sums over the turns that started at or after a time, nanoseconds since the epoch.
+    fn totals(&self, from_ns: i64) -> Result<Totals>;
     /// Error groups over stored spans, most frequent first.
     fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>>;
     /// Percentiles per name of a dimension (`tool`, `model`, `kind`) over the days given (days since the epoch, inclusive).
@@ -53,6 +67,26 @@ pub trait Control: Send + Sync + 'static {
     fn retry(&self, destination: &str) -> Result<bool>;
 }
 
+/// Where the store stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Changes when the store is rebuilt; short ASCII without a colon.
+    pub epoch: String,
+    /// Revision of the last transaction.
+    pub rev: u64,
+}
+
+/// The waterfall of a session, or what changed in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// The lines asked for.
+    pub lines: Vec<Line>,
+    /// How many lines the session has in all: a reader that holds another number after a delta has missed a removal.
+    pub total: u64,
+    /// The revision this answer is complete up to.
+    pub rev: u64,
+}
+
 /// Filters of the session list; all of them must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
@@ -66,6 +100,19 @@ pub struct SessionFilter {
     pub text: Option<String>,
     /// At least one error.
     pub errored: bool,
+}
+
+/// Sums over turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Turns.
+    pub turns: u64,
+    /// Time inside them, nanoseconds; open turns not included.
+    pub active_ns: i64,
+    /// Spans with status error.
+    pub errors: u64,
+    /// `None` when no turn reported any.
+    pub tokens: Option<Tokens>,
 }
 
 /// Something was committed.
@@ -86,10 +133,10 @@ pub struct ErrorGroup {
     pub count: u64,
     /// In how many sessions.
     pub sessions: u64,
-    /// Nanoseconds since the epoch.
-    pub first_ns: i64,
-    /// Nanoseconds since the epoch.
-    pub last_ns: i64,
+    /// When it was first seen.
+    pub first: Timestamp,
+    /// When it was last seen.
+    pub last: Timestamp,
     /// The newest of them.
     pub sample: SpanId,
     /// Session of the sample.
@@ -134,8 +181,6 @@ pub struct Health {
     pub destinations: Vec<DestinationHealth>,
     /// hookspan's version.
     pub version: String,
-    /// Whether the port needs a token.
-    pub token_required: bool,
 }
 
 /// The journal as the collector sees it.
@@ -158,8 +203,8 @@ pub struct DestinationHealth {
     pub endpoint_host: String,
     /// ok, retry, paused, off.
     pub state: String,
-    /// Last success, nanoseconds since the epoch.
-    pub last_ok_ns: Option<i64>,
+    /// Last success.
+    pub last_ok: Option<Timestamp>,
     /// Last failure in words.
     pub last_error: Option<String>,
     /// Spans waiting.

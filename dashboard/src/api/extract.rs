@@ -1,0 +1,76 @@
+//! Parameters: from text to what a handler needs, with an error that names the one that is wrong.
+
+use std::collections::BTreeMap;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use hookspan_core::SpanId;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// The query. Of a repeated parameter the last one counts.
+pub(super) struct Params(BTreeMap<String, String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let Query(pairs) = query.map_err(|_: QueryRejection| {
+            Problem::bad_parameter("query", "the query is not percent-encoded UTF-8")
+        })?;
+        Ok(Self(pairs.into_iter().collect()))
+    }
+}
+
+impl Params {
+    /// A parameter that is not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// A parameter that must be a whole number.
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| Problem::bad_parameter(name, "not a whole number"))
+    }
+
+    /// How many items to answer.
+    pub(super) fn limit(&self) -> Result<usize, Problem> {
+        match self.number("limit")? {
+            None => Ok(50),
+            Some(limit @ 1..=500) => Ok(usize::try_from(limit).unwrap_or(500)),
+            Some(_) => Err(Problem::bad_parameter("limit", "between 1 and 500")),
+        }
+    }
+}
+
+/// Path parameters; what does not decode does not exist.
+pub(super) struct Route<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Route<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        let Path(path) = path.map_err(|_: PathRejection| Problem::not_found("path"))?;
+        Ok(Self(path))
+    }
+}
+
+/// A span as a path names it: sixteen hex digits are its id, fewer decimal ones its store row.
+pub(super) enum SpanRef {
+    /// Stable.
+    Id(SpanId),
+    /// Not stable over a rebuild.
+    Row(i64),
+}
+
+impl SpanRef {
+    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
+        let row = || text.parse().ok().filter(|&row| row > 0).map(Self::Row);
+        SpanId::from_hex(text).map(Self::Id).or_else(row).ok_or_else(|| Problem::not_found("span"))
+    }
+}

@@ -1,0 +1,131 @@
+//! What needs the person now, what runs, and today in sums.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::{SessionState, SessionSummary};
+use serde::Serialize;
+
+use super::extract::Params;
+use super::sessions::{SessionItem, TokenCounts, project};
+use super::{Answer, json, read, session_url};
+use crate::App;
+use crate::line::Line;
+use crate::source::{self, SessionFilter, Source};
+
+/// Sessions looked at per state.
+const SESSIONS_MAX: usize = 50;
+const SECOND_NS: i64 = 1_000_000_000;
+/// A turn in which nothing happened for this long is shown as stalled.
+const STALLED_NS: i64 = 600 * SECOND_NS;
+/// A failure stays on the list for a day.
+const FAILED_NS: i64 = 86_400 * SECOND_NS;
+
+#[derive(Serialize)]
+struct Overview {
+    now_us: i64,
+    needs: Vec<Need>,
+    running: Vec<SessionItem>,
+    today: Today,
+}
+
+#[derive(Serialize)]
+struct Need {
+    kind: &'static str,
+    session: String,
+    project: Option<String>,
+    turn: u64,
+    since_us: i64,
+    label: String,
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Today {
+    from_us: i64,
+    active_us: i64,
+    turns: u64,
+    errors: u64,
+    tokens: Option<TokenCounts>,
+}
+
+pub(super) async fn overview(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let from_us = params.number("from_us")?;
+    json(&read(&app, move |source| view(source, from_us)).await?)
+}
+
+fn view(source: &dyn Source, from_us: Option<i64>) -> source::Result<Overview> {
+    let now_ns = source.now_ns();
+    let mut needs = Vec::new();
+    let mut running = Vec::new();
+    for state in [SessionState::ToolOpen, SessionState::Running] {
+        for session in in_state(source, state)? {
+            needs.extend(open_need(source, &session, now_ns)?);
+            running.push(SessionItem::from(session));
+        }
+    }
+    for session in in_state(source, SessionState::YourTurn)? {
+        let label = session.first_prompt.clone().unwrap_or_default();
+        needs.push(need("your_turn", &session, session.last_at.as_us(), label, None));
+    }
+    for session in in_state(source, SessionState::Errored)? {
+        if now_ns - session.last_at.0 < FAILED_NS {
+            let label = session.last_error.clone().unwrap_or_default();
+            needs.push(need("failed", &session, session.last_at.as_us(), label, None));
+        }
+    }
+    needs.sort_by_key(|need| need.since_us);
+    Ok(Overview { now_us: now_ns / 1_000, needs, running, today: today(source, from_us, now_ns)? })
+}
+
+fn in_state(source: &dyn Source, state: SessionState) -> source::Result<Vec<SessionSummary>> {
+    let filter = SessionFilter { state: Some(state), ..SessionFilter::default() };
+    source.sessions(&filter, None, SESSIONS_MAX)
+}
+
+/// A session in which a call is open (it runs, or waits for approval: hooks do not say which), or nothing moves.
+fn open_need(
+    source: &dyn Source,
+    session: &SessionSummary,
+    now_ns: i64,
+) -> source::Result<Option<Need>> {
+    if let Some(call) = source.open_call(&session.root)? {
+        let since_us = call.start.as_us();
+        return Ok(Some(need("tool_open", session, since_us, call.label.clone(), Some(&call))));
+    }
+    let stalled = now_ns - session.last_at.0 > STALLED_NS;
+    let label = session.first_prompt.clone().unwrap_or_default();
+    Ok(stalled.then(|| need("stalled", session, session.last_at.as_us(), label, None)))
+}
+
+fn need(
+    kind: &'static str,
+    session: &SessionSummary,
+    since_us: i64,
+    label: String,
+    line: Option<&Line>,
+) -> Need {
+    let url = session_url(&session.root);
+    Need {
+        kind,
+        session: session.root.to_string(),
+        project: session.workspace.as_deref().map(project),
+        turn: session.generations,
+        since_us,
+        label,
+        url: line.map_or(url.clone(), |line| format!("{url}#{}", line.id)),
+    }
+}
+
+/// Sums since `from_us` (the page knows when the person's day began), or over the last 24 hours.
+fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> source::Result<Today> {
+    let from_us = from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000);
+    let totals = source.totals(from_us.saturating_mul(1_000))?;
+    Ok(Today {
+        from_us,
+        active_us: totals.active_ns / 1_000,
+        turns: totals.turns,
+        errors: totals.errors,
+        tokens: totals.tokens.map(TokenCounts::from),
+    })
+}

@@ -1,0 +1,199 @@
+//! Content of a span, read from the raw hooks on demand and in pieces.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::Span;
+use hookspan_core::content::{Content, Field, extract};
+use serde::Serialize;
+
+use super::detail::find;
+use super::extract::{Params, Route, SpanRef};
+use super::{Answer, json, read};
+use crate::App;
+use crate::problem::Problem;
+use crate::source::{self, Source};
+
+/// One piece, bytes.
+const PIECE_MAX_BYTES: usize = 256 * 1024;
+/// Parts of one span.
+const PARTS_MAX: usize = 64;
+
+/// A part that can be fetched.
+#[derive(Serialize)]
+pub(super) struct PayloadItem {
+    part: String,
+    /// What the tab says.
+    title: &'static str,
+    bytes: usize,
+    truncated: bool,
+    redacted: bool,
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Piece {
+    part: String,
+    kind: &'static str,
+    /// Null when it is not stored.
+    text: Option<String>,
+    redacted: bool,
+    offset: usize,
+    total: usize,
+    next: Option<usize>,
+}
+
+/// Where a part lies.
+struct Part {
+    name: String,
+    title: &'static str,
+    hook: u64,
+    /// `None` for the hook's whole body.
+    field: Option<Field>,
+}
+
+pub(super) fn list(source: &dyn Source, span: &Span) -> source::Result<Vec<PayloadItem>> {
+    let item = |part: Part| {
+        let content = load(source, &part)?;
+        Ok(PayloadItem {
+            part: part.name,
+            title: part.title,
+            bytes: content.as_ref().map_or(0, |content| content.text.len()),
+            truncated: false,
+            redacted: content.is_none(),
+            kind: content.as_ref().map_or("text", kind),
+        })
+    };
+    parts(span).into_iter().map(item).collect()
+}
+
+pub(super) async fn payload(
+    State(app): State<Arc<App>>,
+    Route((span, name)): Route<(String, String)>,
+    params: Params,
+) -> Answer {
+    let span = SpanRef::parse(&span)?;
+    let offset = params.number("offset")?.unwrap_or(0);
+    let bad_offset = || Problem::bad_parameter("offset", "a byte position that an answer gave");
+    let offset = usize::try_from(offset).map_err(|_| bad_offset())?;
+    let found = read(&app, move |source| {
+        let Some((_, span)) = find(source, &span)? else { return Ok(None) };
+        let Some(part) = parts(&span).into_iter().find(|part| part.name == name) else {
+            return Ok(None);
+        };
+        let content = load(source, &part)?;
+        Ok(Some((part.name, content)))
+    });
+    let (part, content) = found.await?.ok_or_else(|| Problem::not_found("part"))?;
+    let Some(content) = content else {
+        let none =
+            Piece { part, kind: "text", text: None, redacted: true, offset, total: 0, next: None };
+        return json(&none);
+    };
+    let total = content.text.len();
+    let end = boundary(&content.text, offset.saturating_add(PIECE_MAX_BYTES));
+    let text = content.text.get(offset..end.max(offset)).ok_or_else(bad_offset)?;
+    let kind = kind(&content);
+    let next = Some(end).filter(|&end| end < total);
+    json(&Piece { part, kind, text: Some(text.to_owned()), redacted: false, offset, total, next })
+}
+
+/// The last character boundary at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// The parts of a span: its contents, then the hooks they came from.
+fn parts(span: &Span) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for content in span.contents.iter().take(PARTS_MAX) {
+        let (name, title) = words(content.field);
+        let twins = parts.iter().filter(|part| part.title == title).count();
+        let name = if twins == 0 { name.to_owned() } else { format!("{name}-{}", twins + 1) };
+        parts.push(Part { name, title, hook: content.hook, field: Some(content.field) });
+    }
+    let mut hooks: Vec<u64> = parts.iter().map(|part| part.hook).collect();
+    hooks.sort_unstable();
+    hooks.dedup();
+    parts.extend(hooks.into_iter().map(|hook| Part {
+        name: format!("hook-{hook}"),
+        title: "Raw hook",
+        hook,
+        field: None,
+    }));
+    parts
+}
+
+const fn words(field: Field) -> (&'static str, &'static str) {
+    match field {
+        Field::Prompt => ("prompt", "Prompt"),
+        Field::Response => ("response", "Response"),
+        Field::Thought => ("thought", "Thought"),
+        Field::ToolInput => ("input", "Input"),
+        Field::ToolOutput => ("output", "Output"),
+        Field::Task => ("task", "Task"),
+        Field::Summary => ("result", "Result"),
+        Field::Description => ("description", "Description"),
+        Field::McpCommand => ("mcp-command", "MCP command"),
+        Field::ErrorMessage => ("error", "Error"),
+    }
+}
+
+fn load(source: &dyn Source, part: &Part) -> source::Result<Option<Content>> {
+    let Some(body) = source.body(part.hook)? else { return Ok(None) };
+    Ok(match part.field {
+        Some(field) => extract(field, &body).map(readable),
+        None => Some(Content { text: String::from_utf8_lossy(&body).into_owned(), json: true }),
+    })
+}
+
+/// Messages as the attribute has them become the text a person wrote or read.
+pub(crate) fn readable(content: Content) -> Content {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        parts: Vec<MessagePart<'a>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct MessagePart<'a> {
+        #[serde(borrow)]
+        content: Cow<'a, str>,
+    }
+    if !content.json {
+        return content;
+    }
+    let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(&content.text) else {
+        return content;
+    };
+    let parts: Vec<_> = messages.iter().flat_map(|message| &message.parts).collect();
+    if parts.is_empty() {
+        return content;
+    }
+    let texts: Vec<&str> = parts.iter().map(|part| &*part.content).collect();
+    Content { text: texts.join("\n\n"), json: false }
+}
+
+fn kind(content: &Content) -> &'static str {
+    match content.text.contains('\u{1b}') {
+        _ if content.json => "json",
+        true => "ansi",
+        false => "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_shown_as_their_text() {
+        let json = |text: &str| Content { text: text.to_owned(), json: true };
+        let message = r#"[{"role":"user","parts":[{"type":"text","content":"a\n\"b\""}]}]"#;
+        let shown = readable(json(message));
+        assert_eq!(shown, Content { text: "a\n\"b\"".to_owned(), json: false });
+        for other in [r#"{"command":"ls"}"#, "[]", r#"[{"parts":[]}]"#, "[1]"] {
+            assert_eq!(readable(json(other)), json(other));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Sessions and their turns.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::{Parts, SessionState, SessionSummary, Tokens, TurnSummary};
+use serde::Serialize;
+
+use super::extract::{Params, Route};
+use super::{Answer, Page, cursor, json, read, session_url};
+use crate::App;
+use crate::problem::Problem;
+use crate::source::SessionFilter;
+
+/// A session as lists, the stream and its own page have it.
+#[derive(Serialize)]
+pub(crate) struct SessionItem {
+    id: String,
+    state: &'static str,
+    project: Option<String>,
+    workspace: Option<String>,
+    model: Option<String>,
+    source: &'static str,
+    cursor_version: Option<String>,
+    first_prompt: Option<String>,
+    last_error: Option<String>,
+    turns: u64,
+    calls: u64,
+    subagents: u64,
+    errors: u64,
+    errored_turns: u64,
+    active_us: i64,
+    wall_us: i64,
+    tokens: Option<TokenCounts>,
+    start_us: i64,
+    last_us: i64,
+    end_us: Option<i64>,
+    url: String,
+}
+
+/// Tokens; `input` includes both cache parts.
+#[derive(Serialize)]
+pub(crate) struct TokenCounts {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl From<Tokens> for TokenCounts {
+    fn from(tokens: Tokens) -> Self {
+        let Tokens { input, output, cache_read, cache_write } = tokens;
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+impl From<SessionSummary> for SessionItem {
+    fn from(session: SessionSummary) -> Self {
+        let owned = |text: Option<Arc<str>>| text.map(|text| text.to_string());
+        Self {
+            id: session.root.to_string(),
+            state: session.state.as_str(),
+            project: session.workspace.as_deref().map(project),
+            workspace: owned(session.workspace),
+            model: owned(session.model),
+            source: session.surface,
+            cursor_version: owned(session.cursor_version),
+            first_prompt: session.first_prompt,
+            last_error: session.last_error,
+            turns: session.generations,
+            calls: session.tool_calls,
+            subagents: session.subagents,
+            errors: session.errors,
+            errored_turns: session.errored_turns,
+            active_us: session.active_ns / 1_000,
+            wall_us: session.last_at.since(session.started_at) / 1_000,
+            tokens: session.tokens.map(TokenCounts::from),
+            start_us: session.started_at.as_us(),
+            last_us: session.last_at.as_us(),
+            end_us: session.ended_at.map(|at| at.as_us()),
+            url: session_url(&session.root),
+        }
+    }
+}
+
+/// The last name of a path, on either kind of system.
+pub(super) fn project(workspace: &str) -> String {
+    let trimmed = workspace.trim_end_matches(['/', '\\']);
+    trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed).to_owned()
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let filter = filter(&params)?;
+    let limit = params.limit()?;
+    let before = params.text("cursor").map(cursor::decode).transpose()?;
+    let sessions = read(&app, move |source| source.sessions(&filter, before, limit + 1)).await?;
+    json(&page(sessions, limit))
+}
+
+fn filter(params: &Params) -> Result<SessionFilter, Problem> {
+    let owned = |name| params.text(name).map(str::to_owned);
+    let state = match params.text("state") {
+        None => None,
+        Some(word) => Some(SessionState::parse(word).ok_or_else(|| {
+            let words = SessionState::ALL.map(SessionState::as_str).join(", ");
+            Problem::bad_parameter("state", format!("one of {words}"))
+        })?),
+    };
+    let errored = match params.text("status") {
+        None => false,
+        Some("error") => true,
+        Some(_) => return Err(Problem::bad_parameter("status", "error, or nothing")),
+    };
+    Ok(SessionFilter {
+        state,
+        project: owned("project"),
+        model: owned("model"),
+        text: owned("q"),
+        errored,
+    })
+}
+
+fn page(mut sessions: Vec<SessionSummary>, limit: usize) -> Page<SessionItem> {
+    let more = sessions.len() > limit;
+    sessions.truncate(limit);
+    let last = sessions.last().filter(|_| more);
+    let next = last.map(|session| cursor::encode(session.last_at.0, &session.root));
+    Page { items: sessions.into_iter().map(SessionItem::from).collect(), next }
+}
+
+pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+    let session = read(&app, move |source| source.session(&root)).await?;
+    json(&SessionItem::from(session.ok_or_else(|| Problem::not_found("session"))?))
+}
+
+#[derive(Serialize)]
+struct TurnItem {
+    id: String,
+    trace_id: String,
+    generation: String,
+    n: u64,
+    start_us: i64,
+    /// Null while it runs.
+    dur_us: Option<i64>,
+    prompt: Option<String>,
+    model: Option<String>,
+    status: Option<String>,
+    end_reason: Option<&'static str>,
+    calls: u64,
+    errors: u64,
+    tokens: Option<TokenCounts>,
+    parts: PartItem,
+    url: String,
+}
+
+#[derive(Serialize)]
+struct PartItem {
+    thinking_us: i64,
+    tools_us: i64,
+    shell_us: i64,
+    mcp_us: i64,
+    edits_us: i64,
+    subagent_us: i64,
+    wait_us: i64,
+    other_us: i64,
+}
+
+impl From<Parts> for PartItem {
+    fn from(parts: Parts) -> Self {
+        Self {
+            thinking_us: parts.thinking / 1_000,
+            tools_us: parts.tools / 1_000,
+            shell_us: parts.shell / 1_000,
+            mcp_us: parts.mcp / 1_000,
+            edits_us: parts.edits / 1_000,
+            subagent_us: parts.subagent / 1_000,
+            wait_us: parts.wait / 1_000,
+            other_us: parts.other / 1_000,
+        }
+    }
+}
+
+impl From<TurnSummary> for TurnItem {
+    fn from(turn: TurnSummary) -> Self {
+        Self {
+            id: turn.span.to_string(),
+            trace_id: turn.trace.to_string(),
+            generation: turn.generation.to_string(),
+            n: turn.index,
+            start_us: turn.started_at.as_us(),
+            dur_us: turn.ended_at.map(|end| end.since(turn.started_at) / 1_000),
+            prompt: turn.prompt,
+            model: turn.model.map(|model| model.to_string()),
+            status: turn.status,
+            end_reason: turn.end_reason.map(|reason| reason.as_str()),
+            calls: turn.tool_calls,
+            errors: turn.errors,
+            tokens: turn.tokens.map(TokenCounts::from),
+            parts: turn.parts.into(),
+            url: format!("{}#{}", session_url(&turn.root), turn.span),
+        }
+    }
+}
+
+pub(super) async fn turns(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+    let turns = read(&app, move |source| {
+        if source.session(&root)?.is_none() {
+            return Ok(None);
+        }
+        source.turns(&root).map(Some)
+    });
+    let turns = turns.await?.ok_or_else(|| Problem::not_found("session"))?;
+    json(&Page { items: turns.into_iter().map(TurnItem::from).collect(), next: None })
+}

@@ -1,0 +1,155 @@
+//! Server-sent events: small notices, after which a page fetches what it shows.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use futures_util::stream;
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::extract::Params;
+use super::sessions::SessionItem;
+use super::{Answer, read};
+use crate::App;
+use crate::hub::{RESUME_MAX, Subscription, resync};
+use crate::problem::Problem;
+use crate::source::{self, Position, Source};
+
+/// A comment this often tells a proxy and the reader that the stream lives.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+
+pub(super) async fn stream(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    params: Params,
+) -> Answer {
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = after.or_else(|| params.text("after")).map(str::to_owned);
+    // Subscribed before the store is read, so that nothing falls between the two.
+    let subscription = app.hub.subscribe().ok_or_else(too_many)?;
+    let remembered = after.as_deref().and_then(parse).and_then(|at| app.hub.remembered(at.rev));
+    let first = read(&app, move |source| opening(source, after.as_deref(), remembered)).await?;
+    let body = stream::unfold((Some(first), subscription), |(first, mut subscription)| async {
+        let bytes = match first {
+            Some(first) => first,
+            None => next(&mut subscription).await?,
+        };
+        Some((Ok::<_, Infallible>(bytes), (None, subscription)))
+    });
+    let headers = [(header::CONTENT_TYPE, "text/event-stream")];
+    Ok((headers, Body::from_stream(body)).into_response())
+}
+
+fn too_many() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too-many-streams",
+        "too many open streams",
+        "every place in the live stream is taken",
+        "close other readers; pages of one browser share one stream",
+    )
+}
+
+async fn next(subscription: &mut Subscription) -> Option<Bytes> {
+    tokio::select! {
+        notice = subscription.notices.recv() => match notice {
+            Ok(bytes) => Some(bytes),
+            Err(RecvError::Lagged(_)) => Some(resync("lag")),
+            Err(RecvError::Closed) => None,
+        },
+        _ = subscription.closing.wait_for(|&closing| closing) => None,
+        () = tokio::time::sleep(COMMENT_EVERY) => Some(Bytes::from_static(b": alive\n\n")),
+    }
+}
+
+/// What a client gets first: where the store stands, and what it missed.
+fn opening(
+    source: &dyn Source,
+    after: Option<&str>,
+    remembered: Option<Vec<Arc<str>>>,
+) -> source::Result<Bytes> {
+    let now = source.position()?;
+    let mut text = "retry: 2000\n".to_owned();
+    let hello = json!({ "epoch": now.epoch, "rev": now.rev, "version": env!("CARGO_PKG_VERSION") });
+    event(&mut text, &now, "hello", &hello);
+    let missed = match after.map(parse) {
+        None => Ok(Vec::new()),
+        Some(at) => missed(source, &now, at, remembered)?,
+    };
+    match missed {
+        Ok(roots) => text.push_str(&notice_events(source, &now, &roots)?),
+        Err(reason) => text.push_str(&String::from_utf8_lossy(&resync(reason))),
+    }
+    text.push_str(&health_event(source)?);
+    Ok(Bytes::from(text))
+}
+
+type Missed = Result<Vec<(String, u64)>, &'static str>;
+
+fn missed(
+    source: &dyn Source,
+    now: &Position,
+    at: Option<Position>,
+    remembered: Option<Vec<Arc<str>>>,
+) -> source::Result<Missed> {
+    let Some(at) = at.filter(|at| at.epoch == now.epoch && at.rev <= now.rev) else {
+        return Ok(Err("epoch"));
+    };
+    if at.rev == now.rev {
+        return Ok(Ok(Vec::new()));
+    }
+    if let Some(roots) = remembered {
+        return Ok(Ok(roots.into_iter().map(|root| (root.to_string(), 0)).collect()));
+    }
+    let sessions = source.changed(at.rev, RESUME_MAX + 1)?;
+    if sessions.len() > RESUME_MAX {
+        return Ok(Err("old"));
+    }
+    Ok(Ok(sessions.into_iter().map(|session| (session.root.to_string(), 0)).collect()))
+}
+
+/// An id of the stream: `epoch:rev`.
+fn parse(id: &str) -> Option<Position> {
+    let (epoch, rev) = id.split_once(':')?;
+    Some(Position { epoch: epoch.to_owned(), rev: rev.parse().ok()? })
+}
+
+/// The newest state of each session, and that its spans changed.
+pub(crate) fn notice_events(
+    source: &dyn Source,
+    at: &Position,
+    sessions: &[(String, u64)],
+) -> source::Result<String> {
+    let mut text = String::new();
+    for (root, spans) in sessions {
+        if let Some(session) = source.session(root)? {
+            event(&mut text, at, "session", &SessionItem::from(session));
+        }
+        let data = json!({ "session": root, "rev": at.rev, "changed": spans });
+        event(&mut text, at, "spans", &data);
+    }
+    Ok(text)
+}
+
+/// How hookspan itself is doing, in short.
+pub(crate) fn health_event(source: &dyn Source) -> source::Result<String> {
+    let health = source.health()?;
+    let failing = health.destinations.iter().filter(|one| one.state != "ok" && one.state != "off");
+    let data = json!({
+        "now_us": source.now_ns() / 1_000,
+        "behind_bytes": health.journal.behind_bytes,
+        "failing": failing.map(|one| &one.name).collect::<Vec<_>>(),
+    });
+    Ok(format!("event: health\ndata: {data}\n\n"))
+}
+
+/// JSON has no raw line ends, so that one `data:` line holds any value.
+fn event(text: &mut String, at: &Position, name: &str, data: &impl serde::Serialize) {
+    let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
+    text.push_str(&format!("id: {}:{}\nevent: {name}\ndata: {data}\n\n", at.epoch, at.rev));
+}

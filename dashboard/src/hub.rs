@@ -1,0 +1,179 @@
+//! One listener to the store's changes for all open streams: rows are read and rendered once, however many tabs look.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
+use tokio::time::sleep;
+
+use crate::api::{health_event, notice_events};
+use crate::source::{self, Notice, Position, Source};
+
+/// Open streams; one more is refused.
+const STREAMS_MAX: usize = 32;
+/// Notices a slow client may be behind before it must reload.
+const QUEUE_MAX: usize = 256;
+/// Changes a reconnecting client can be told of one by one.
+const HISTORY_MAX: usize = 10_000;
+/// Sessions a reconnecting client is told of.
+pub(crate) const RESUME_MAX: usize = 500;
+/// At most ten batches a second.
+const BATCH_EVERY: Duration = Duration::from_millis(100);
+
+/// See the module.
+pub(crate) struct Hub {
+    shared: Arc<Shared>,
+    streams: Arc<Semaphore>,
+    closing: watch::Receiver<bool>,
+}
+
+struct Shared {
+    source: Arc<dyn Source>,
+    sender: broadcast::Sender<Bytes>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    listening: bool,
+    /// Revision of each change and its session, oldest first.
+    history: VecDeque<(u64, Arc<str>)>,
+}
+
+/// A client's place in the stream.
+pub(crate) struct Subscription {
+    pub(crate) notices: broadcast::Receiver<Bytes>,
+    pub(crate) closing: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Hub {
+    pub(crate) fn new(source: Arc<dyn Source>, closing: watch::Receiver<bool>) -> Self {
+        let (sender, _) = broadcast::channel(QUEUE_MAX);
+        let shared = Shared { source, sender, state: Mutex::default() };
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Self { shared: Arc::new(shared), streams, closing }
+    }
+
+    /// A place in the stream, or `None` when all are taken.
+    pub(crate) fn subscribe(&self) -> Option<Subscription> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
+        let notices = self.shared.sender.subscribe();
+        if !core::mem::replace(&mut self.shared.state().listening, true) {
+            let changes = self.shared.source.changes();
+            let shared = Arc::clone(&self.shared);
+            tokio::spawn(listen(shared, changes, self.closing.clone()));
+        }
+        Some(Subscription { notices, closing: self.closing.clone(), _permit: permit })
+    }
+
+    /// Sessions changed after `rev`, if the history reaches back that far.
+    pub(crate) fn remembered(&self, rev: u64) -> Option<Vec<Arc<str>>> {
+        let state = self.shared.state();
+        let (oldest, _) = state.history.front()?;
+        if *oldest > rev.saturating_add(1) {
+            return None;
+        }
+        let mut roots: Vec<_> = state
+            .history
+            .iter()
+            .filter(|(at, _)| *at > rev)
+            .map(|(_, root)| root.clone())
+            .collect();
+        roots.sort_unstable();
+        roots.dedup();
+        Some(roots)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, notice: &Notice) {
+        let mut state = self.state();
+        for (root, _) in &notice.sessions {
+            if state.history.len() == HISTORY_MAX {
+                state.history.pop_front();
+            }
+            state.history.push_back((notice.rev, root.as_str().into()));
+        }
+    }
+}
+
+async fn listen(
+    shared: Arc<Shared>,
+    mut changes: broadcast::Receiver<Notice>,
+    mut closing: watch::Receiver<bool>,
+) {
+    loop {
+        let notice = tokio::select! {
+            notice = changes.recv() => notice,
+            _ = closing.wait_for(|&closing| closing) => return,
+        };
+        match notice {
+            Ok(notice) => publish(&shared, batch(&shared, notice, &mut changes)).await,
+            Err(RecvError::Lagged(_)) => {
+                shared.state().history.clear();
+                send(&shared, resync("lag"));
+            }
+            Err(RecvError::Closed) => return,
+        }
+        // The first notice leaves at once; what comes within the next tenth of a second leaves together.
+        sleep(BATCH_EVERY).await;
+    }
+}
+
+/// `first` and whatever else is waiting, as one notice.
+fn batch(shared: &Shared, first: Notice, changes: &mut broadcast::Receiver<Notice>) -> Notice {
+    let mut rev = first.rev;
+    let mut sessions = BTreeMap::new();
+    let mut add = |notice: Notice| {
+        shared.remember(&notice);
+        rev = rev.max(notice.rev);
+        for (root, spans) in notice.sessions {
+            *sessions.entry(root).or_insert(0) += spans;
+        }
+    };
+    add(first);
+    while let Ok(notice) = changes.try_recv() {
+        add(notice);
+    }
+    Notice { rev, sessions: sessions.into_iter().collect() }
+}
+
+async fn publish(shared: &Arc<Shared>, notice: Notice) {
+    if shared.sender.receiver_count() == 0 {
+        return;
+    }
+    let source = Arc::clone(&shared.source);
+    let rendered = tokio::task::spawn_blocking(move || render(&*source, &notice)).await;
+    match rendered {
+        Ok(Ok(bytes)) => send(shared, bytes),
+        _ => send(shared, resync("lag")),
+    }
+}
+
+fn render(source: &dyn Source, notice: &Notice) -> source::Result<Bytes> {
+    let epoch = source.position()?.epoch;
+    let position = Position { epoch, rev: notice.rev };
+    let mut text = notice_events(source, &position, &notice.sessions)?;
+    text.push_str(&health_event(source)?);
+    Ok(Bytes::from(text))
+}
+
+/// The client must reload what it shows.
+pub(crate) fn resync(reason: &str) -> Bytes {
+    Bytes::from(format!("event: resync\ndata: {{\"reason\":\"{reason}\"}}\n\n"))
+}
+
+fn send(shared: &Shared, bytes: Bytes) {
+    // An error means that nobody listens just now.
+    if shared.sender.send(bytes).is_err() {
+        tracing::trace!("no open stream");
+    }
+}
