@@ -1,1 +1,0 @@
-//! Drives the real binaries.

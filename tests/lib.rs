@@ -1,1 +1,0 @@
-//! End-to-end tests live in `main.rs`; this library is empty on purpose.

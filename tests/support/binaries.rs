@@ -1,0 +1,43 @@
+//! The programs under test, built once per test run.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
+    let profile = profile_folder();
+    let target = profile.parent().unwrap();
+    let name = match profile.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "hookspan", "--bin", "hookspan", "--profile", name])
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(project())
+        .status()
+        .unwrap();
+    assert!(status.success(), "cargo could not build hookspan");
+    profile.join(format!("hookspan{}", env::consts::EXE_SUFFIX))
+});
+
+/// `hookspan`, in the profile of the running test. `CARGO_BIN_EXE_hookspan` does not exist in another package, so the
+/// first caller builds it; cargo does nothing when it is current.
+#[must_use]
+pub fn hookspan() -> &'static Path {
+    &HOOKSPAN
+}
+
+/// The project's root folder.
+#[must_use]
+pub fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// `target/debug` or another profile's folder: tests live in `deps/`, examples in `examples/` below it.
+fn profile_folder() -> PathBuf {
+    env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
+}

@@ -1,0 +1,160 @@
+//! A running `hookspan serve`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::binaries;
+use crate::wait::{SOON, eventually};
+use crate::world::World;
+
+/// The collector of one [`World`]; stopped as a person would (SIGTERM) when dropped.
+#[derive(Debug)]
+pub struct Collector<'a> {
+    world: &'a World,
+    child: Child,
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
+    pub url: String,
+    /// The access token, from the address on the first line.
+    pub token: String,
+}
+
+impl<'a> Collector<'a> {
+    /// Starts it on a free port and waits for its address.
+    #[track_caller]
+    #[must_use]
+    pub fn start(world: &'a World) -> Self {
+        Self::start_with(world, &[])
+    }
+
+    /// The same with more arguments.
+    #[track_caller]
+    #[must_use]
+    pub fn start_with(world: &'a World, arguments: &[&str]) -> Self {
+        let mut child = spawn(world, arguments);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        // Somebody has to read on, or a full pipe would stop the collector.
+        thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        let Some(address) = line.split_whitespace().find(|word| word.starts_with("http://")) else {
+            let status = child.wait().unwrap();
+            panic!("serve printed {line:?}, {status}\n{}", log(world));
+        };
+        let (url, fragment) = address.split_once('#').unwrap_or((address, ""));
+        let url = url.strip_suffix("/login").unwrap_or(url).trim_end_matches('/').to_owned();
+        let token = match fragment.strip_prefix("t=") {
+            Some(token) => token.to_owned(),
+            None => token_of(world),
+        };
+        Self { world, child, url, token }
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Asks the API; `path` starts after `/api/v1/`.
+    pub fn get(&self, path: &str) -> Result<Value, String> {
+        let text = self.get_text(&format!("{}/api/v1/{path}", self.url))?;
+        serde_json::from_str(&text).map_err(|error| format!("{path}: {error}: {text}"))
+    }
+
+    /// A GET of any address with the token.
+    pub fn get_text(&self, url: &str) -> Result<String, String> {
+        ureq::get(url)
+            .header("authorization", format!("Bearer {}", self.token))
+            .config()
+            .timeout_global(Some(Duration::from_secs(10)))
+            .build()
+            .call()
+            .and_then(|mut answer| answer.body_mut().read_to_string())
+            .map_err(|error| format!("GET {url}: {error}"))
+    }
+
+    /// Waits until `hooks` hooks are committed: the raw log, as `export --format jsonl` gives it, has that many lines.
+    #[track_caller]
+    pub fn committed(&self, hooks: usize) {
+        let world = self.world;
+        eventually(&format!("{hooks} hooks committed"), SOON, || {
+            match world.ok(&["export", "--all", "--format", "jsonl"]).lines().count() {
+                stored if stored >= hooks => Ok(()),
+                stored => Err(format!("{stored} stored\n{}\n{}", world.describe(), log(world))),
+            }
+        });
+    }
+
+    /// SIGKILL, now.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; returns the exit status and how long it took.
+    #[track_caller]
+    pub fn stop(mut self) -> (ExitStatus, Duration) {
+        self.terminate()
+    }
+
+    #[track_caller]
+    fn terminate(&mut self) -> (ExitStatus, Duration) {
+        let started = Instant::now();
+        kill_process(self.pid(), Signal::TERM).unwrap();
+        let status = eventually("serve ends after SIGTERM", SOON, || {
+            self.child.try_wait().unwrap().ok_or_else(|| log(self.world))
+        });
+        (status, started.elapsed())
+    }
+}
+
+impl Drop for Collector<'_> {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_some() {
+            return;
+        }
+        if thread::panicking() {
+            // The test has failed already; what it wants is the log, not another panic.
+            eprintln!("{}\n{}", log(self.world), self.world.describe());
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+            return;
+        }
+        self.terminate();
+    }
+}
+
+/// Starts `hookspan serve` and does not wait for anything: for kills during start-up.
+#[must_use]
+pub fn spawn(world: &World, arguments: &[&str]) -> Child {
+    let log = File::options().create(true).append(true).open(log_path(world)).unwrap();
+    let mut command: Command = world.command(binaries::hookspan());
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
+    command.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
+}
+
+/// What the collectors of this world wrote to standard error.
+#[must_use]
+pub fn log(world: &World) -> String {
+    let mut text = String::new();
+    if let Ok(mut file) = File::open(log_path(world)) {
+        file.read_to_string(&mut text).unwrap();
+    }
+    format!("collector's standard error:\n{text}")
+}
+
+fn log_path(world: &World) -> std::path::PathBuf {
+    world.scratch("serve.log")
+}
+
+fn token_of(world: &World) -> String {
+    let status = world.json(&["status", "--json"]);
+    let url = status["dashboard_url"].as_str().unwrap_or_default();
+    url.split_once("#t=").map(|(_, token)| token.to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,23 @@
+//! Harness of the end-to-end tests: it knows the binaries' outside and nothing of their inside.
+//!
+//! Reading order: [`binaries`] builds what is tested, [`world`] is an empty machine for it, [`fixture`] is what Cursor
+//! would send, [`player`] sends it through one shim process per event, [`collector`] is a running `hookspan serve`,
+//! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`ledger`] is the truth a
+//! crash test compares with, [`wait`] replaces every sleep.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "support code of tests: a panic with the value is the failure report"
+)]
+
+pub mod wait;
+pub mod binaries;
+pub mod world;
+pub mod fixture;
+pub mod player;
+pub mod collector;
+pub mod spans;
+pub mod ledger;
+pub mod receivers;
+pub mod skip;
+pub mod random;

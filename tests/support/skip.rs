@@ -1,0 +1,22 @@
+//! Tests that need something this machine may not have.
+
+use std::env;
+
+/// Says on standard error why a test did nothing. In CI (`CI=true`) a skip is a failure: there the gate has installed
+/// everything, and a skip would hide that it did not.
+#[track_caller]
+pub fn skip(test: &str, reason: &str) {
+    assert!(!in_ci(), "{test} was skipped, which CI forbids: {reason}");
+    announce(test, reason);
+}
+
+/// Says why an extra was left out. Also in CI: the extra is a recording that cannot be published.
+pub fn announce(test: &str, reason: &str) {
+    eprintln!("SKIPPED {test}: {reason}");
+}
+
+/// Whether the gate is running the tests.
+#[must_use]
+pub fn in_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true")
+}

@@ -1,0 +1,160 @@
+//! Reads OTLP/JSON: what `hookspan export --format otlp-json` prints and what receivers give back, in one shape.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// A span as any OTLP receiver would understand it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// 32 lowercase hex digits.
+    pub trace: String,
+    /// 16 lowercase hex digits.
+    pub id: String,
+    /// Empty for a root.
+    pub parent: String,
+    /// Name.
+    pub name: String,
+    /// Nanoseconds since the epoch.
+    pub start: u64,
+    /// Nanoseconds since the epoch.
+    pub end: u64,
+    /// 0 unset, 1 OK, 2 error.
+    pub status: u64,
+    /// Attributes as text: strings as they are, everything else as JSON.
+    pub attributes: BTreeMap<String, String>,
+    /// The traces and spans it links to.
+    pub links: Vec<(String, String)>,
+}
+
+impl Span {
+    /// An attribute, empty when absent.
+    #[must_use]
+    pub fn attribute(&self, key: &str) -> &str {
+        self.attributes.get(key).map_or("", String::as_str)
+    }
+
+    /// `hookspan.kind`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.attribute("hookspan.kind")
+    }
+
+    /// What identifies it and where it hangs: the part that may not differ between two ways out.
+    #[must_use]
+    pub fn place(&self) -> (String, String, String, String) {
+        (self.trace.clone(), self.id.clone(), self.parent.clone(), self.name.clone())
+    }
+}
+
+/// All spans of an OTLP/JSON document, sorted.
+#[track_caller]
+#[must_use]
+pub fn from_otlp_json(document: &str) -> Vec<Span> {
+    let document: Value = serde_json::from_str(document)
+        .unwrap_or_else(|error| panic!("no JSON: {error}\n{document}"));
+    let resources = list(&document, "resourceSpans");
+    let mut spans: Vec<_> = resources
+        .iter()
+        .flat_map(|resource| list(resource, "scopeSpans"))
+        .flat_map(|scope| list(scope, "spans"))
+        .map(span)
+        .collect();
+    spans.sort();
+    spans
+}
+
+/// The keys of all resources of an OTLP/JSON document.
+#[must_use]
+pub fn resource_attributes(document: &str) -> BTreeMap<String, String> {
+    let document: Value = serde_json::from_str(document).unwrap();
+    list(&document, "resourceSpans")
+        .iter()
+        .flat_map(|resource| attributes(&resource["resource"]))
+        .collect()
+}
+
+/// Spans whose parent is in none of the spans: there must be none.
+#[must_use]
+pub fn orphans(spans: &[Span]) -> Vec<&Span> {
+    let ids: BTreeSet<_> = spans.iter().map(|span| (&span.trace, &span.id)).collect();
+    spans
+        .iter()
+        .filter(|span| !span.parent.is_empty() && !ids.contains(&(&span.trace, &span.parent)))
+        .collect()
+}
+
+/// How many spans there are of each kind.
+#[must_use]
+pub fn kinds(spans: &[Span]) -> BTreeMap<String, u64> {
+    let mut kinds = BTreeMap::new();
+    for span in spans {
+        *kinds.entry(span.kind().to_owned()).or_default() += 1;
+    }
+    kinds
+}
+
+/// Sum of an integer attribute over all spans.
+#[must_use]
+pub fn total(spans: &[Span], key: &str) -> u64 {
+    spans.iter().map(|span| span.attribute(key).parse::<u64>().unwrap_or(0)).sum()
+}
+
+/// A span id from its definition: SHA-256 over length-prefixed parts, the first eight bytes in hex. Written a second time
+/// here on purpose: ids are a promise to every backend, so the product's own code may not be what checks them.
+#[must_use]
+pub fn span_id(conversation: &str, generation: &str, kind: &str, key: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in ["hookspan.span.v1", conversation, generation, kind, key] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn span(value: &Value) -> Span {
+    Span {
+        trace: text(value, "traceId"),
+        id: text(value, "spanId"),
+        parent: text(value, "parentSpanId"),
+        name: text(value, "name"),
+        start: nanoseconds(value, "startTimeUnixNano"),
+        end: nanoseconds(value, "endTimeUnixNano"),
+        status: value["status"]["code"].as_u64().unwrap_or(0),
+        attributes: attributes(value),
+        links: list(value, "links")
+            .iter()
+            .map(|link| (text(link, "traceId"), text(link, "spanId")))
+            .collect(),
+    }
+}
+
+fn attributes(owner: &Value) -> BTreeMap<String, String> {
+    list(owner, "attributes")
+        .iter()
+        .map(|attribute| (text(attribute, "key"), any_value(&attribute["value"])))
+        .collect()
+}
+
+/// The one member of an `AnyValue`.
+fn any_value(value: &Value) -> String {
+    let Some((_, inner)) = value.as_object().and_then(|object| object.iter().next()) else {
+        return String::new();
+    };
+    inner.as_str().map_or_else(|| inner.to_string(), str::to_owned)
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().to_owned()
+}
+
+/// 64-bit integers are strings in OTLP/JSON; anything else here is a fault of the writer.
+fn nanoseconds(value: &Value, key: &str) -> u64 {
+    let text = value[key].as_str().unwrap_or_else(|| panic!("{key} is no string in {value}"));
+    text.parse().unwrap()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,180 @@
+//! An empty machine: own home, own state, own environment.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::binaries;
+
+/// A temporary home with nothing in it. Programs started in it see no variable of the person who runs the tests, above
+/// all no `OTEL_*` and no `CURSOR_*`.
+#[derive(Debug)]
+pub struct World {
+    root: TempDir,
+    environment: Vec<(String, String)>,
+    shim: OnceLock<PathBuf>,
+}
+
+/// What a finished program left.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Exit code; -1 when a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl World {
+    /// A new, empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("hookspan-e2e-").tempdir().unwrap();
+        for folder in ["home", "run"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        Self { root, environment: Vec::new(), shim: OnceLock::new() }
+    }
+
+    /// Sets a variable for every program started from now on.
+    #[must_use]
+    pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// `$HOME`.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// Where hookspan keeps its state by default.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.home().join(".local/state/hookspan")
+    }
+
+    /// A path in the world that is in nobody's home.
+    #[must_use]
+    pub fn scratch(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes the configuration file.
+    pub fn write_config(&self, text: &str) -> PathBuf {
+        self.write_home(".config/hookspan/config.toml", text)
+    }
+
+    /// Writes a file below `$HOME`, with its folders.
+    pub fn write_home(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A program in this world.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("XDG_RUNTIME_DIR", self.root.path().join("run"))
+            .env("NO_COLOR", "1")
+            .current_dir(self.home())
+            .stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs `hookspan` with these arguments to its end.
+    #[must_use]
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Finished {
+        Finished::from(self.command(binaries::hookspan()).args(arguments).output().unwrap())
+    }
+
+    /// Runs `hookspan` and expects success; returns standard output.
+    #[track_caller]
+    pub fn ok<S: AsRef<OsStr>>(&self, arguments: &[S]) -> String {
+        let finished = self.run(arguments);
+        assert_eq!(finished.code, 0, "{:?}: {finished:#?}", shown(arguments));
+        finished.stdout
+    }
+
+    /// Runs `hookspan`, expects success and JSON.
+    #[track_caller]
+    pub fn json<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Value {
+        let text = self.ok(arguments);
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{:?} gave no JSON: {error}\n{text}", shown(arguments)))
+    }
+
+    /// The hook program as `hookspan install` leaves it: the very file a user's hooks.json points to. Installs on first use.
+    #[track_caller]
+    pub fn shim(&self) -> &Path {
+        self.shim.get_or_init(|| {
+            self.ok(&["install", "--scope", "user", "--events", "all"]);
+            let hooks = fs::read_to_string(self.home().join(".cursor/hooks.json")).unwrap();
+            let hooks: Value = serde_json::from_str(&hooks).unwrap();
+            let command = hooks["hooks"]["stop"][0]["command"].as_str().unwrap();
+            let program = command.split_whitespace().find(|word| word.starts_with('/')).unwrap();
+            PathBuf::from(program)
+        })
+    }
+
+    /// What is there to see when a test fails: files with sizes, the end of each log.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut lines = Vec::new();
+        list(self.root.path(), self.root.path(), &mut lines);
+        lines.join("\n")
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+fn shown<S: AsRef<OsStr>>(arguments: &[S]) -> Vec<&OsStr> {
+    arguments.iter().map(AsRef::as_ref).collect()
+}
+
+fn list(root: &Path, folder: &Path, lines: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            list(root, &path, lines);
+            continue;
+        }
+        let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+        lines.push(format!("  {} {bytes} bytes", path.strip_prefix(root).unwrap().display()));
+        if path.extension().is_some_and(|extension| extension == "log") {
+            lines.extend(fs::read_to_string(&path).unwrap_or_default().lines().rev().take(20).map(
+                |line| format!("    {line}"),
+            ));
+        }
+    }
+}
