@@ -1,0 +1,21 @@
+//! End-to-end tests: the real binaries, driven from outside. A rule is proved at the lowest level where it can fail; what is
+//! here proves that the parts are wired together.
+
+#![cfg(unix)]
+
+/// The whole way of one session: shim, journal, store, every way out; the same again by `import` and after `rebuild`.
+mod happy_path;
+/// The collector is not there while hooks happen.
+mod offline;
+/// SIGKILL at any moment loses nothing and doubles nothing; and the harness would see it.
+mod crash;
+/// What arrives is broken, too large, or in the way.
+mod bad_input;
+/// `install` and `uninstall` are exact inverses and leave strangers' entries alone.
+mod install;
+/// OTLP backends that nobody here wrote receive the same spans.
+mod export;
+/// The pages in a real browser.
+mod dashboard;
+/// Rules about the source itself.
+mod tidy;

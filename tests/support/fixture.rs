@@ -51,11 +51,8 @@ impl Fixture {
         let folder = recorded_folder()?;
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let beside = folder.join("expected.json");
-        let expected = if beside.exists() {
-            beside
-        } else {
-            fixtures().join(format!("{name}.expected.json"))
-        };
+        let expected =
+            if beside.exists() { beside } else { fixtures().join(format!("{name}.expected.json")) };
         let transcripts = folder.join("agent-transcripts");
         Ok(Self::read(
             &folder.join("hooks.jsonl"),

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`binaries`] builds what is tested, [`world`] is an empty machine for it, [`fixture`] is what Cursor
 //! would send, [`player`] sends it through one shim process per event, [`collector`] is a running `hookspan serve`,
-//! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`ledger`] is the truth a
+//! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`verify`] compares it with
+//! the numbers of the fixture, [`ledger`] is the truth a
 //! crash test compares with, [`wait`] replaces every sleep.
 
 #![expect(
@@ -17,6 +18,7 @@ pub mod fixture;
 pub mod player;
 pub mod collector;
 pub mod spans;
+pub mod verify;
 pub mod ledger;
 pub mod receivers;
 pub mod skip;

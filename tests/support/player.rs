@@ -21,8 +21,12 @@ pub struct Reply {
 #[must_use]
 pub fn neutral_reply(event: &str) -> &'static str {
     match event {
-        "preToolUse" | "beforeShellExecution" | "beforeMCPExecution" | "subagentStart"
-        | "beforeReadFile" | "beforeTabFileRead" => "{\"permission\":\"allow\"}\n",
+        "preToolUse"
+        | "beforeShellExecution"
+        | "beforeMCPExecution"
+        | "subagentStart"
+        | "beforeReadFile"
+        | "beforeTabFileRead" => "{\"permission\":\"allow\"}\n",
         "beforeSubmitPrompt" => "{\"continue\":true}\n",
         _ => "{}\n",
     }
@@ -40,11 +44,8 @@ pub fn play(world: &World, fixture: &Fixture) {
 #[track_caller]
 pub fn play_one(world: &World, body: &Body) {
     let reply = hook(world, &body.event, &body.bytes);
-    let expected = Reply {
-        code: Some(0),
-        stdout: neutral_reply(&body.event).into(),
-        stderr: String::new(),
-    };
+    let expected =
+        Reply { code: Some(0), stdout: neutral_reply(&body.event).into(), stderr: String::new() };
     assert_eq!(reply, expected, "answer to {}", body.event);
 }
 

@@ -54,8 +54,13 @@ impl Span {
 pub fn from_otlp_json(document: &str) -> Vec<Span> {
     let document: Value = serde_json::from_str(document)
         .unwrap_or_else(|error| panic!("no JSON: {error}\n{document}"));
-    let resources = list(&document, "resourceSpans");
-    let mut spans: Vec<_> = resources
+    from_otlp_value(&document)
+}
+
+/// The same of a document that is parsed already.
+#[must_use]
+pub fn from_otlp_value(document: &Value) -> Vec<Span> {
+    let mut spans: Vec<_> = list(document, "resourceSpans")
         .iter()
         .flat_map(|resource| list(resource, "scopeSpans"))
         .flat_map(|scope| list(scope, "spans"))
@@ -115,17 +120,21 @@ pub fn span_id(conversation: &str, generation: &str, kind: &str, key: &str) -> S
 
 fn span(value: &Value) -> Span {
     Span {
-        trace: text(value, "traceId"),
-        id: text(value, "spanId"),
-        parent: text(value, "parentSpanId"),
+        trace: id(value, "traceId"),
+        id: id(value, "spanId"),
+        parent: id(value, "parentSpanId"),
         name: text(value, "name"),
         start: nanoseconds(value, "startTimeUnixNano"),
         end: nanoseconds(value, "endTimeUnixNano"),
-        status: value["status"]["code"].as_u64().unwrap_or(0),
+        status: match &member(value, "status")["code"] {
+            Value::String(name) if name == "STATUS_CODE_ERROR" => 2,
+            Value::String(name) if name == "STATUS_CODE_OK" => 1,
+            code => code.as_u64().unwrap_or(0),
+        },
         attributes: attributes(value),
         links: list(value, "links")
             .iter()
-            .map(|link| (text(link, "traceId"), text(link, "spanId")))
+            .map(|link| (id(link, "traceId"), id(link, "spanId")))
             .collect(),
     }
 }
@@ -142,19 +151,65 @@ fn any_value(value: &Value) -> String {
     let Some((_, inner)) = value.as_object().and_then(|object| object.iter().next()) else {
         return String::new();
     };
-    inner.as_str().map_or_else(|| inner.to_string(), str::to_owned)
+    match inner {
+        Value::Object(_) => {
+            let values: Vec<_> = list(inner, "values").iter().map(any_value).collect();
+            format!("[{}]", values.join(", "))
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Hex as OTLP/JSON has it, or base64 as protobuf's own JSON form has it.
+fn id(value: &Value, key: &str) -> String {
+    let text = text(value, key);
+    match text.len() {
+        0 | 16 | 32 => text,
+        _ => from_base64(&text).iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
 }
 
 fn text(value: &Value, key: &str) -> String {
-    value[key].as_str().unwrap_or_default().to_owned()
+    member(value, key).as_str().unwrap_or_default().to_owned()
 }
 
 /// 64-bit integers are strings in OTLP/JSON; anything else here is a fault of the writer.
+#[track_caller]
 fn nanoseconds(value: &Value, key: &str) -> u64 {
-    let text = value[key].as_str().unwrap_or_else(|| panic!("{key} is no string in {value}"));
+    let text = member(value, key);
+    let text = text.as_str().unwrap_or_else(|| panic!("{key} is no string in {value}"));
     text.parse().unwrap()
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value[key].as_array().map_or(&[], Vec::as_slice)
+    member(value, key).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The member called `key` (lowerCamelCase, as OTLP/JSON wants it) or its snake_case form, which one receiver prints.
+fn member<'a>(value: &'a Value, key: &str) -> &'a Value {
+    let mut snake = String::new();
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    if value.get(key).is_some() { &value[key] } else { &value[snake.as_str()] }
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bytes = Vec::new();
+    let (mut bits, mut held) = (0_u32, 0);
+    for letter in text.bytes().filter(|letter| *letter != b'=') {
+        let digit = ALPHABET.iter().position(|known| *known == letter).unwrap();
+        bits = bits << 6 | u32::try_from(digit).unwrap();
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    bytes
 }

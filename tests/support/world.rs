@@ -172,9 +172,14 @@ fn list(root: &Path, folder: &Path, lines: &mut Vec<String>) {
         let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
         lines.push(format!("  {} {bytes} bytes", path.strip_prefix(root).unwrap().display()));
         if path.extension().is_some_and(|extension| extension == "log") {
-            lines.extend(fs::read_to_string(&path).unwrap_or_default().lines().rev().take(20).map(
-                |line| format!("    {line}"),
-            ));
+            lines.extend(
+                fs::read_to_string(&path)
+                    .unwrap_or_default()
+                    .lines()
+                    .rev()
+                    .take(20)
+                    .map(|line| format!("    {line}")),
+            );
         }
     }
 }

@@ -1,0 +1,165 @@
+//! OTLP backends that nobody here wrote.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use e2e_support::collector::{self, Collector};
+use e2e_support::fixture::{Body, Fixture};
+use e2e_support::receivers::Receiver;
+use e2e_support::spans::{self, Span};
+use e2e_support::wait::eventually;
+use e2e_support::world::World;
+use e2e_support::{player, skip};
+
+/// A turn waits two seconds and a session five before they leave.
+const SETTLED: Duration = Duration::from_secs(90);
+
+#[test]
+fn datadogs_test_agent_receives_the_same_spans_over_http() {
+    match Receiver::test_agent() {
+        Ok(receiver) => receives_the_same(&receiver, &receiver.http, "http/protobuf"),
+        Err(reason) => skip::skip("export to ddapm-test-agent over HTTP", &reason),
+    }
+}
+
+#[test]
+fn datadogs_test_agent_receives_the_same_spans_over_grpc() {
+    match Receiver::test_agent() {
+        Ok(receiver) => receives_the_same(&receiver, &receiver.grpc, "grpc"),
+        Err(reason) => skip::skip("export to ddapm-test-agent over gRPC", &reason),
+    }
+}
+
+#[test]
+fn jaeger_receives_the_same_spans_over_http() {
+    match Receiver::jaeger() {
+        Ok(receiver) => receives_the_same(&receiver, &receiver.http, "http/protobuf"),
+        Err(reason) => skip::skip("export to Jaeger over HTTP", &reason),
+    }
+}
+
+#[test]
+fn jaeger_receives_the_same_spans_over_grpc() {
+    match Receiver::jaeger() {
+        Ok(receiver) => {
+            receives_the_same(&receiver, &receiver.grpc, "grpc");
+            assert!(receiver.services().contains(&"cursor-agent".to_owned()));
+        }
+        Err(reason) => skip::skip("export to Jaeger over gRPC", &reason),
+    }
+}
+
+#[test]
+fn a_kill_in_the_middle_of_an_export_loses_nothing_and_repeats_are_equal() {
+    match Receiver::test_agent() {
+        Ok(receiver) => survives_kills(&receiver),
+        Err(reason) => skip::skip("kills during an export", &reason),
+    }
+}
+
+#[test]
+fn content_leaves_only_when_it_is_asked_for() {
+    let world = World::new();
+    let fixture = Fixture::own().settle_in(&world);
+    world.ok(&["import", fixture.path.to_str().unwrap()]);
+    let export =
+        |content| world.ok(&["export", "--all", "--format", "otlp-json", "--content", content]);
+    let (full, metadata, off) = (export("full"), export("metadata"), export("off"));
+    for content in ["use a helper", "The lamp is lit", "shines_far", "A helper can read"] {
+        assert!(full.contains(content), "full lacks {content:?}");
+        assert!(!metadata.contains(content), "metadata holds {content:?}");
+        assert!(!off.contains(content), "off holds {content:?}");
+    }
+    for name in ["src/lamp.rs", "execute_tool Shell cargo"] {
+        assert!(metadata.contains(name), "metadata lacks {name:?}");
+        assert!(!off.contains(name), "off holds {name:?}");
+    }
+    for document in [&full, &metadata, &off] {
+        assert!(!document.contains("dev@example.com"), "the e-mail address left");
+        assert_eq!(spans::from_otlp_json(document).len(), spans::from_otlp_json(&full).len());
+    }
+}
+
+fn receives_the_same(receiver: &Receiver, endpoint: &str, protocol: &str) {
+    let world = exporting_world(endpoint, protocol);
+    let fixture = ended(Fixture::own().settle_in(&world));
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    let received = received_everything(&world, receiver);
+    assert_eq!(received, sent(&world), "received and exported spans differ");
+    assert_eq!(spans::orphans(&received), Vec::<&Span>::new());
+}
+
+/// Kills while turns leave, and again between the last request and its answer, if chance has it so.
+fn survives_kills(receiver: &Receiver) {
+    let world = exporting_world(&receiver.http, "http/protobuf");
+    let fixture = ended(Fixture::own().settle_in(&world));
+    for bodies in fixture.bodies.chunks(16) {
+        let collector = Collector::start(&world);
+        bodies.iter().for_each(|body| player::play_one(&world, body));
+        let before = receiver.spans(&[]).len();
+        // Until something leaves, or until it is clear that nothing of this part can.
+        let patience = std::time::Instant::now();
+        eventually("an export, or the end of the wait for one", SETTLED, || {
+            let moved = receiver.spans(&[]).len() > before;
+            if moved || patience.elapsed() > Duration::from_secs(4) {
+                Ok(())
+            } else {
+                Err(String::new())
+            }
+        });
+        collector.kill();
+    }
+    let _collector = Collector::start(&world);
+    let mut received = received_everything(&world, receiver);
+    received.dedup();
+    assert_eq!(received, sent(&world), "a repeated span differs, or one is lost");
+}
+
+/// Waits until every exported span has arrived.
+#[track_caller]
+fn received_everything(world: &World, receiver: &Receiver) -> Vec<Span> {
+    eventually("every span has arrived", SETTLED, || {
+        let sent = sent(world);
+        let traces: BTreeSet<_> = sent.iter().map(|span| span.trace.clone()).collect();
+        let received = receiver.spans(&traces.into_iter().collect::<Vec<_>>());
+        let here: BTreeSet<_> = received.iter().map(|span| &span.id).collect();
+        let missing: Vec<_> = sent.iter().filter(|span| !here.contains(&span.id)).collect();
+        match missing.len() {
+            0 if !sent.is_empty() => Ok(received),
+            _ => Err(format!(
+                "{} of {} missing: {missing:#?}\n{}",
+                missing.len(),
+                sent.len(),
+                collector::log(world)
+            )),
+        }
+    })
+}
+
+/// What a destination with the default content policy is to get.
+fn sent(world: &World) -> Vec<Span> {
+    let arguments = ["export", "--all", "--format", "otlp-json", "--content", "metadata"];
+    spans::from_otlp_json(&world.ok(&arguments))
+}
+
+fn exporting_world(endpoint: &str, protocol: &str) -> World {
+    World::new()
+        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        .with_env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+}
+
+/// The stream with a `sessionEnd`, so that the session's own span becomes final too.
+fn ended(mut fixture: Fixture) -> Fixture {
+    let root = fixture.text("root");
+    let body = format!(
+        "{{\"conversation_id\":\"{root}\",\"generation_id\":\"{root}\",\"model\":\"default\",\
+         \"reason\":\"completed\",\"duration_ms\":162761,\"is_background_agent\":false,\
+         \"final_status\":\"completed\",\"session_id\":\"{root}\",\
+         \"hook_event_name\":\"sessionEnd\",\"cursor_version\":\"3.7.19\",\
+         \"workspace_roots\":[\"/home/dev/src/lighthouse\"],\"transcript_path\":null}}"
+    );
+    fixture.bodies.push(Body { event: "sessionEnd".into(), bytes: body.into_bytes() });
+    fixture
+}

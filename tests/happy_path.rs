@@ -1,0 +1,124 @@
+//! The whole way of one session.
+
+use e2e_support::collector::Collector;
+use e2e_support::fixture::Fixture;
+use e2e_support::spans::Span;
+use e2e_support::wait::{SOON, eventually};
+use e2e_support::world::World;
+use e2e_support::{player, skip, verify};
+
+#[test]
+fn a_session_played_through_the_shim_comes_out_right_everywhere() {
+    play_into_a_running_collector(&Fixture::own());
+}
+
+#[test]
+fn a_recorded_session_played_through_the_shim_comes_out_right_everywhere() {
+    match Fixture::recorded() {
+        Ok(fixture) => play_into_a_running_collector(&fixture),
+        Err(reason) => skip::announce("the replay of a recording", &reason),
+    }
+}
+
+#[test]
+fn import_and_rebuild_give_the_spans_of_the_live_session() {
+    import_and_rebuild(&Fixture::own());
+}
+
+#[test]
+fn import_and_rebuild_give_the_spans_of_the_live_session_for_a_recording() {
+    match Fixture::recorded() {
+        Ok(fixture) => import_and_rebuild(&fixture),
+        Err(reason) => skip::announce("the import of a recording", &reason),
+    }
+}
+
+#[test]
+fn the_raw_log_holds_every_payload_byte_for_byte_and_imports_elsewhere() {
+    let (first, second) = (World::new(), World::new());
+    let fixture = Fixture::own().settle_in(&first);
+    let collector = Collector::start(&first);
+    player::play(&first, &fixture);
+    collector.committed(fixture.bodies.len());
+    let played: Vec<_> = fixture.bodies.iter().map(|body| body.bytes.clone()).collect();
+    assert_eq!(verify::raw_bodies(&first), played);
+
+    let log = first.scratch("log.jsonl");
+    first.ok(&["export", "--all", "--format", "jsonl", "--output", log.to_str().unwrap()]);
+    second.ok(&["import", log.to_str().unwrap()]);
+    assert_eq!(verify::raw_bodies(&second), played);
+    assert_eq!(places(&verify::exported(&second)), places(&verify::exported(&first)));
+}
+
+#[test]
+fn sigterm_ends_the_collector_within_a_second_of_work() {
+    let world = World::new();
+    let fixture = Fixture::own().settle_in(&world);
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    let (status, took) = collector.stop();
+    assert_eq!(status.code(), Some(0));
+    // Ten times the promise: this machine may be busy with other tests.
+    assert!(took.as_secs() < 10, "it took {took:?}");
+    Collector::start(&world).committed(fixture.bodies.len());
+}
+
+fn play_into_a_running_collector(fixture: &Fixture) {
+    let world = World::new();
+    let fixture = fixture.settle_in(&world);
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    wait_for_the_last_answer(&world);
+    let spans = verify::session_is_right(&world, &fixture);
+    verify::api_is_right(&collector, &fixture, &spans);
+    let status = world.json(&["status", "--json"]);
+    assert_eq!(status["running"], true, "{status:#}");
+    assert_eq!(status["backlog"], 0, "{status:#}");
+    assert_eq!(status["malformed"], 0, "{status:#}");
+}
+
+fn import_and_rebuild(fixture: &Fixture) {
+    let live_world = World::new();
+    let live = fixture.settle_in(&live_world);
+    let collector = Collector::start(&live_world);
+    player::play(&live_world, &live);
+    collector.committed(live.bodies.len());
+    wait_for_the_last_answer(&live_world);
+    let live_spans = verify::exported(&live_world);
+
+    let world = World::new();
+    let fixture = fixture.settle_in(&world);
+    let file = fixture.path.to_str().unwrap();
+    let events = fixture.number("events");
+    let counts = world.json(&["import", file, "--json"]);
+    assert_eq!((counts["new"].as_u64(), counts["duplicate"].as_u64()), (Some(events), Some(0)));
+    assert_eq!(counts["malformed"], 0);
+    let spans = verify::session_is_right(&world, &fixture);
+    assert_eq!(places(&spans), places(&live_spans), "imported and live spans differ");
+
+    let again = world.json(&["import", file, "--json"]);
+    assert_eq!((again["new"].as_u64(), again["duplicate"].as_u64()), (Some(0), Some(events)));
+
+    let before = verify::otlp_json(&world);
+    world.ok(&["rebuild"]);
+    assert_eq!(verify::otlp_json(&world), before, "rebuild changed the export");
+}
+
+/// A child's proof is looked for on disk a moment after its hooks: wait until the tree is complete.
+#[track_caller]
+fn wait_for_the_last_answer(world: &World) {
+    eventually("the turn has ended and the child is bound", SOON, || {
+        let sessions = world.json(&["sessions", "--json"]);
+        match sessions[0]["state"].as_str() {
+            Some("your_turn") if sessions.as_array().map(Vec::len) == Some(1) => Ok(()),
+            _ => Err(format!("{sessions:#}")),
+        }
+    });
+}
+
+fn places(spans: &[Span]) -> Vec<(String, String, String, String)> {
+    let mut places: Vec<_> = spans.iter().map(Span::place).collect();
+    places.sort();
+    places
+}

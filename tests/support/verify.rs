@@ -1,0 +1,172 @@
+//! Compares what hookspan made of a stream with the numbers beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::collector::Collector;
+use crate::fixture::Fixture;
+use crate::spans::{self, Span};
+use crate::world::World;
+
+/// Everything a stream promises, through every way out of a store: the session list and the OTLP export. Returns the
+/// spans.
+#[track_caller]
+pub fn session_is_right(world: &World, fixture: &Fixture) -> Vec<Span> {
+    list_is_right(world, fixture);
+    let spans = exported(world);
+    spans_are_right(&spans, fixture);
+    spans
+}
+
+/// The spans of `export --all`.
+#[track_caller]
+#[must_use]
+pub fn exported(world: &World) -> Vec<Span> {
+    spans::from_otlp_json(&otlp_json(world))
+}
+
+/// `export --all --format otlp-json`.
+#[track_caller]
+#[must_use]
+pub fn otlp_json(world: &World) -> String {
+    world.ok(&["export", "--all", "--format", "otlp-json"])
+}
+
+/// The bodies in the raw log, in order.
+#[track_caller]
+#[must_use]
+pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
+    let log = world.ok(&["export", "--all", "--format", "jsonl"]);
+    log.lines().map(raw_body).collect()
+}
+
+/// `sessions --json`: one session with the right numbers.
+#[track_caller]
+pub fn list_is_right(world: &World, fixture: &Fixture) {
+    let sessions = world.json(&["sessions", "--json"]);
+    let sessions = sessions.as_array().unwrap();
+    assert_eq!(sessions.len(), 1, "a child conversation is not a session: {sessions:#?}");
+    let session = &sessions[0];
+    let shown: Value = ["generations", "tool_calls", "subagents", "errors", "tokens", "workspace"]
+        .into_iter()
+        .map(|key| (key.to_owned(), session[key].clone()))
+        .collect();
+    let expected = &fixture.expected;
+    assert_eq!(
+        shown,
+        json!({
+            "generations": expected["generations"],
+            "tool_calls": expected["tool_calls"],
+            "subagents": expected["subagents"],
+            "errors": expected["errors"],
+            "tokens": expected["tokens"],
+            "workspace": expected["workspace"],
+        }),
+        "{session:#}"
+    );
+    assert_eq!(session["id"], expected["root"]);
+}
+
+/// One tree per turn, nothing left over, the child's calls below the subagent, tokens once, ids as defined.
+#[track_caller]
+pub fn spans_are_right(spans: &[Span], fixture: &Fixture) {
+    assert_eq!(spans::orphans(spans), Vec::<&Span>::new(), "spans without their parent");
+    let ids: BTreeSet<_> = spans.iter().map(|span| &span.id).collect();
+    assert_eq!(ids.len(), spans.len(), "a span id twice");
+    assert_eq!(json!(spans::kinds(spans)), fixture.expected["kinds"], "spans per kind");
+    tokens_are_counted_once(spans, fixture);
+    statuses_are_honest(spans, fixture);
+    the_child_hangs_below_its_subagent(spans, fixture);
+    ids_are_as_defined(spans, fixture);
+}
+
+#[track_caller]
+fn tokens_are_counted_once(spans: &[Span], fixture: &Fixture) {
+    let sums = json!({
+        "input": spans::total(spans, "gen_ai.usage.input_tokens"),
+        "output": spans::total(spans, "gen_ai.usage.output_tokens"),
+        "cache_read": spans::total(spans, "gen_ai.usage.cache_read.input_tokens"),
+        "cache_write": spans::total(spans, "gen_ai.usage.cache_creation.input_tokens"),
+    });
+    assert_eq!(sums, fixture.expected["tokens"], "sum of gen_ai.usage.* over all spans");
+}
+
+#[track_caller]
+fn statuses_are_honest(spans: &[Span], fixture: &Fixture) {
+    let errors = spans.iter().filter(|span| span.status == 2).count() as u64;
+    assert_eq!(errors, fixture.number("errors"), "spans with status ERROR");
+    for span in spans {
+        assert_ne!(span.status, 1, "status OK is never set: {span:#?}");
+        let typed = !span.attribute("error.type").is_empty();
+        assert_eq!(typed, span.status == 2, "error.type exactly on errors: {span:#?}");
+        assert!(span.end >= span.start, "ends before it starts: {span:#?}");
+    }
+}
+
+#[track_caller]
+fn the_child_hangs_below_its_subagent(spans: &[Span], fixture: &Fixture) {
+    let by_id: BTreeMap<_, _> = spans.iter().map(|span| (&span.id, span)).collect();
+    let subagents: Vec<_> = spans.iter().filter(|span| span.kind() == "subagent").collect();
+    assert_eq!(subagents.len() as u64, fixture.number("subagents"));
+    let subagent = subagents[0];
+    let delegating = by_id[&subagent.parent];
+    assert_eq!(delegating.kind(), "tool", "a subagent hangs below the call that started it");
+    let child = fixture.text("child");
+    let calls: Vec<_> = spans
+        .iter()
+        .filter(|span| span.kind() == "tool")
+        .filter(|span| span.attribute("cursor.conversation.id") == child)
+        .collect();
+    assert_eq!(calls.len() as u64, fixture.number("child_tool_calls"));
+    for call in calls {
+        assert_eq!(call.parent, subagent.id, "{call:#?}");
+        assert_eq!(call.trace, subagent.trace, "{call:#?}");
+        assert_eq!(call.attribute("session.id"), fixture.text("root"), "{call:#?}");
+    }
+}
+
+#[track_caller]
+fn ids_are_as_defined(spans: &[Span], fixture: &Fixture) {
+    let ids: BTreeSet<_> = spans.iter().map(|span| span.id.as_str()).collect();
+    for (what, id) in fixture.expected["spans"].as_object().unwrap() {
+        assert!(ids.contains(id.as_str().unwrap()), "no span {id} for the {what}");
+    }
+    let traces: BTreeSet<_> = spans.iter().map(|span| span.trace.as_str()).collect();
+    for (turn, trace) in fixture.expected["traces"].as_object().unwrap() {
+        assert!(traces.contains(trace.as_str().unwrap()), "no trace {trace} for turn {turn}");
+    }
+    for span in spans.iter().filter(|span| span.kind() == "generation") {
+        let conversation = span.attribute("cursor.conversation.id");
+        let generation = span.attribute("cursor.generation.id");
+        assert_eq!(span.id, spans::span_id(conversation, generation, "generation", ""));
+    }
+}
+
+/// The session, its turns and its spans as the dashboard's API shows them.
+#[track_caller]
+pub fn api_is_right(collector: &Collector<'_>, fixture: &Fixture, spans: &[Span]) {
+    let list = collector.get("sessions").unwrap();
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{list:#}");
+    assert_eq!(items[0]["id"], fixture.expected["root"]);
+    assert_eq!(items[0]["turns"], fixture.expected["generations"]);
+    assert_eq!(items[0]["calls"], fixture.expected["tool_calls"]);
+    assert_eq!(items[0]["errors"], fixture.expected["errors"]);
+    let root = fixture.text("root");
+    let turns = collector.get(&format!("sessions/{root}/turns")).unwrap();
+    let turns = turns.as_array().or_else(|| turns["items"].as_array()).unwrap();
+    assert_eq!(turns.len() as u64, fixture.number("generations"));
+    let columns = collector.get(&format!("sessions/{root}/spans")).unwrap();
+    assert_eq!(columns["n"].as_u64().unwrap(), spans.len() as u64, "{columns:#}");
+}
+
+fn raw_body(line: &str) -> Vec<u8> {
+    let row: BTreeMap<String, Box<serde_json::value::RawValue>> =
+        serde_json::from_str(line).unwrap();
+    let event = row["event"].get();
+    match serde_json::from_str(event).unwrap() {
+        Value::String(text) => text.into_bytes(),
+        _ => event.as_bytes().to_vec(),
+    }
+}

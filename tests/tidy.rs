@@ -1,0 +1,317 @@
+//! Rules about the source itself, so that nobody has to remember them in a review.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use e2e_support::binaries;
+use e2e_support::fixture::fixtures;
+use e2e_support::world::World;
+
+#[test]
+fn crates_depend_on_each_other_only_along_the_arrows() {
+    let ours = ["hookspan", "hookspan-core", "hookspan-dashboard", "hookspan-shim", "e2e"];
+    let arrows = dependencies(|name| ours.contains(&name));
+    let expected = [
+        ("e2e", vec![]),
+        ("hookspan", vec!["hookspan-core", "hookspan-dashboard", "hookspan-shim"]),
+        ("hookspan-core", vec![]),
+        ("hookspan-dashboard", vec!["hookspan-core"]),
+        ("hookspan-shim", vec![]),
+    ];
+    assert_eq!(arrows, owned(&expected));
+}
+
+#[test]
+fn the_core_and_the_shim_need_next_to_nothing() {
+    let all = dependencies(|_| true);
+    assert_eq!(all["hookspan-core"], ["serde", "serde_json", "sha2"]);
+    assert_eq!(all["hookspan-shim"], ["rustix"]);
+}
+
+#[test]
+fn the_core_touches_nothing_outside_itself() {
+    let banned = [
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::thread",
+        "std::process",
+        "std::io",
+        "SystemTime",
+        "Instant",
+        "HashMap",
+        "HashSet",
+        "RandomState",
+        "DefaultHasher",
+        "println!",
+        "unsafe",
+    ];
+    check_absent(&rust_files("collector/core/src"), &banned, &[]);
+}
+
+#[test]
+fn sql_lives_in_the_store_alone() {
+    let banned = ["rusqlite", "SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM", "PRAGMA "];
+    let mut files = rust_files("collector/src");
+    files.extend(rust_files("dashboard/src"));
+    check_absent(&files, &banned, &["collector/src/store/"]);
+}
+
+#[test]
+fn the_environment_is_read_in_the_configuration_alone() {
+    let banned = ["env::var", "env::vars", "env::args", "env::set_var", "env::home_dir"];
+    let mut files = rust_files("collector/src");
+    files.extend(rust_files("dashboard/src"));
+    check_absent(&files, &banned, &["collector/src/config/"]);
+}
+
+#[test]
+fn the_clock_is_read_in_one_file_alone() {
+    let banned = ["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed"];
+    let mut files = rust_files("collector/src");
+    files.extend(rust_files("dashboard/src"));
+    check_absent(&files, &banned, &["collector/src/clock.rs"]);
+}
+
+#[test]
+fn tests_are_run_and_do_not_sleep() {
+    let own = ["tests/tidy.rs"];
+    let all = rust_files("");
+    check_everywhere(&all, &["#[ignore", "#[should_panic", "#[allow(", "todo!(", "dbg!("], &own);
+    check_everywhere(
+        &all,
+        &["thread::sleep", "tokio::time::sleep("],
+        &[&own[..], SLEEPERS].concat(),
+    );
+}
+
+/// Files of the product where waiting is the job itself: back-off, polling, timers.
+const SLEEPERS: &[&str] = &["collector/src/", "shim/src/"];
+
+#[test]
+fn every_member_is_linted() {
+    for member in members() {
+        let text = fs::read_to_string(&member).unwrap();
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{} has no `[lints] workspace = true`: nothing checks it",
+            member.display()
+        );
+    }
+}
+
+#[test]
+fn every_test_file_and_every_fixture_is_used() {
+    let tests = binaries::project().join("tests");
+    let main = fs::read_to_string(tests.join("main.rs")).unwrap();
+    for file in top_level(&tests, "rs") {
+        let module = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let used =
+            main.contains(&format!("\nmod {module};")) || ["main", "bench"].contains(&&*module);
+        assert!(used, "{} is no module of tests/main.rs", file.display());
+    }
+    let harness: String = rust_files("tests").iter().map(|file| source(file)).collect();
+    for file in top_level(&fixtures(), "json").into_iter().chain(top_level(&fixtures(), "jsonl")) {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let by_pattern = name.ends_with(".expected.json");
+        assert!(by_pattern || harness.contains(&name), "nobody plays {name}");
+    }
+}
+
+#[test]
+fn every_migration_is_embedded() {
+    let migrations = top_level(&binaries::project().join("migrations"), "sql");
+    assert!(!migrations.is_empty());
+    let store: String = rust_files("collector/src/store").iter().map(|file| source(file)).collect();
+    for migration in migrations {
+        let name = migration.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(store.contains(&name), "the store does not embed {name}");
+        let text = fs::read_to_string(&migration).unwrap();
+        assert!(text.starts_with("-- Why"), "{name} does not open with why it exists");
+    }
+}
+
+#[test]
+fn the_example_configuration_is_current() {
+    let example = fs::read_to_string(binaries::project().join("config.example.toml")).unwrap();
+    let world = World::new();
+    assert_eq!(
+        world.ok(&["config", "example"]),
+        example,
+        "write it again: hookspan config example > config.example.toml"
+    );
+    world.write_config(&example);
+    world.ok(&["config", "check"]);
+}
+
+#[test]
+fn the_repository_speaks_of_itself_alone() {
+    let place = binaries::project().to_str().unwrap().to_owned();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let mut own = vec![place];
+    if home.len() > 3 {
+        own.push(format!("{home}/"));
+    }
+    for file in text_files(binaries::project()) {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        for path in &own {
+            assert!(!text.contains(path.as_str()), "{} names {path}", file.display());
+        }
+    }
+}
+
+#[test]
+fn compose_pins_versions_and_listens_on_loopback() {
+    let text = fs::read_to_string(binaries::project().join("docker-compose.yml")).unwrap();
+    let values = |key: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim);
+        lines.filter_map(|line| line.strip_prefix(key)).map(|v| v.trim().to_owned()).collect()
+    };
+    let images = values("image:");
+    assert!(!images.is_empty());
+    for image in images {
+        let image = image.trim_matches('"');
+        let name = image.rsplit('/').next().unwrap();
+        let tag = name.split_once(':').map_or("", |(_, tag)| tag);
+        assert!(!tag.is_empty() && tag != "latest", "{image} is not pinned");
+    }
+    for port in values("- ").iter().filter(|value| is_port_mapping(value)) {
+        assert!(port.trim_matches('"').starts_with("127.0.0.1:"), "{port} is open to the network");
+    }
+}
+
+/// `"4318:4318"`, `"127.0.0.1:4318:4318"` and the like.
+fn is_port_mapping(value: &str) -> bool {
+    let value = value.trim_matches('"');
+    value.contains(':') && value.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte))
+}
+
+/// Fails when one of `banned` stands in the code (not in comments, not in unit tests) of a file outside `except`.
+#[track_caller]
+fn check_absent(files: &[PathBuf], banned: &[&str], except: &[&str]) {
+    check(files, banned, except, code);
+}
+
+/// The same including unit tests.
+#[track_caller]
+fn check_everywhere(files: &[PathBuf], banned: &[&str], except: &[&str]) {
+    check(files, banned, except, without_comments);
+}
+
+#[track_caller]
+fn check(files: &[PathBuf], banned: &[&str], except: &[&str], view: fn(&str) -> String) {
+    assert!(!files.is_empty(), "nothing to check");
+    let mut found = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(binaries::project()).unwrap().to_str().unwrap();
+        if except.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        for (number, line) in view(&source(file)).lines().enumerate() {
+            for word in banned.iter().filter(|word| line.contains(**word)) {
+                found.push(format!("{name}:{}: {word}", number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// The part of a file that ships: without comments and without the unit tests at its end.
+fn code(source: &str) -> String {
+    let end = source.find("#[cfg(test)]\nmod ").unwrap_or(source.len());
+    without_comments(&source[..end])
+}
+
+fn without_comments(source: &str) -> String {
+    let lines = source.lines();
+    lines
+        .map(|line| if line.trim_start().starts_with("//") { "" } else { line }.to_owned() + "\n")
+        .collect()
+}
+
+fn source(file: &Path) -> String {
+    fs::read_to_string(file).unwrap()
+}
+
+/// Every Rust file below a folder of the project, except modules that are unit tests as a whole.
+fn rust_files(folder: &str) -> Vec<PathBuf> {
+    let mut files = text_files(&binaries::project().join(folder));
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    files.retain(|file| file.file_name().is_some_and(|name| name != "tests.rs"));
+    files
+}
+
+/// Every file below `folder` that is part of the project: no build output, no installed packages, nothing hidden but `.ci`.
+fn text_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        let name = name.to_str().unwrap();
+        let skipped = ["target", "node_modules"].contains(&name);
+        if skipped || (name.starts_with('.') && name != ".ci") {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(text_files(&entry.path()));
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    files
+}
+
+fn top_level(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+fn members() -> Vec<PathBuf> {
+    let packages = metadata()["packages"].as_array().cloned().unwrap();
+    packages.iter().map(|package| package["manifest_path"].as_str().unwrap().into()).collect()
+}
+
+/// The direct, not dev-only, not build-only dependencies of every member, filtered and sorted.
+fn dependencies(keep: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<String>> {
+    let packages = metadata()["packages"].as_array().cloned().unwrap();
+    let names = |package: &Value| {
+        let mut names: Vec<_> = package["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|dependency| dependency["kind"].is_null())
+            .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+            .filter(|name| keep(name))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    packages
+        .iter()
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), names(package)))
+        .collect()
+}
+
+fn metadata() -> Value {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(binaries::project())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn owned(expected: &[(&str, Vec<&str>)]) -> BTreeMap<String, Vec<String>> {
+    expected
+        .iter()
+        .map(|(name, needs)| ((*name).to_owned(), needs.iter().map(|n| (*n).to_owned()).collect()))
+        .collect()
+}
