@@ -2,6 +2,10 @@
 //! here proves that the parts are wired together.
 
 #![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a panic with the value is the failure report"
+)]
 
 /// The whole way of one session: shim, journal, store, every way out; the same again by `import` and after `rebuild`.
 mod happy_path;
