@@ -36,14 +36,15 @@ CREATE TABLE payload (
 -- Which session a conversation belongs to. A child's root changes when it is bound.
 CREATE TABLE conversation (
     id   INTEGER PRIMARY KEY REFERENCES name (id),
-    root INTEGER NOT NULL REFERENCES name (id)
+    root INTEGER NOT NULL REFERENCES name (id),
+    held INTEGER NOT NULL DEFAULT 1              -- the fold still holds it: its hooks are replayed at start
 ) STRICT;
 CREATE INDEX conversation_root ON conversation (root);
+CREATE INDEX conversation_held ON conversation (held) WHERE held;
 
 CREATE TABLE session (
     root           INTEGER PRIMARY KEY REFERENCES name (id),
     rev            INTEGER NOT NULL,             -- of the transaction that wrote the row
-    held           INTEGER NOT NULL DEFAULT 1,   -- the fold still holds it: its hooks are replayed at start
     state          TEXT    NOT NULL,
     started_ns     INTEGER NOT NULL,
     last_ns        INTEGER NOT NULL,
@@ -66,7 +67,6 @@ CREATE TABLE session (
     cache_write    INTEGER
 ) STRICT;
 CREATE INDEX session_last ON session (last_ns);
-CREATE INDEX session_held ON session (held) WHERE held;
 
 CREATE TABLE turn (
     root        INTEGER NOT NULL REFERENCES name (id),
@@ -130,7 +130,15 @@ CREATE TABLE histogram (
     PRIMARY KEY (day, dimension, name)
 ) STRICT, WITHOUT ROWID;
 
--- Single values: rev, settled_seq, journal position, epoch, dictionary of counters.
+-- While a rebuild is under way: which place in the export queue a span had, so that it gets the same one again and
+-- nothing that has left this machine leaves it twice. Empty otherwise.
+CREATE TABLE settled_before (
+    id          BLOB    PRIMARY KEY,
+    settled_seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Single values: rev, settled_seq (last given), folded_seq (last raw hook whose effects are in the derived tables),
+-- journal (position up to which it is committed), epoch (changes with a rebuild), rebuilding.
 CREATE TABLE state (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL

@@ -3,5 +3,10 @@
 //! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
 //! [`rows`] is the one place that knows how a core value lies in a row.
 
+pub mod codec;
 pub mod open;
 pub mod rows;
+pub mod write;
+
+#[cfg(test)]
+pub(crate) mod sample;

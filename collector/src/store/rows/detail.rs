@@ -329,7 +329,6 @@ mod tests {
         for text in [
             "",
             "{",
-            "[]",
             r#"{"attributes":[["k"]]}"#,
             r#"{"attributes":[["k",{}]]}"#,
             r#"{"attributes":[["k",1,"secret"]]}"#,

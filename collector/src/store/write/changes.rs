@@ -1,0 +1,81 @@
+//! What one transaction will write: the fold's changes, of which the last one for an id wins.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use hookspan_core::sessions::Question;
+use hookspan_core::{Change, SessionSummary, Span, SpanId, TurnSummary};
+
+/// Changes of a batch. A running turn is changed by every hook in it; it is written once.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// In the order of their last change; superseded ones are `None`.
+    pub(super) spans: Vec<Option<Box<Span>>>,
+    places: HashMap<SpanId, usize>,
+    pub(super) withdrawn: Vec<SpanId>,
+    pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
+    pub(super) turns: BTreeMap<(Arc<str>, SpanId), Box<TurnSummary>>,
+    /// In order: a conversation may be bound more than once.
+    pub(super) bound: Vec<(Arc<str>, Arc<str>)>,
+    pub(super) forgotten: BTreeSet<Arc<str>>,
+    questions: Vec<Question>,
+}
+
+impl Changes {
+    /// Takes a change.
+    pub fn push(&mut self, change: Change) {
+        match change {
+            Change::Span(span) => {
+                let id = span.id;
+                self.drop_span(id);
+                self.places.insert(id, self.spans.len());
+                self.spans.push(Some(span));
+            }
+            Change::Withdraw(id) => {
+                self.drop_span(id);
+                self.withdrawn.push(id);
+            }
+            Change::Session(session) => {
+                self.sessions.insert(Arc::clone(&session.root), session);
+            }
+            Change::Turn(turn) => {
+                self.turns.insert((Arc::clone(&turn.root), turn.span), turn);
+            }
+            Change::Bind { conversation, root } => {
+                self.forgotten.remove(&root);
+                if conversation != root {
+                    // A child's own rows, written while its parent was not known, are its parent's now.
+                    self.sessions.remove(&conversation);
+                    self.turns.retain(|(of, _), _| *of != conversation);
+                }
+                self.bound.push((conversation, root));
+            }
+            Change::Ask(question) => self.questions.push(question),
+            Change::Forget(root) => {
+                self.forgotten.insert(root);
+            }
+        }
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+            && self.withdrawn.is_empty()
+            && self.sessions.is_empty()
+            && self.turns.is_empty()
+            && self.bound.is_empty()
+            && self.forgotten.is_empty()
+    }
+
+    /// Questions to look into, after the commit.
+    pub fn take_questions(&mut self) -> Vec<Question> {
+        std::mem::take(&mut self.questions)
+    }
+
+    fn drop_span(&mut self, id: SpanId) {
+        if let Some(slot) = self.places.remove(&id).and_then(|place| self.spans.get_mut(place)) {
+            *slot = None;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Spans, turns, sessions and bindings as rows: whole values, upserted.
+
+use hookspan_core::{SessionSummary, Span, SpanId, Status, Tokens, TurnSummary};
+use rusqlite::{Connection, ToSql, named_params};
+
+use super::names::Names;
+use crate::store::rows;
+
+/// Writes a span. `Some(seq)` is its place in the export queue when it has one.
+pub(super) fn span(
+    db: &Connection,
+    names: &mut Names,
+    rev: u64,
+    span: &Span,
+    settled_seq: Option<i64>,
+) -> rusqlite::Result<Option<i64>> {
+    let (error_type, error_message) = match &span.status {
+        Status::Unset => (None, None),
+        Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
+    };
+    db.prepare_cached(
+        "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
+                           plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
+                           error_type, error_message, detail, settled_seq)
+         VALUES (:id, :rev, :root, :conversation, :generation, :trace, :parent, :kind, :name,
+                 :plain_name, :workspace, :cursor_version, :start_ns, :end_ns, :end_reason,
+                 :error_type, :error_message, :detail, :settled_seq)
+         ON CONFLICT (id) DO UPDATE
+         SET rev = excluded.rev, root = excluded.root, conversation = excluded.conversation,
+             generation = excluded.generation, trace = excluded.trace, parent = excluded.parent,
+             kind = excluded.kind, name = excluded.name, plain_name = excluded.plain_name,
+             workspace = excluded.workspace, cursor_version = excluded.cursor_version,
+             start_ns = excluded.start_ns, end_ns = excluded.end_ns,
+             end_reason = excluded.end_reason, error_type = excluded.error_type,
+             error_message = excluded.error_message, detail = excluded.detail,
+             settled_seq = coalesce(settled_seq, excluded.settled_seq)
+         RETURNING settled_seq",
+    )?
+    .query_row(
+        named_params! {
+            ":id": span.id.0,
+            ":rev": rev.cast_signed(),
+            ":root": names.id(db, &span.root)?,
+            ":conversation": names.id(db, &span.conversation)?,
+            ":generation": span.generation,
+            ":trace": span.trace.0,
+            ":parent": span.parent.map(|parent| parent.0),
+            ":kind": span.kind.as_str(),
+            ":name": span.name,
+            ":plain_name": span.plain_name.as_ref(),
+            ":workspace": span.workspace,
+            ":cursor_version": span.cursor_version,
+            ":start_ns": span.start.0,
+            ":end_ns": span.end.map(|end| end.at.0),
+            ":end_reason": span.end.map(|end| end.reason.as_str()),
+            ":error_type": error_type,
+            ":error_message": error_message,
+            ":detail": rows::span_detail(span)?,
+            ":settled_seq": settled_seq,
+        },
+        |row| row.get(0),
+    )
+}
+
+/// Removes a span that turned out to be part of another one.
+pub(super) fn withdraw(db: &Connection, id: SpanId) -> rusqlite::Result<usize> {
+    db.prepare_cached("DELETE FROM span WHERE id = ?1")?.execute([id.0])
+}
+
+/// Writes a session.
+pub(super) fn session(
+    db: &Connection,
+    names: &mut Names,
+    rev: u64,
+    session: &SessionSummary,
+) -> rusqlite::Result<()> {
+    let tokens = TokenColumns::of(session.tokens);
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO session
+             (root, rev, state, started_ns, last_ns, ended_ns, workspace, model, surface,
+              cursor_version, first_prompt, last_error, generations, tool_calls, subagents, errors,
+              errored_turns, active_ns, input, output, cache_read, cache_write)
+         VALUES (:root, :rev, :state, :started_ns, :last_ns, :ended_ns, :workspace, :model, :surface,
+                 :cursor_version, :first_prompt, :last_error, :generations, :tool_calls, :subagents,
+                 :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write)",
+    )?
+    .execute(named_params! {
+        ":root": names.id(db, &session.root)?,
+        ":rev": rev.cast_signed(),
+        ":state": session.state.as_str(),
+        ":started_ns": session.started_at.0,
+        ":last_ns": session.last_at.0,
+        ":ended_ns": session.ended_at.map(|at| at.0),
+        ":workspace": session.workspace,
+        ":model": session.model,
+        ":surface": session.surface,
+        ":cursor_version": session.cursor_version,
+        ":first_prompt": session.first_prompt,
+        ":last_error": session.last_error,
+        ":generations": rows::signed(session.generations),
+        ":tool_calls": rows::signed(session.tool_calls),
+        ":subagents": rows::signed(session.subagents),
+        ":errors": rows::signed(session.errors),
+        ":errored_turns": rows::signed(session.errored_turns),
+        ":active_ns": session.active_ns,
+        ":input": tokens.input,
+        ":output": tokens.output,
+        ":cache_read": tokens.cache_read,
+        ":cache_write": tokens.cache_write,
+    })?;
+    Ok(())
+}
+
+/// Writes a turn.
+pub(super) fn turn(
+    db: &Connection,
+    names: &mut Names,
+    rev: u64,
+    turn: &TurnSummary,
+) -> rusqlite::Result<()> {
+    let tokens = TokenColumns::of(turn.tokens);
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO turn
+             (root, span, rev, generation, trace, number, started_ns, ended_ns, end_reason, prompt,
+              model, status, tool_calls, errors, input, output, cache_read, cache_write, parts)
+         VALUES (:root, :span, :rev, :generation, :trace, :number, :started_ns, :ended_ns,
+                 :end_reason, :prompt, :model, :status, :tool_calls, :errors, :input, :output,
+                 :cache_read, :cache_write, :parts)",
+    )?
+    .execute(named_params! {
+        ":root": names.id(db, &turn.root)?,
+        ":span": turn.span.0,
+        ":rev": rev.cast_signed(),
+        ":generation": turn.generation,
+        ":trace": turn.trace.0,
+        ":number": rows::signed(turn.index),
+        ":started_ns": turn.started_at.0,
+        ":ended_ns": turn.ended_at.map(|at| at.0),
+        ":end_reason": turn.end_reason.map(|reason| reason.as_str()),
+        ":prompt": turn.prompt,
+        ":model": turn.model,
+        ":status": turn.status,
+        ":tool_calls": rows::signed(turn.tool_calls),
+        ":errors": rows::signed(turn.errors),
+        ":input": tokens.input,
+        ":output": tokens.output,
+        ":cache_read": tokens.cache_read,
+        ":cache_write": tokens.cache_write,
+        ":parts": rows::turn_parts(&turn.parts)?,
+    })?;
+    Ok(())
+}
+
+/// Puts a conversation under `root`, with whatever was written while it stood alone.
+pub(super) fn bind(
+    db: &Connection,
+    names: &mut Names,
+    rev: u64,
+    conversation: &str,
+    root: &str,
+) -> rusqlite::Result<()> {
+    let (own, top) = (names.id(db, conversation)?, names.id(db, root)?);
+    db.prepare_cached(
+        "INSERT INTO conversation (id, root) VALUES (?1, ?2)
+         ON CONFLICT (id) DO UPDATE SET root = excluded.root, held = 1",
+    )?
+    .execute((own, top))?;
+    if own == top {
+        return Ok(());
+    }
+    let both: [&dyn ToSql; 2] = [&own, &top];
+    db.prepare_cached("UPDATE conversation SET root = ?2 WHERE root = ?1")?.execute(both)?;
+    db.prepare_cached("UPDATE span SET root = ?2, rev = ?3 WHERE root = ?1")?.execute((
+        own,
+        top,
+        rev.cast_signed(),
+    ))?;
+    db.prepare_cached("DELETE FROM session WHERE root = ?1")?.execute([own])?;
+    db.prepare_cached("DELETE FROM turn WHERE root = ?1")?.execute([own])?;
+    Ok(())
+}
+
+/// Notes that nothing of `root` needs replaying at start.
+pub(super) fn forget(db: &Connection, names: &mut Names, root: &str) -> rusqlite::Result<()> {
+    let root = names.id(db, root)?;
+    db.prepare_cached("UPDATE conversation SET held = 0 WHERE root = ?1")?.execute([root])?;
+    Ok(())
+}
+
+struct TokenColumns {
+    input: Option<i64>,
+    output: Option<i64>,
+    cache_read: Option<i64>,
+    cache_write: Option<i64>,
+}
+
+impl TokenColumns {
+    fn of(tokens: Option<Tokens>) -> Self {
+        let column = |part: fn(&Tokens) -> u64| tokens.as_ref().map(|all| rows::signed(part(all)));
+        Self {
+            input: column(|tokens| tokens.input),
+            output: column(|tokens| tokens.output),
+            cache_read: column(|tokens| tokens.cache_read),
+            cache_write: column(|tokens| tokens.cache_write),
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! The write side: one connection, one transaction per batch, everything of a batch in it or nothing.
+
+mod changes;
+mod derived;
+mod names;
+mod raw;
+mod replay;
+mod sketches;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hookspan_core::{Event, Span};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+pub use changes::Changes;
+pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
+
+use super::open::{self, OpenError};
+use names::Names;
+use sketches::Sketches;
+
+/// The database as its one writer sees it.
+pub struct Store {
+    path: PathBuf,
+    db: Connection,
+    names: Names,
+    sketches: Sketches,
+    marks: Marks,
+    /// Additions to the counter table that no transaction has carried yet.
+    counted: BTreeMap<&'static str, u64>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("path", &self.path)
+            .field("marks", &self.marks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far things are. Restored when a transaction is rolled back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks {
+    /// Last transaction.
+    rev: u64,
+    /// Last hook in the raw log.
+    seq: u64,
+    /// Last hook whose effects are in the derived tables. Behind `seq` only while a rebuild is under way.
+    folded: u64,
+    /// Last place given in the export queue.
+    settled: i64,
+    /// Spans get the places they had; see `settled_before`.
+    rebuilding: bool,
+}
+
+/// What a committed transaction changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Its revision.
+    pub rev: u64,
+    /// Spans written, by root conversation; sessions without spans count 0.
+    pub sessions: BTreeMap<String, u64>,
+    /// Whether a span settled: exporters have work.
+    pub settled: bool,
+}
+
+impl Store {
+    /// Opens the database at `path`, making it if there is none.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let db = open::writer(path)?;
+        let marks = Marks::read(&db)
+            .map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            db,
+            names: Names::default(),
+            sketches: Sketches::default(),
+            marks,
+            counted: BTreeMap::new(),
+        })
+    }
+
+    /// Opens the database again: after an input or output error nothing the connection believes can be trusted.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn reopen(&mut self) -> Result<(), OpenError> {
+        let counted = std::mem::take(&mut self.counted);
+        let fresh = Self::open(&self.path);
+        self.counted = counted;
+        let fresh = fresh?;
+        self.db = fresh.db;
+        self.marks = fresh.marks;
+        self.names.clear();
+        self.sketches.clear();
+        Ok(())
+    }
+
+    /// Runs `work` in one transaction. On an error nothing of it remains, here or on disk, and it may be run again.
+    ///
+    /// # Errors
+    /// As `work` or SQLite fails.
+    pub fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<(T, Committed)> {
+        self.db.execute_batch("BEGIN IMMEDIATE")?;
+        let before = self.marks;
+        self.marks.rev += 1;
+        let mut open = Transaction { store: self, committed: Committed::default() };
+        let done =
+            work(&mut open).and_then(|value| open.close().map(|committed| (value, committed)));
+        match done {
+            Ok(done) => {
+                self.counted.clear();
+                Ok(done)
+            }
+            Err(error) => {
+                // A failed commit may already have ended the transaction; then there is nothing to roll back.
+                let _ended = self.db.execute_batch("ROLLBACK");
+                self.marks = before;
+                self.names.clear();
+                self.sketches.clear();
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs a statement of another part of the program (export positions) in a transaction of its own.
+    ///
+    /// # Errors
+    /// As `work` or SQLite fails; then nothing of it remains.
+    pub fn run<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let own = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let value = work(&own)?;
+        own.commit()?;
+        Ok(value)
+    }
+
+    /// Adds to a counter, with the next transaction.
+    pub fn count(&mut self, key: &'static str, by: u64) {
+        *self.counted.entry(key).or_default() += by;
+    }
+
+    /// Last hook in the raw log, 0 when there is none.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.marks.seq
+    }
+
+    /// Whether the derived tables are behind the raw log.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.marks.folded < self.marks.seq || self.marks.rebuilding
+    }
+
+    /// A value of the state table.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn state(&self, key: &str) -> rusqlite::Result<Option<String>> {
+        read_state(&self.db, key)
+    }
+
+    /// Moves the write-ahead log into the database, as far as readers let it. True when all of it is there: only then may
+    /// a journal segment go, since a lost log is refilled from the journal.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn checkpoint(&self) -> rusqlite::Result<bool> {
+        self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(busy == 0 && log == done)
+        })
+    }
+}
+
+/// A batch being written.
+pub struct Transaction<'a> {
+    store: &'a mut Store,
+    committed: Committed,
+}
+
+impl std::fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl Transaction<'_> {
+    /// The place in the raw log that the next new hook gets.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.store.marks.seq + 1
+    }
+
+    /// Writes a hook that `event`, with [`Self::next_seq`], is the reading of. False when it is known already: then
+    /// nothing was written, and it must not be folded again.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn raw(&mut self, arrival: &Arrival, event: &Event) -> rusqlite::Result<bool> {
+        let new = raw::insert(&self.store.db, &mut self.store.names, arrival, event)?;
+        if new {
+            self.store.marks.seq += 1;
+            self.store.marks.folded = self.store.marks.seq;
+        }
+        Ok(new)
+    }
+
+    /// Writes everything the fold said.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn changes(&mut self, changes: &Changes) -> rusqlite::Result<()> {
+        let Store { db, names, marks, .. } = &mut *self.store;
+        for (conversation, root) in &changes.bound {
+            derived::bind(db, names, marks.rev, conversation, root)?;
+        }
+        for id in &changes.withdrawn {
+            derived::withdraw(db, *id)?;
+        }
+        for span in changes.spans.iter().flatten() {
+            self.span(span)?;
+        }
+        let Store { db, names, marks, .. } = &mut *self.store;
+        for session in changes.sessions.values() {
+            derived::session(db, names, marks.rev, session)?;
+            self.committed.sessions.entry(session.root.to_string()).or_default();
+        }
+        for turn in changes.turns.values() {
+            derived::turn(db, names, marks.rev, turn)?;
+        }
+        for root in &changes.forgotten {
+            derived::forget(db, names, root)?;
+        }
+        Ok(())
+    }
+
+    fn span(&mut self, span: &Span) -> rusqlite::Result<()> {
+        let Store { db, names, sketches, marks, .. } = &mut *self.store;
+        let next = marks.settled + 1;
+        let offered = match span.settled {
+            false => None,
+            true if marks.rebuilding => Some(replay::take_place(db, span.id)?.unwrap_or(next)),
+            true => Some(next),
+        };
+        let place = derived::span(db, names, marks.rev, span, offered)?;
+        if offered.is_some() && place == offered {
+            // Only now did it settle: it takes its place, and counts once.
+            if offered == Some(next) {
+                marks.settled = next;
+            }
+            sketches.count(db, span)?;
+            self.committed.settled = true;
+        }
+        *self.committed.sessions.entry(span.root.to_string()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Notes a value of the state table.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn set_state(&mut self, key: &str, value: &str) -> rusqlite::Result<()> {
+        write_state(&self.store.db, key, value)
+    }
+
+    /// Sets a counter that somebody else counts (losses in their own file).
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn set_counter(&mut self, key: &str, value: u64) -> rusqlite::Result<()> {
+        self.store
+            .db
+            .prepare_cached(
+                "INSERT INTO counter (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            )?
+            .execute((key, value.cast_signed()))?;
+        Ok(())
+    }
+
+    /// Adds to a counter.
+    pub fn count(&mut self, key: &'static str, by: u64) {
+        self.store.count(key, by);
+    }
+
+    /// Adds to the result of an import.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn import_run(
+        &mut self,
+        run: &str,
+        add: &ImportCounts,
+        done: bool,
+    ) -> rusqlite::Result<()> {
+        self.store
+            .db
+            .prepare_cached(
+                "INSERT INTO import_run (id, new, duplicate, malformed, done)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (id) DO UPDATE SET new = new + excluded.new,
+                     duplicate = duplicate + excluded.duplicate,
+                     malformed = malformed + excluded.malformed, done = max(done, excluded.done)",
+            )?
+            .execute((
+                run,
+                add.new.cast_signed(),
+                add.duplicate.cast_signed(),
+                add.malformed.cast_signed(),
+                done,
+            ))?;
+        Ok(())
+    }
+
+    fn close(self) -> rusqlite::Result<Committed> {
+        let Self { store, mut committed } = self;
+        store.sketches.write(&store.db)?;
+        let mut add = store.db.prepare_cached(
+            "INSERT INTO counter (key, value) VALUES (?1, ?2)
+             ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",
+        )?;
+        for (key, by) in &store.counted {
+            add.execute((key, by.cast_signed()))?;
+        }
+        drop(add);
+        store.marks.write(&store.db)?;
+        store.db.execute_batch("COMMIT")?;
+        committed.rev = store.marks.rev;
+        Ok(committed)
+    }
+}
+
+/// What an import came to, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportCounts {
+    /// Hooks that were not in the raw log.
+    pub new: u64,
+    /// Hooks that were.
+    pub duplicate: u64,
+    /// Of the new ones, those that could not be read.
+    pub malformed: u64,
+}
+
+impl Marks {
+    fn read(db: &Connection) -> rusqlite::Result<Self> {
+        let number = |key| {
+            let text = read_state(db, key)?;
+            Ok::<u64, rusqlite::Error>(text.and_then(|text| text.parse().ok()).unwrap_or(0))
+        };
+        let max = "SELECT coalesce(max(seq), 0) FROM raw_hook";
+        Ok(Self {
+            rev: number("rev")?,
+            seq: db.query_row(max, [], |row| row.get::<_, i64>(0))?.cast_unsigned(),
+            folded: number("folded_seq")?,
+            settled: number("settled_seq")?.cast_signed(),
+            rebuilding: number("rebuilding")? != 0,
+        })
+    }
+
+    fn write(&self, db: &Connection) -> rusqlite::Result<()> {
+        write_state(db, "rev", &self.rev.to_string())?;
+        write_state(db, "folded_seq", &self.folded.to_string())?;
+        write_state(db, "settled_seq", &self.settled.to_string())?;
+        write_state(db, "rebuilding", if self.rebuilding { "1" } else { "0" })
+    }
+}
+
+fn read_state(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    db.prepare_cached("SELECT value FROM state WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()
+}
+
+fn write_state(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "INSERT INTO state (key, value) VALUES (?1, ?2)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    )?
+    .execute((key, value))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

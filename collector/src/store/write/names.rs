@@ -1,0 +1,55 @@
+//! The name table, with the ids of recent names kept at hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// Enough for every conversation of some weeks; beyond it the cache starts over.
+const MOST: usize = 20_000;
+
+/// Ids by text.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: HashMap<Arc<str>, i64>,
+}
+
+impl Names {
+    /// The id of `text`, made if need be.
+    pub(super) fn id(&mut self, db: &Connection, text: &str) -> rusqlite::Result<i64> {
+        if let Some(id) = self.find(db, text)? {
+            return Ok(id);
+        }
+        db.prepare_cached("INSERT INTO name (text) VALUES (?1)")?.execute([text])?;
+        let id = db.last_insert_rowid();
+        self.keep(text, id);
+        Ok(id)
+    }
+
+    /// The id of `text`, if it has one.
+    pub(super) fn find(&mut self, db: &Connection, text: &str) -> rusqlite::Result<Option<i64>> {
+        if let Some(id) = self.known.get(text) {
+            return Ok(Some(*id));
+        }
+        let id = db
+            .prepare_cached("SELECT id FROM name WHERE text = ?1")?
+            .query_row([text], |row| row.get(0))
+            .optional()?;
+        if let Some(id) = id {
+            self.keep(text, id);
+        }
+        Ok(id)
+    }
+
+    /// Forgets all: ids given in a transaction that was rolled back do not exist.
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+    }
+
+    fn keep(&mut self, text: &str, id: i64) {
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        self.known.insert(text.into(), id);
+    }
+}

@@ -1,0 +1,180 @@
+//! The raw log: hooks as they came, and how they are read back.
+
+use hookspan_core::hook::HookContext;
+use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Row};
+use serde::{Deserialize, Serialize};
+
+use super::names::Names;
+use crate::store::codec::{self, Packed};
+
+/// A hook on its way into the raw log.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Unique: wall clock big-endian, then the record's own id.
+    pub id: [u8; 16],
+    /// See `raw_hook.flags`.
+    pub flags: u8,
+    /// The hook; its `seq` is given when it is written.
+    pub hook: Hook,
+    /// Its body, packed.
+    pub packed: Packed,
+}
+
+/// Columns that [`hook`] reads, from [`HOOK_TABLES`].
+pub const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
+     h.context, p.codec, p.len, p.xxh64, p.body";
+
+/// Where [`HOOK_COLUMNS`] come from.
+pub const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
+
+/// Where the body stands among [`HOOK_COLUMNS`].
+pub(super) const BODY: usize = 9;
+
+/// A hook as it came.
+///
+/// # Errors
+/// When the body is not the one that was stored.
+pub fn hook(row: &Row<'_>) -> rusqlite::Result<Hook> {
+    let stored = row.get_ref(BODY)?.as_blob()?;
+    let body =
+        codec::unpack(row.get(6)?, unsigned(row, 7)?, row.get(8)?, stored).map_err(|damage| {
+            rusqlite::Error::FromSqlConversionFailure(BODY, Type::Blob, Box::new(damage))
+        })?;
+    envelope(row, body)
+}
+
+/// A hook with everything but its body as it came.
+pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
+    let context = row.get_ref(5)?.as_str_or_null()?;
+    Ok(Hook {
+        seq: unsigned(row, 0)?,
+        observed_at: Timestamp(row.get(1)?),
+        boottime_ns: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
+        argument: row.get(4)?,
+        context: context.and_then(context_read).unwrap_or_default(),
+        source: match row.get(3)? {
+            1 => HookSource::Import,
+            2 => HookSource::Evidence,
+            _ => HookSource::Shim,
+        },
+        body,
+    })
+}
+
+/// Writes a hook as `event` reads it, under the event's `seq`. False when its id is known: then nothing was written.
+pub(super) fn insert(
+    db: &Connection,
+    names: &mut Names,
+    arrival: &Arrival,
+    event: &Event,
+) -> rusqlite::Result<bool> {
+    let (hook, seq) = (&arrival.hook, event.seq.cast_signed());
+    let source = match hook.source {
+        HookSource::Shim => 0,
+        HookSource::Import => 1,
+        HookSource::Evidence => 2,
+    };
+    let read = Reading::of(db, names, event)?;
+    let mut statement = db.prepare_cached(
+        "INSERT INTO raw_hook (seq, id, observed_ns, boottime_ns, source, flags, conversation, event,
+                               malformed, argument, context)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO NOTHING",
+    )?;
+    let written = statement.execute((
+        seq,
+        arrival.id,
+        hook.observed_at.0,
+        hook.boottime_ns.map(u64::cast_signed),
+        source,
+        arrival.flags,
+        read.conversation,
+        read.event,
+        read.malformed,
+        hook.argument.as_deref(),
+        context_text(&hook.context),
+    ))?;
+    if written == 0 {
+        return Ok(false);
+    }
+    let Packed { codec, len, xxh64, bytes } = &arrival.packed;
+    db.prepare_cached(
+        "INSERT INTO payload (seq, codec, len, xxh64, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute((seq, codec, len.cast_signed(), xxh64, bytes))?;
+    Ok(true)
+}
+
+/// Notes how a stored hook is read now, where that differs from when it was written.
+pub(super) fn reinterpret(
+    db: &Connection,
+    names: &mut Names,
+    event: &Event,
+) -> rusqlite::Result<()> {
+    let read = Reading::of(db, names, event)?;
+    db.prepare_cached(
+        "UPDATE raw_hook SET conversation = ?2, event = ?3, malformed = ?4
+         WHERE seq = ?1 AND (conversation IS NOT ?2 OR event IS NOT ?3 OR malformed IS NOT ?4)",
+    )?
+    .execute((event.seq.cast_signed(), read.conversation, read.event, read.malformed))?;
+    Ok(())
+}
+
+struct Reading {
+    conversation: Option<i64>,
+    event: Option<i64>,
+    malformed: bool,
+}
+
+impl Reading {
+    fn of(db: &Connection, names: &mut Names, event: &Event) -> rusqlite::Result<Self> {
+        let mut id = |text: &str| match text {
+            "" => Ok(None),
+            text => names.id(db, text).map(Some),
+        };
+        Ok(Self {
+            conversation: id(&event.conversation)?,
+            event: id(event_name(event))?,
+            malformed: matches!(event.kind, EventKind::Malformed),
+        })
+    }
+}
+
+/// The event's name, empty when it has none.
+pub(super) fn event_name(event: &Event) -> &str {
+    match &event.kind {
+        EventKind::Unknown { name } => name,
+        EventKind::Malformed => "",
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Context {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cursor_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project_dir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transcript_path: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+}
+
+fn context_text(context: &HookContext) -> Option<String> {
+    if *context == HookContext::default() {
+        return None;
+    }
+    let HookContext { cursor_version, project_dir, transcript_path, cwd } = context.clone();
+    serde_json::to_string(&Context { cursor_version, project_dir, transcript_path, cwd }).ok()
+}
+
+fn context_read(text: &str) -> Option<HookContext> {
+    let Context { cursor_version, project_dir, transcript_path, cwd } =
+        serde_json::from_str(text).ok()?;
+    Some(HookContext { cursor_version, project_dir, transcript_path, cwd })
+}
+
+fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(index).map(i64::cast_unsigned)
+}

@@ -1,0 +1,210 @@
+//! Reading the raw log back into the fold: at start, for a conversation that comes back, and for a rebuild.
+
+use hookspan_core::{Event, Hook, SpanId};
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use super::raw::{self, HOOK_COLUMNS, HOOK_TABLES};
+use super::{Store, Transaction};
+
+/// Counters that are made from the raw log; a rebuild counts them anew.
+const DERIVED_COUNTERS: &str = "'malformed', 'unknown_event', 'damaged_body'";
+
+impl Store {
+    /// The root of `conversation` when the raw log has hooks of it before `before`.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn known_root(&self, conversation: &str, before: u64) -> rusqlite::Result<Option<String>> {
+        let earlier = self
+            .db
+            .prepare_cached(
+                "SELECT n.id FROM name n WHERE n.text = ?1 AND EXISTS
+                     (SELECT 1 FROM raw_hook WHERE conversation = n.id AND seq < ?2)",
+            )?
+            .query_row((conversation, before.cast_signed()), |row| row.get::<_, i64>(0))
+            .optional()?;
+        let Some(id) = earlier else { return Ok(None) };
+        let root = self
+            .db
+            .prepare_cached(
+                "SELECT n.text FROM conversation c JOIN name n ON n.id = c.root WHERE c.id = ?1",
+            )?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
+    }
+
+    /// Places, in order, of all hooks of `root` and what is bound to it, before `before`.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn group(&self, root: &str, before: u64) -> rusqlite::Result<Vec<u64>> {
+        self.places(
+            "SELECT seq FROM raw_hook WHERE seq < ?2 AND conversation IN
+                 (SELECT id FROM name WHERE text = ?1
+                  UNION SELECT c.id FROM conversation c JOIN name n ON n.id = c.root
+                  WHERE n.text = ?1)",
+            (root, before.cast_signed()),
+        )
+    }
+
+    /// Places, in order, of all folded hooks of the conversations that the fold held when it last committed.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn held(&self) -> rusqlite::Result<Vec<u64>> {
+        self.places(
+            "SELECT seq FROM raw_hook WHERE seq <= ?1 AND conversation IN
+                 (SELECT id FROM conversation WHERE held)",
+            [self.marks.folded.cast_signed()],
+        )
+    }
+
+    fn places(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<u64>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let rows = statement.query_map(values, |row| row.get::<_, i64>(0))?;
+        let mut places: Vec<u64> =
+            rows.map(|seq| seq.map(i64::cast_unsigned)).collect::<rusqlite::Result<_>>()?;
+        places.sort_unstable();
+        Ok(places)
+    }
+
+    /// The hook at `seq`. One whose body was damaged comes without it, so that it reads as malformed and the rest goes on.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn hook(&mut self, seq: u64) -> rusqlite::Result<Option<Hook>> {
+        let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq = ?1");
+        let found =
+            self.db.prepare_cached(&sql)?.query_row([seq.cast_signed()], tolerant).optional()?;
+        let Some((hook, damaged)) = found else { return Ok(None) };
+        if damaged {
+            self.count("damaged_body", 1);
+        }
+        Ok(Some(hook))
+    }
+
+    /// The next hooks whose effects are not in the derived tables, at most `limit`.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn unfolded(&mut self, limit: usize) -> rusqlite::Result<Vec<Hook>> {
+        let sql = format!(
+            "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2"
+        );
+        let after = (self.marks.folded.cast_signed(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let found: Vec<(Hook, bool)> = self
+            .db
+            .prepare_cached(&sql)?
+            .query_map(after, tolerant)?
+            .collect::<rusqlite::Result<_>>()?;
+        let damaged = found.iter().filter(|(_, damaged)| *damaged).count();
+        self.count("damaged_body", damaged as u64);
+        Ok(found.into_iter().map(|(hook, _)| hook).collect())
+    }
+
+    /// For every `block` unfolded hooks, the earliest time in the rest of their run of one source: time may pass up to
+    /// there without overtaking a hook that is still to come. An import is a run, and may lie far in the past.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn horizons(&self, block: usize) -> rusqlite::Result<Vec<i64>> {
+        let after = [self.marks.folded.cast_signed()];
+        let total = "SELECT count(*) FROM raw_hook WHERE seq > ?1";
+        let mut left: i64 = self.db.query_row(total, after, |row| row.get(0))?;
+        let mut statement = self.db.prepare(
+            "SELECT observed_ns, source = 1 FROM raw_hook WHERE seq > ?1 ORDER BY seq DESC",
+        )?;
+        let mut rows = statement.query(after)?;
+        // After the last block nothing is known to follow, so nothing is said here about how far time may pass.
+        let (mut horizons, mut run, mut earliest) = (vec![i64::MIN], None, i64::MAX);
+        while let Some(row) = rows.next()? {
+            let (at, import): (i64, bool) = (row.get(0)?, row.get(1)?);
+            earliest = if run == Some(import) { earliest.min(at) } else { at };
+            run = Some(import);
+            left -= 1;
+            if left > 0 && left.cast_unsigned().is_multiple_of(block as u64) {
+                horizons.push(earliest);
+            }
+        }
+        horizons.reverse();
+        Ok(horizons)
+    }
+
+    /// Hooks in the raw log, and how many of them are in the derived tables.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        (self.marks.folded, self.marks.seq)
+    }
+
+    /// Empties the derived tables, so that the raw log has to be folded again from its start.
+    ///
+    /// # Errors
+    /// As SQLite fails; then nothing has changed.
+    pub fn start_rebuild(&mut self, epoch: &str) -> rusqlite::Result<()> {
+        self.transaction(|open| {
+            open.store.db.execute_batch(&format!(
+                "INSERT INTO settled_before (id, settled_seq)
+                     SELECT id, settled_seq FROM span WHERE settled_seq IS NOT NULL
+                     ON CONFLICT (id) DO UPDATE SET settled_seq = excluded.settled_seq;
+                 DELETE FROM span;
+                 DELETE FROM turn;
+                 DELETE FROM session;
+                 DELETE FROM conversation;
+                 DELETE FROM histogram;
+                 DELETE FROM counter WHERE key IN ({DERIVED_COUNTERS});"
+            ))?;
+            open.store.sketches.clear();
+            open.store.marks.folded = 0;
+            open.store.marks.rebuilding = true;
+            open.set_state("epoch", epoch)
+        })?;
+        Ok(())
+    }
+}
+
+impl Transaction<'_> {
+    /// Notes that the effects of `event`, whose hook is in the raw log already, are in this transaction.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn folded(&mut self, event: &Event) -> rusqlite::Result<()> {
+        raw::reinterpret(&self.store.db, &mut self.store.names, event)?;
+        self.store.marks.folded = event.seq;
+        Ok(())
+    }
+
+    /// Notes that the derived tables have caught up with the raw log.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn caught_up(&mut self) -> rusqlite::Result<()> {
+        self.store.db.execute_batch("DELETE FROM settled_before")?;
+        self.store.marks.rebuilding = false;
+        Ok(())
+    }
+
+    /// The store, for reads that must see what this transaction has written.
+    #[must_use]
+    pub fn store(&mut self) -> &mut Store {
+        self.store
+    }
+}
+
+/// Takes the place in the export queue that a span had before the rebuild. A second time there is none, so that a span
+/// which changes after settling is not taken for one that settles.
+pub(super) fn take_place(db: &Connection, id: SpanId) -> rusqlite::Result<Option<i64>> {
+    db.prepare_cached("DELETE FROM settled_before WHERE id = ?1 RETURNING settled_seq")?
+        .query_row([id.0], |row| row.get(0))
+        .optional()
+}
+
+fn tolerant(row: &Row<'_>) -> rusqlite::Result<(Hook, bool)> {
+    match raw::hook(row) {
+        Ok(hook) => Ok((hook, false)),
+        Err(rusqlite::Error::FromSqlConversionFailure(raw::BODY, ..)) => {
+            raw::envelope(row, Vec::new()).map(|hook| (hook, true))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,137 @@
+//! Durations of settled spans, as histograms per UTC day: what percentiles are read from.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use hookspan_core::{Span, SpanKind, Status, Value};
+use rusqlite::{Connection, OptionalExtension as _};
+
+const DAY_NS: i64 = 86_400 * 1_000_000_000;
+/// One microsecond to a day; anything longer counts as a day.
+const LONGEST_US: u64 = 86_400_000_000;
+/// About 4 MB of sketches at hand.
+const MOST: usize = 256;
+/// A name is a tool or a model; a longer one was forged, or is nothing a table could show.
+const LONGEST_NAME: usize = 120;
+
+type Key = (i64, &'static str, String);
+
+struct Sketch {
+    count: u64,
+    errors: u64,
+    values: Histogram<u32>,
+    dirty: bool,
+}
+
+/// Sketches in use, written back in the transaction that changed them.
+#[derive(Default)]
+pub(super) struct Sketches {
+    held: BTreeMap<Key, Sketch>,
+}
+
+impl Sketches {
+    /// Counts a span that has just settled, once for its kind, and for its tool or model.
+    pub(super) fn count(&mut self, db: &Connection, span: &Span) -> rusqlite::Result<()> {
+        let Some(end) = span.end else { return Ok(()) };
+        let micros = u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0);
+        let failed = matches!(span.status, Status::Error { .. });
+        let day = span.start.0.div_euclid(DAY_NS);
+        self.add(db, (day, "kind", span.kind.as_str().to_owned()), micros, failed)?;
+        let named = match span.kind {
+            SpanKind::Tool => text(span, "gen_ai.tool.name").map(|name| ("tool", name)),
+            SpanKind::Generation => text(span, "gen_ai.request.model").map(|name| ("model", name)),
+            _ => None,
+        };
+        if let Some((dimension, name)) = named {
+            let name = name.chars().take(LONGEST_NAME).collect();
+            self.add(db, (day, dimension, name), micros, failed)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, db: &Connection, key: Key, us: u64, failed: bool) -> rusqlite::Result<()> {
+        if self.held.len() >= MOST && !self.held.contains_key(&key) {
+            self.write(db)?;
+            self.held.clear();
+        }
+        let sketch = match self.held.entry(key) {
+            std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
+            std::collections::btree_map::Entry::Vacant(free) => {
+                let loaded = load(db, free.key())?;
+                free.insert(loaded)
+            }
+        };
+        sketch.count += 1;
+        sketch.errors += u64::from(failed);
+        sketch.values.saturating_record(us.max(1));
+        sketch.dirty = true;
+        Ok(())
+    }
+
+    /// Writes what changed.
+    pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let mut statement = db.prepare_cached(
+            "INSERT INTO histogram (day, dimension, name, count, errors, sketch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (day, dimension, name) DO UPDATE
+             SET count = excluded.count, errors = excluded.errors, sketch = excluded.sketch",
+        )?;
+        let mut serializer = V2Serializer::new();
+        let mut bytes = Vec::new();
+        for ((day, dimension, name), sketch) in &mut self.held {
+            if !std::mem::take(&mut sketch.dirty) {
+                continue;
+            }
+            bytes.clear();
+            serializer
+                .serialize(&sketch.values, &mut bytes)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+            let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
+            statement.execute((*day, *dimension, name.as_str(), count, errors, &bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all: what was counted in a transaction that was rolled back was not counted.
+    pub(super) fn clear(&mut self) {
+        self.held.clear();
+    }
+}
+
+/// A sketch as stored, or an empty one. A damaged one starts over: it is derived, and `rebuild` makes it whole.
+fn load(db: &Connection, (day, dimension, name): &Key) -> rusqlite::Result<Sketch> {
+    let stored = db
+        .prepare_cached(
+            "SELECT count, errors, sketch FROM histogram
+             WHERE day = ?1 AND dimension = ?2 AND name = ?3",
+        )?
+        .query_row((day, dimension, name), |row| {
+            let (count, errors): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let mut bytes = row.get_ref(2)?.as_blob()?;
+            Ok((count, errors, Deserializer::new().deserialize::<u32, _>(&mut bytes).ok()))
+        })
+        .optional()?;
+    if let Some((count, errors, Some(read))) = stored
+        && let Some(mut values) = empty()
+        && values.add(&read).is_ok()
+    {
+        let (count, errors) = (count.cast_unsigned(), errors.cast_unsigned());
+        return Ok(Sketch { count, errors, values, dirty: false });
+    }
+    let values = empty().ok_or(rusqlite::Error::InvalidQuery)?;
+    Ok(Sketch { count: 0, errors: 0, values, dirty: false })
+}
+
+fn empty() -> Option<Histogram<u32>> {
+    Histogram::new_with_bounds(1, LONGEST_US, 2).ok()
+}
+
+fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
+    span.attributes.iter().find(|attribute| attribute.key == key).and_then(|attribute| {
+        match &attribute.value {
+            Value::Str(text) if !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        }
+    })
+}
