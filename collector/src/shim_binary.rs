@@ -1,1 +1,165 @@
 //! The hook program this binary carries, and how it is put in place.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use hookspan_shim::hash::xxh64;
+
+const BINARY: &[u8] = include_bytes!(env!("HOOKSPAN_SHIM_BINARY"));
+
+/// How the embedded hook program was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Without libc and std: Linux on x86_64 and aarch64. The fast one.
+    Freestanding,
+    /// The same logic behind std: right, but several times as slow to start.
+    Std,
+}
+
+impl Kind {
+    /// As a person reads it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Freestanding => "freestanding",
+            Self::Std => "std",
+        }
+    }
+}
+
+/// The program's bytes.
+#[must_use]
+pub fn bytes() -> &'static [u8] {
+    BINARY
+}
+
+/// The version of the program, which is that of this package.
+#[must_use]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Names the exact program: XXH64 of its bytes as sixteen hexadecimal digits.
+#[must_use]
+pub fn digest() -> String {
+    digest_of(BINARY)
+}
+
+/// The digest of a program read from elsewhere, to compare with [`digest`].
+#[must_use]
+pub fn digest_of(binary: &[u8]) -> String {
+    format!("{:016x}", xxh64(binary, 0))
+}
+
+/// How the embedded program was built.
+#[must_use]
+pub fn kind() -> Kind {
+    let target = cfg!(target_os = "linux")
+        && (cfg!(target_arch = "x86_64") || cfg!(target_arch = "aarch64"));
+    if target { Kind::Freestanding } else { Kind::Std }
+}
+
+/// Puts the program at `path`, in one step and with mode 0755, so that a hook that starts at this moment runs the old one
+/// or the new one. Does nothing when the file there is already this program.
+///
+/// Returns whether anything was changed.
+///
+/// # Errors
+/// The folder cannot be created or written to. Nothing is left behind.
+pub fn install_to(path: &Path) -> io::Result<bool> {
+    if is_installed_at(path) {
+        return Ok(false);
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".hookspan-shim").tempfile_in(folder)?;
+    file.write_all(BINARY)?;
+    make_executable(file.path())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(true)
+}
+
+/// Whether `path` is this program, byte for byte, and may be run.
+#[must_use]
+pub fn is_installed_at(path: &Path) -> bool {
+    let same = fs::read(path).is_ok_and(|installed| installed == BINARY);
+    same && fs::metadata(path).is_ok_and(|metadata| is_executable(&metadata.permissions()))
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+#[cfg(unix)]
+fn is_executable(permissions: &Permissions) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+
+    permissions.mode() & 0o755 == 0o755
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Permissions) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_installed_program_answers_and_keeps_the_hook() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bin/hookspan-shim");
+        assert!(install_to(&program).unwrap());
+        assert!(!install_to(&program).unwrap(), "a second time changes nothing");
+        let output = Command::new(&program)
+            .args(["--dir".as_ref(), folder.path().as_os_str(), "preToolUse".as_ref()])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"permission\":\"allow\"}\n");
+        assert!(fs::metadata(folder.path().join("journal")).unwrap().len() > 40);
+    }
+
+    #[test]
+    fn a_damaged_or_unrunnable_program_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("hookspan-shim");
+        fs::write(&program, b"something else").unwrap();
+        assert!(install_to(&program).unwrap());
+        assert!(is_installed_at(&program));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&program, Permissions::from_mode(0o644)).unwrap();
+            assert!(install_to(&program).unwrap());
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn the_digest_names_the_bytes() {
+        assert_eq!(digest().len(), 16);
+        assert_ne!(digest(), digest_of(b""));
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn the_embedded_program_is_the_small_one() {
+        assert_eq!(kind(), Kind::Freestanding);
+        assert!(bytes().len() <= 32 << 10, "{} bytes", bytes().len());
+    }
+}

@@ -1,0 +1,67 @@
+//! Builds the hook program in its own profile and hands it to `src/shim_binary.rs`, so that one binary is all a user
+//! installs.
+//!
+//! A cargo inside a cargo, with a target directory of its own below `OUT_DIR`: the outer one holds the lock of its own.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the shim is made of. Its tests and benchmarks are not: changing them rebuilds nothing here.
+const SOURCES: [&str; 4] = ["src", "build.rs", "freestanding.ld", "Cargo.toml"];
+
+/// Variables that belong to the outer build. Flags and wrappers above all: coverage or lints must not reach a program
+/// that is linked without libc.
+const OUTER_VARIABLES: [&str; 8] = [
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_BUILD_RUSTFLAGS",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_TARGET_DIR",
+    "CARGO_TARGET_DIR",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    println!("cargo::rerun-if-changed=build.rs");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", workspace.join("shim").join(source).display());
+    }
+    let target = env::var("TARGET")?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    let target_dir = out.join("shim-target");
+    build(&workspace, &target, &target_dir)?;
+
+    let name = if target.contains("windows") { "hookspan-shim.exe" } else { "hookspan-shim" };
+    let built = target_dir.join(&target).join("shim").join(name);
+    let embedded = out.join("hookspan-shim");
+    fs::copy(&built, &embedded).map_err(|error| format!("{}: {error}", built.display()))?;
+    println!("cargo::rustc-env=HOOKSPAN_SHIM_BINARY={}", embedded.display());
+    Ok(())
+}
+
+fn build(workspace: &Path, target: &str, target_dir: &Path) -> Result<(), Box<dyn Error>> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        // The outer build has fetched and locked everything already.
+        .args(["build", "--frozen", "--quiet", "--profile", "shim", "--package", "hookspan-shim"])
+        .args(["--bin", "hookspan-shim", "--target", target])
+        .arg("--target-dir")
+        .arg(target_dir)
+        .arg("--manifest-path")
+        .arg(workspace.join("Cargo.toml"));
+    for variable in OUTER_VARIABLES {
+        command.env_remove(variable);
+    }
+    let status = command.status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("building the shim failed: {status}").into())
+    }
+}

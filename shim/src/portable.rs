@@ -1,0 +1,247 @@
+//! The same program behind std: macOS, Windows, other Unix systems, and every build that is not the shipped one.
+//!
+//! std cannot wait for standard input with a timeout, so a thread reads it and another writes the answer.
+
+use std::collections::hash_map::RandomState;
+use std::env;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::program::{
+    self, FRAME_BYTES, Invocation, JOURNAL_MAX_BYTES, LARGE_FRAME_BYTES, Place, Read, System,
+};
+use crate::reply::Verdict;
+use crate::scan::Scan;
+
+/// Runs the program with this process's arguments, environment and standard streams, and exits with code 0.
+pub fn main() {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let (dir, rest) = match arguments.as_slice() {
+        [flag, dir, rest @ ..] if flag == "--dir" => (Some(dir.clone()), rest),
+        rest => (None, rest),
+    };
+    let argument = rest.last().map_or(Vec::new(), |name| name.as_encoded_bytes().to_vec());
+    answer_after_panic(argument.clone());
+    keep(dir, &argument);
+    process::exit(0);
+}
+
+/// A panic must neither print, nor be silent on standard output, nor end in another code than 0.
+fn answer_after_panic(argument: Vec<u8>) {
+    std::panic::set_hook(Box::new(move |_| {
+        let reply = Verdict::of(Scan::default(), &argument, true).reply();
+        let _ = io::stdout().write_all(reply);
+        process::exit(0);
+    }));
+}
+
+#[cfg(target_os = "linux")]
+fn keep(dir: Option<OsString>, argument: &[u8]) {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+    use crate::linux;
+
+    let started = linux::clocks();
+    let variables: Vec<Vec<u8>> = env::vars_os()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+        .collect();
+    let dir = dir.map_or(Vec::new(), OsStringExt::into_vec);
+    let mut environment =
+        linux::Environment { dir: &dir, argument, ..linux::Environment::default() };
+    for variable in &variables {
+        environment.take(variable);
+    }
+    let mut scratch = vec![0; linux::SCRATCH_BYTES];
+    linux::start(&environment, started, process::id(), random_id(), &mut scratch);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep(dir: Option<OsString>, argument: &[u8]) {
+    keep_portably(dir, argument, io::stdin(), io::stdout());
+}
+
+/// The program over std alone. `dir` is the state directory, where the environment is not to say.
+pub fn keep_portably(
+    dir: Option<OsString>,
+    argument: &[u8],
+    stdin: impl io::Read + Send + 'static,
+    stdout: impl Write + Send + 'static,
+) {
+    let mut system = Portable::new(dir.map(PathBuf::from).or_else(state_dir), stdin, stdout);
+    let variable =
+        |name| env::var_os(name).map_or(Vec::new(), |value| value.as_encoded_bytes().to_vec());
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let invocation = Invocation {
+        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or_default(),
+        // Not a clock that other processes share, so it is not recorded as one.
+        boottime_ns: 0,
+        pid: process::id(),
+        id: random_id(),
+        argument,
+        cursor_version: &variable("CURSOR_VERSION"),
+        project_dir: &variable("CURSOR_PROJECT_DIR"),
+        transcript_path: &variable("CURSOR_TRANSCRIPT_PATH"),
+        code_remote: &variable("CURSOR_CODE_REMOTE"),
+        pwd: &variable("PWD"),
+    };
+    program::run(&mut system, &invocation, &mut vec![0; FRAME_BYTES]);
+}
+
+/// Any 64 random bits: std seeds its hash maps with them.
+fn random_id() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Where the state is when the command line does not say.
+fn state_dir() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = set("HOOKSPAN_DIR") {
+        return Some(dir);
+    }
+    if cfg!(windows) {
+        return set("LOCALAPPDATA").map(|base| base.join("hookspan"));
+    }
+    if cfg!(target_os = "macos") {
+        return set("HOME").map(|home| home.join("Library/Application Support/hookspan"));
+    }
+    set("XDG_STATE_HOME")
+        .filter(|base| base.is_absolute())
+        .map(|base| base.join("hookspan"))
+        .or_else(|| set("HOME").map(|home| home.join(".local/state/hookspan")))
+}
+
+/// The operating system as std shows it.
+struct Portable<W> {
+    dir: Option<PathBuf>,
+    started: Instant,
+    chunks: Receiver<Vec<u8>>,
+    /// The part of the last chunk that has not been handed out.
+    pending: Vec<u8>,
+    stdout: Option<W>,
+}
+
+impl<W> Portable<W> {
+    fn new(dir: Option<PathBuf>, mut stdin: impl io::Read + Send + 'static, stdout: W) -> Self {
+        // Bounded, so that an endless input is not collected in memory.
+        let (sender, chunks) = sync_channel(4);
+        thread::spawn(move || {
+            let mut chunk = vec![0; 64 << 10];
+            loop {
+                match stdin.read(&mut chunk) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => {
+                        let bytes = chunk.get(..count).unwrap_or_default().to_vec();
+                        if sender.send(bytes).is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+        Self { dir, started: Instant::now(), chunks, pending: Vec::new(), stdout: Some(stdout) }
+    }
+
+    fn hand_out(&mut self, into: &mut [u8]) -> Read {
+        let count = self.pending.len().min(into.len());
+        for (place, byte) in into.iter_mut().zip(self.pending.drain(..count)) {
+            *place = byte;
+        }
+        Read::Bytes(count)
+    }
+}
+
+impl<W: Write + Send + 'static> System for Portable<W> {
+    type File = File;
+
+    fn boottime_ns(&mut self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> Read {
+        self.read_within(into, 0)
+    }
+
+    fn read_within(&mut self, into: &mut [u8], ms: u64) -> Read {
+        if self.pending.is_empty() {
+            match self.chunks.recv_timeout(Duration::from_millis(ms)) {
+                Ok(chunk) => self.pending = chunk,
+                Err(RecvTimeoutError::Timeout) => return Read::Nothing,
+                Err(RecvTimeoutError::Disconnected) => return Read::End,
+            }
+        }
+        self.hand_out(into)
+    }
+
+    fn open(&mut self, place: Place) -> Result<File, u32> {
+        const NO_SUCH_FILE: u32 = 2;
+        let name = match place {
+            Place::Journal => "journal",
+            Place::Losses => "losses",
+            Place::Spill => return Err(NO_SUCH_FILE),
+        };
+        let dir = self.dir.as_ref().ok_or(NO_SUCH_FILE)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+            #[cfg(target_os = "macos")]
+            {
+                const O_NONBLOCK: i32 = 0x4;
+                // Shared by all writers: the reader can tell from it that nobody is left.
+                const O_SHLOCK: i32 = 0x10;
+                const O_NOFOLLOW: i32 = 0x100;
+                options.custom_flags(O_NONBLOCK | O_SHLOCK | O_NOFOLLOW);
+            }
+        }
+        let number = |error: io::Error| error.raw_os_error().unwrap_or_default().unsigned_abs();
+        let file = options.open(dir.join(name)).map_err(number)?;
+        // There is no way here to exchange the journal for a link in one step, so everyone looks.
+        let full = place == Place::Journal
+            && file.metadata().is_ok_and(|metadata| metadata.len() > JOURNAL_MAX_BYTES);
+        if full { Err(program::ELOOP) } else { Ok(file) }
+    }
+
+    fn append(&mut self, mut file: &File, bytes: &[u8]) -> Result<usize, u32> {
+        loop {
+            match file.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    return result
+                        .map_err(|error| error.raw_os_error().unwrap_or_default().unsigned_abs());
+                }
+            }
+        }
+    }
+
+    fn size(&mut self, file: &File) -> Option<u64> {
+        file.metadata().ok().map(|metadata| metadata.len())
+    }
+
+    fn stop_journal(&mut self, _: &File) {}
+
+    fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
+        Some(vec![0; LARGE_FRAME_BYTES].leak())
+    }
+
+    fn reply(&mut self, answer: &[u8], until_ns: u64) {
+        let Some(mut stdout) = self.stdout.take() else { return };
+        let left = Duration::from_nanos(until_ns.saturating_sub(self.boottime_ns()));
+        let answer = answer.to_vec();
+        let (sender, done) = channel();
+        thread::spawn(move || {
+            let written = stdout.write_all(&answer).and_then(|()| stdout.flush());
+            let _ = sender.send(written.is_ok());
+        });
+        let _ = done.recv_timeout(left);
+    }
+}

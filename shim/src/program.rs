@@ -1,0 +1,395 @@
+//! The program: read, append, answer. In that order, over any operating system.
+
+use core::mem;
+
+use crate::frame::{self, HEADER_BYTES};
+use crate::losses::{LOSSES_MAX_BYTES, Loss};
+use crate::record::{self, METADATA_MAX, Stamp};
+use crate::reply::Verdict;
+use crate::scan::Scanner;
+
+/// Bytes of the buffer that the first frames are built in, header included. Small ones cost the fewest page faults; with
+/// the most metadata there are still 16 KiB of body in the first.
+pub const FRAME_BYTES: usize = 20 << 10;
+/// Bytes of the buffer for the frames after the first [`SMALL_FRAMES`].
+pub const LARGE_FRAME_BYTES: usize = 256 << 10;
+const SMALL_FRAMES: u32 = 4;
+
+/// Bytes of body that are kept.
+pub const BODY_MAX_BYTES: usize = 16 << 20;
+/// Size of the journal at which hooks are no longer kept: nobody is reading it.
+pub const JOURNAL_MAX_BYTES: u64 = 1 << 30;
+/// Size of the spill file at which hooks are no longer kept.
+pub const SPILL_MAX_BYTES: u64 = 64 << 20;
+
+const FIRST_BYTE_MS: u64 = 2_000;
+const AFTER_COMPLETE_MS: u64 = 50;
+const AFTER_BRACE_MS: u64 = 250;
+const TOTAL_MS: u64 = 5_000;
+
+/// Error number of a symbolic link that must not be followed: how a journal that has reached its bound looks.
+pub(crate) const ELOOP: u32 = 40;
+
+/// What the operating system does for the program. Nothing here may block but [`System::read_within`] and
+/// [`System::reply`], and those only as long as they are told.
+pub trait System {
+    /// A file open for appending. Never closed by the program: it exits soon after.
+    type File;
+
+    /// `CLOCK_BOOTTIME` or another clock that only goes forward, in nanoseconds.
+    fn boottime_ns(&mut self) -> u64;
+    /// Reads standard input if it can be done without waiting.
+    fn read_now(&mut self, into: &mut [u8]) -> Read;
+    /// Reads standard input, waiting up to `ms` for the first byte.
+    fn read_within(&mut self, into: &mut [u8], ms: u64) -> Read;
+    /// Opens a file for appending, never following a link, created with mode 0600 when it is not there.
+    ///
+    /// # Errors
+    /// The error number of the operating system.
+    fn open(&mut self, place: Place) -> Result<Self::File, u32>;
+    /// Appends in one write and returns how many bytes went in.
+    ///
+    /// # Errors
+    /// The error number of the operating system.
+    fn append(&mut self, file: &Self::File, bytes: &[u8]) -> Result<usize, u32>;
+    /// Size of an open file in bytes, or `None` when it cannot be told.
+    fn size(&mut self, file: &Self::File) -> Option<u64>;
+    /// Puts the stop link in the journal's place, so that whoever opens the journal next fails at once.
+    fn stop_journal(&mut self, journal: &Self::File);
+    /// A buffer of [`LARGE_FRAME_BYTES`], or `None` when there is no memory.
+    fn large_buffer(&mut self) -> Option<&'static mut [u8]>;
+    /// Writes the answer, waiting for the host to take it until [`System::boottime_ns`] says `until_ns`.
+    fn reply(&mut self, answer: &[u8], until_ns: u64);
+}
+
+/// The files of the state directory that the program writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `journal` in the state directory.
+    Journal,
+    /// The journal's stand-in in the user's run-time directory, for when the state directory takes no more.
+    Spill,
+    /// `losses` in the state directory.
+    Losses,
+}
+
+/// What an attempt to read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// End of file, or an error, which nothing can be read after either.
+    End,
+    /// Nothing has come yet.
+    Nothing,
+}
+
+/// How the program was started.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// When, in nanoseconds since the Unix epoch.
+    pub wall_ns: u64,
+    /// When, by [`System::boottime_ns`].
+    pub boottime_ns: u64,
+    /// Process id, 0 where asking is not free.
+    pub pid: u32,
+    /// Random id of the record.
+    pub id: u64,
+    /// The last argument: the event's name.
+    pub argument: &'a [u8],
+    /// `CURSOR_VERSION`, empty when not set; so are the others.
+    pub cursor_version: &'a [u8],
+    /// `CURSOR_PROJECT_DIR`.
+    pub project_dir: &'a [u8],
+    /// `CURSOR_TRANSCRIPT_PATH`.
+    pub transcript_path: &'a [u8],
+    /// `CURSOR_CODE_REMOTE`.
+    pub code_remote: &'a [u8],
+    /// `PWD`.
+    pub pwd: &'a [u8],
+}
+
+/// Keeps one hook and answers it. `buffer` is [`FRAME_BYTES`] long.
+pub fn run<S: System>(system: &mut S, invocation: &Invocation<'_>, buffer: &mut [u8]) {
+    let mut run = Run {
+        system,
+        invocation,
+        scanner: Scanner::default(),
+        sink: Sink::Unopened,
+        seq: 0,
+        meta_bytes: 0,
+        body_bytes: 0,
+        ends_in_brace: false,
+        waits: 0,
+    };
+    run.keep(buffer);
+    let verdict = run.verdict();
+    let answer = verdict.reply();
+    if !answer.is_empty() {
+        run.system.reply(answer, invocation.boottime_ns.saturating_add(TOTAL_MS * 1_000_000));
+    }
+}
+
+struct Run<'a, S: System> {
+    system: &'a mut S,
+    invocation: &'a Invocation<'a>,
+    scanner: Scanner,
+    sink: Sink<S::File>,
+    seq: u32,
+    meta_bytes: u16,
+    body_bytes: usize,
+    ends_in_brace: bool,
+    waits: u32,
+}
+
+enum Sink<F> {
+    Unopened,
+    Journal(F),
+    Spill(F),
+    Lost { errno: u32 },
+}
+
+/// Why reading ended.
+enum End {
+    Eof,
+    TimedOut,
+}
+
+impl<S: System> Run<'_, S> {
+    fn keep(&mut self, buffer: &mut [u8]) {
+        let Some(small) = buffer.get_mut(..FRAME_BYTES) else { return };
+        self.meta_bytes = self.write_metadata(small);
+        let mut filled = HEADER_BYTES + usize::from(self.meta_bytes);
+        let mut end = self.fill(small, &mut filled);
+        while end.is_none() && self.seq + 1 < SMALL_FRAMES && self.body_bytes < BODY_MAX_BYTES {
+            self.emit(small, filled, 0);
+            filled = HEADER_BYTES;
+            end = self.fill(small, &mut filled);
+        }
+        match end {
+            Some(end) => self.emit(small, filled, frame::LAST | flags_of(&end)),
+            None => {
+                self.emit(small, filled, 0);
+                let large = self.system.large_buffer();
+                self.keep_rest(large.unwrap_or(small));
+            }
+        }
+        self.count_loss();
+    }
+
+    /// Everything behind the first frames, of a body that has not ended.
+    fn keep_rest(&mut self, buffer: &mut [u8]) {
+        loop {
+            let mut filled = HEADER_BYTES;
+            if let Some(end) = self.fill(buffer, &mut filled) {
+                return self.emit(buffer, filled, frame::LAST | flags_of(&end));
+            }
+            self.emit(buffer, filled, 0);
+            if self.body_bytes >= BODY_MAX_BYTES {
+                let flags = self.discard(buffer);
+                return self.emit(buffer, HEADER_BYTES, frame::LAST | flags);
+            }
+        }
+    }
+
+    /// Reads until the buffer or the body is full (`None`) or nothing more comes.
+    fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> Option<End> {
+        loop {
+            let room = buffer.get_mut(*filled..).unwrap_or_default();
+            let room_bytes = room.len().min(BODY_MAX_BYTES - self.body_bytes);
+            let room = room.get_mut(..room_bytes).unwrap_or_default();
+            if room.is_empty() {
+                return None;
+            }
+            match self.read(room) {
+                Ok(count) => {
+                    *filled += count;
+                    self.body_bytes += count;
+                    self.look_at(buffer.get(..*filled).unwrap_or_default());
+                }
+                Err(end) => return Some(end),
+            }
+        }
+    }
+
+    /// Reads and forgets until nothing more comes; flags say whether there was anything.
+    fn discard(&mut self, buffer: &mut [u8]) -> u8 {
+        let mut flags = 0;
+        let scratch = buffer.get_mut(HEADER_BYTES..).unwrap_or_default();
+        loop {
+            match self.read(scratch) {
+                Ok(_) => flags = frame::CUT,
+                Err(end) => return flags | flags_of(&end),
+            }
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, End> {
+        loop {
+            // The first read nearly always has to wait, the ones after it hardly ever.
+            let mut read =
+                if self.body_bytes == 0 { Read::Nothing } else { self.system.read_now(into) };
+            if read == Read::Nothing {
+                let ms = self.patience_ms();
+                if ms == 0 {
+                    return Err(End::TimedOut);
+                }
+                read = self.system.read_within(into, ms);
+            }
+            match read {
+                Read::Bytes(count) => return Ok(count.min(into.len())),
+                Read::End => return Err(End::Eof),
+                Read::Nothing => {}
+            }
+        }
+    }
+
+    /// How long to wait for the next byte, 0 when the wait is over.
+    fn patience_ms(&mut self) -> u64 {
+        let (limit, since_start) = if self.body_bytes == 0 {
+            (FIRST_BYTE_MS, FIRST_BYTE_MS)
+        } else if self.seq == 0 && self.scanner.found.complete {
+            (AFTER_COMPLETE_MS, TOTAL_MS)
+        } else if self.seq > 0 && self.ends_in_brace {
+            (AFTER_BRACE_MS, TOTAL_MS)
+        } else {
+            (TOTAL_MS, TOTAL_MS)
+        };
+        self.waits += 1;
+        // Whoever has waited once at most has used two seconds at most: the clock need not be asked.
+        if self.waits == 1 || (self.waits == 2 && limit < TOTAL_MS - FIRST_BYTE_MS) {
+            return limit;
+        }
+        limit.min(since_start.saturating_sub(self.elapsed_ms()))
+    }
+
+    fn elapsed_ms(&mut self) -> u64 {
+        self.system.boottime_ns().saturating_sub(self.invocation.boottime_ns) / 1_000_000
+    }
+
+    /// Looks at a frame that has grown.
+    fn look_at(&mut self, frame: &[u8]) {
+        if self.seq == 0 {
+            let body = frame.get(HEADER_BYTES + usize::from(self.meta_bytes)..);
+            self.scanner.advance(body.unwrap_or_default());
+        } else {
+            let last = frame.iter().rev().take(4).find(|byte| !byte.is_ascii_whitespace());
+            self.ends_in_brace = last == Some(&b'}');
+        }
+    }
+
+    fn write_metadata(&self, frame: &mut [u8]) -> u16 {
+        let given = self.invocation;
+        let stamp = Stamp {
+            wall_ns: given.wall_ns,
+            boottime_ns: given.boottime_ns,
+            pid: given.pid,
+            ..Stamp::default()
+        };
+        let texts = [
+            (record::ARGUMENT, given.argument),
+            (record::CURSOR_VERSION, given.cursor_version),
+            (record::PROJECT_DIR, given.project_dir),
+            (record::TRANSCRIPT_PATH, given.transcript_path),
+            (record::CODE_REMOTE, given.code_remote),
+            (record::PWD, given.pwd),
+        ];
+        let place = frame.get_mut(HEADER_BYTES..HEADER_BYTES + METADATA_MAX);
+        place.and_then(|place| record::encode(place, &stamp, &texts)).unwrap_or_default()
+    }
+
+    fn verdict(&self) -> Verdict {
+        let given = self.invocation;
+        Verdict::of(self.scanner.found, given.argument, !given.cursor_version.is_empty())
+    }
+
+    /// Completes the frame and appends it to whatever still takes it.
+    fn emit(&mut self, buffer: &mut [u8], filled: usize, flags: u8) {
+        let Some(frame) = buffer.get_mut(..filled) else { return };
+        let meta_bytes = if self.seq == 0 { self.meta_bytes } else { 0 };
+        if self.seq == 0 {
+            let verdict = self.verdict();
+            let event = verdict.event.map_or(0, |event| event as u8);
+            let metadata = frame.get_mut(HEADER_BYTES..).unwrap_or_default();
+            record::set_hints(metadata, verdict.host as u8, event);
+        }
+        frame::seal(frame, self.invocation.id, self.seq, meta_bytes, flags);
+        self.seq += 1;
+        self.append(frame);
+    }
+
+    fn append(&mut self, frame: &[u8]) {
+        if matches!(self.sink, Sink::Unopened) {
+            self.sink = match self.system.open(Place::Journal) {
+                Ok(journal) => {
+                    self.check_bound(&journal);
+                    Sink::Journal(journal)
+                }
+                Err(errno) => self.divert(errno),
+            };
+        }
+        if let Sink::Journal(journal) = &self.sink {
+            match self.system.append(journal, frame) {
+                Ok(count) if count == frame.len() => return,
+                failed => self.sink = self.divert(failed.err().unwrap_or_default()),
+            }
+        }
+        if let Sink::Spill(spill) = &self.sink {
+            match self.system.append(spill, frame) {
+                Ok(count) if count == frame.len() => {}
+                failed => self.sink = Sink::Lost { errno: failed.err().unwrap_or_default() },
+            }
+        }
+    }
+
+    /// One run in sixteen looks at the journal's size, so that the others need no call for it.
+    fn check_bound(&mut self, journal: &S::File) {
+        if self.invocation.id & 15 == 0
+            && self.system.size(journal).is_some_and(|bytes| bytes > JOURNAL_MAX_BYTES)
+        {
+            self.system.stop_journal(journal);
+        }
+    }
+
+    /// The journal took no more. Its bound is meant to be one; anything else goes to the spill file if that has room.
+    #[cold]
+    #[inline(never)]
+    fn divert(&mut self, errno: u32) -> Sink<S::File> {
+        if errno == ELOOP {
+            return Sink::Lost { errno };
+        }
+        match self.system.open(Place::Spill) {
+            Ok(spill) if self.system.size(&spill).is_some_and(|size| size < SPILL_MAX_BYTES) => {
+                Sink::Spill(spill)
+            }
+            _ => Sink::Lost { errno },
+        }
+    }
+
+    fn count_loss(&mut self) {
+        if let Sink::Lost { errno } = mem::replace(&mut self.sink, Sink::Unopened) {
+            self.write_loss(errno);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_loss(&mut self, errno: u32) {
+        let bytes = u32::try_from(self.body_bytes).unwrap_or(u32::MAX);
+        let (wall_ns, id) = (self.invocation.wall_ns, self.invocation.id);
+        let loss = Loss { wall_ns, id, errno, bytes };
+        if let Ok(losses) = self.system.open(Place::Losses)
+            && self.system.size(&losses).is_some_and(|size| size < LOSSES_MAX_BYTES)
+        {
+            // Nothing is left to fall back to when this fails as well.
+            let _ = self.system.append(&losses, &loss.encode());
+        }
+    }
+}
+
+fn flags_of(end: &End) -> u8 {
+    match end {
+        End::Eof => 0,
+        End::TimedOut => frame::NO_EOF,
+    }
+}

@@ -1,0 +1,200 @@
+//! The answer: what the host must read on standard output so that nothing changes.
+
+use crate::scan::{Name, Scan};
+
+/// The hooks whose name this program knows. The numbers stand in the journal and never change.
+///
+/// Source: <https://cursor.com/docs/hooks>; the last two are Claude names that Cursor maps to its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "each is the hook of that name")]
+pub enum Event {
+    SessionStart = 1,
+    SessionEnd = 2,
+    BeforeSubmitPrompt = 3,
+    PreToolUse = 4,
+    PostToolUse = 5,
+    PostToolUseFailure = 6,
+    BeforeShellExecution = 7,
+    AfterShellExecution = 8,
+    BeforeMcpExecution = 9,
+    AfterMcpExecution = 10,
+    BeforeReadFile = 11,
+    AfterFileEdit = 12,
+    AfterAgentResponse = 13,
+    AfterAgentThought = 14,
+    Stop = 15,
+    SubagentStart = 16,
+    SubagentStop = 17,
+    PreCompact = 18,
+    BeforeTabFileRead = 19,
+    AfterTabFileEdit = 20,
+    WorkspaceOpen = 21,
+    UserPromptSubmit = 22,
+    Notification = 23,
+}
+
+impl Event {
+    /// The event with this name; the case of the first letter does not matter.
+    #[must_use]
+    pub fn named(name: &[u8]) -> Option<Self> {
+        // A match instead of a table: a table of slices is pointers, which would need a writable segment.
+        let (first, rest) = name.split_first()?;
+        Some(match (first.to_ascii_lowercase(), rest) {
+            (b's', b"essionStart") => Self::SessionStart,
+            (b's', b"essionEnd") => Self::SessionEnd,
+            (b'b', b"eforeSubmitPrompt") => Self::BeforeSubmitPrompt,
+            (b'p', b"reToolUse") => Self::PreToolUse,
+            (b'p', b"ostToolUse") => Self::PostToolUse,
+            (b'p', b"ostToolUseFailure") => Self::PostToolUseFailure,
+            (b'b', b"eforeShellExecution") => Self::BeforeShellExecution,
+            (b'a', b"fterShellExecution") => Self::AfterShellExecution,
+            (b'b', b"eforeMCPExecution") => Self::BeforeMcpExecution,
+            (b'a', b"fterMCPExecution") => Self::AfterMcpExecution,
+            (b'b', b"eforeReadFile") => Self::BeforeReadFile,
+            (b'a', b"fterFileEdit") => Self::AfterFileEdit,
+            (b'a', b"fterAgentResponse") => Self::AfterAgentResponse,
+            (b'a', b"fterAgentThought") => Self::AfterAgentThought,
+            (b's', b"top") => Self::Stop,
+            (b's', b"ubagentStart") => Self::SubagentStart,
+            (b's', b"ubagentStop") => Self::SubagentStop,
+            (b'p', b"reCompact") => Self::PreCompact,
+            (b'b', b"eforeTabFileRead") => Self::BeforeTabFileRead,
+            (b'a', b"fterTabFileEdit") => Self::AfterTabFileEdit,
+            (b'w', b"orkspaceOpen") => Self::WorkspaceOpen,
+            (b'u', b"serPromptSubmit") => Self::UserPromptSubmit,
+            (b'n', b"otification") => Self::Notification,
+            _ => return None,
+        })
+    }
+}
+
+/// Who started the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Host {
+    /// Cursor, in any of its dialects.
+    Cursor = 1,
+    /// Another agent that reads the same kind of hook configuration.
+    Other = 2,
+}
+
+/// What the body, the command line and the environment together say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Who must understand the answer.
+    pub host: Host,
+    /// The hook, or `None` when its name is unknown.
+    pub event: Option<Event>,
+}
+
+impl Verdict {
+    /// The name comes from the body, else from the command line. The host is Cursor when the body or the environment
+    /// says so, or when no name was found: then only our own entry in Cursor's configuration can have started us.
+    #[must_use]
+    pub fn of(scan: Scan, argument: &[u8], cursor_in_environment: bool) -> Self {
+        let event = match scan.name {
+            Some(Name::Known(event)) => Some(event),
+            Some(Name::Unknown) => None,
+            None => Event::named(argument),
+        };
+        let cursor = scan.cursor || cursor_in_environment || scan.name.is_none();
+        Self { host: if cursor { Host::Cursor } else { Host::Other }, event }
+    }
+
+    /// The answer with its newline. Empty: write nothing at all, as another host may refuse an answer made for Cursor.
+    #[must_use]
+    pub fn reply(self) -> &'static [u8] {
+        match (self.host, self.event) {
+            (Host::Other, _) => b"",
+            (
+                Host::Cursor,
+                Some(
+                    Event::PreToolUse
+                    | Event::BeforeShellExecution
+                    | Event::BeforeMcpExecution
+                    | Event::SubagentStart
+                    | Event::BeforeReadFile
+                    | Event::BeforeTabFileRead,
+                ),
+            ) => b"{\"permission\":\"allow\"}\n",
+            (Host::Cursor, Some(Event::BeforeSubmitPrompt | Event::UserPromptSubmit)) => {
+                b"{\"continue\":true}\n"
+            }
+            (Host::Cursor, _) => b"{}\n",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &str, argument: &str, cursor_in_environment: bool, expected: &str) {
+        let scan = Scan::of(body.as_bytes());
+        let verdict = Verdict::of(scan, argument.as_bytes(), cursor_in_environment);
+        assert_eq!(String::from_utf8_lossy(verdict.reply()), expected, "{body} {argument}");
+    }
+
+    const ALLOW: &str = "{\"permission\":\"allow\"}\n";
+    const CONTINUE: &str = "{\"continue\":true}\n";
+    const NEUTRAL: &str = "{}\n";
+
+    #[test]
+    fn every_event_of_cursor_gets_its_answer() {
+        for (name, expected) in [
+            ("preToolUse", ALLOW),
+            ("beforeShellExecution", ALLOW),
+            ("beforeMCPExecution", ALLOW),
+            ("subagentStart", ALLOW),
+            ("beforeReadFile", ALLOW),
+            ("beforeTabFileRead", ALLOW),
+            ("beforeSubmitPrompt", CONTINUE),
+            ("UserPromptSubmit", CONTINUE),
+            ("sessionStart", NEUTRAL),
+            ("sessionEnd", NEUTRAL),
+            ("postToolUse", NEUTRAL),
+            ("postToolUseFailure", NEUTRAL),
+            ("afterShellExecution", NEUTRAL),
+            ("afterMCPExecution", NEUTRAL),
+            ("afterFileEdit", NEUTRAL),
+            ("afterAgentResponse", NEUTRAL),
+            ("afterAgentThought", NEUTRAL),
+            ("stop", NEUTRAL),
+            ("subagentStop", NEUTRAL),
+            ("preCompact", NEUTRAL),
+            ("afterTabFileEdit", NEUTRAL),
+            ("workspaceOpen", NEUTRAL),
+            ("somethingNew", NEUTRAL),
+        ] {
+            let body = format!(r#"{{"conversation_id":"c","hook_event_name":"{name}"}}"#);
+            check(&body, "stop", false, expected);
+            check("", name, false, expected);
+            let mut capital = name.to_owned();
+            capital[..1].make_ascii_uppercase();
+            check("", &capital, false, expected);
+        }
+    }
+
+    #[test]
+    fn the_body_wins_over_the_argument() {
+        check(r#"{"cursor_version":"1","hook_event_name":"preToolUse"}"#, "stop", false, ALLOW);
+        check(r#"{"cursor_version":"1","hook_event_name":"new"}"#, "preToolUse", false, NEUTRAL);
+    }
+
+    #[test]
+    fn another_host_gets_nothing_at_all() {
+        check(r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#, "preToolUse", false, "");
+        check(r#"{"session_id":"s","hook_event_name":"PreToolUse"}"#, "preToolUse", true, ALLOW);
+    }
+
+    #[test]
+    fn a_body_without_a_name_is_answered_for_the_argument() {
+        for body in ["", "garbage", "{\"file\":\"x\"}", "\u{feff}", "[1,2]", "{\"a\":"] {
+            check(body, "beforeShellExecution", false, ALLOW);
+            check(body, "unheard", false, NEUTRAL);
+            check(body, "", false, NEUTRAL);
+        }
+    }
+}
