@@ -5,6 +5,8 @@ mod environment;
 mod file;
 pub mod paths;
 mod print;
+pub mod destination;
+pub mod preset;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

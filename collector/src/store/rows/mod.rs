@@ -155,7 +155,8 @@ pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+/// A count column.
+pub(super) fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(index)?).unwrap_or(0))
 }
 

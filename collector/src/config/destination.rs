@@ -1,0 +1,667 @@
+//! Where spans go: `[[destination]]` in the file, presets, and the `OTEL_EXPORTER_OTLP_*` variables.
+//!
+//! Everything is decided here, once, at start: an endpoint that does not parse, a header that would put a secret into the
+//! file or a certificate that cannot be read is an error with the destination's name, never a surprise at the first batch.
+//! The environment comes in as a value, so that nothing here depends on the process.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::preset::Preset;
+use super::{Config, Environment, OpenInference, Profile};
+
+/// A destination, ready to use.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// Name in the configuration, also the key of its position in the store.
+    pub name: String,
+    /// Preset it was filled from.
+    pub preset: Preset,
+    /// Where and how to connect.
+    pub connection: Connection,
+    /// What may leave, and in which form.
+    pub content: ContentPolicy,
+    /// What becomes of paths.
+    pub paths: PathPolicy,
+    /// Attribute names of the GenAI conventions.
+    pub semconv: Profile,
+    /// How much of the OpenInference view is added.
+    pub openinference: OpenInference,
+    /// Bytes of content an attribute may hold at policy `full`.
+    pub content_max_bytes: usize,
+    /// Where a new destination starts.
+    pub backfill: Backfill,
+    /// Spans older than this are not sent. `None`: the default week, which only bites while the destination fails.
+    pub max_span_age: Option<Duration>,
+    /// Spans that may wait while the destination fails; the oldest beyond it are lost and counted.
+    pub backlog_max_spans: u64,
+    /// Share of conversations that are sent, 0 to 1; whole sessions by the hash of their id.
+    pub sample: f64,
+    /// Link to a span in the destination's own pages, with `{trace_id}` and the like still in it.
+    pub link: Option<String>,
+}
+
+/// How to reach a destination.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Full URL; for HTTP with its path.
+    pub endpoint: String,
+    /// Wire protocol.
+    pub protocol: Protocol,
+    /// Extra headers, lower-case names.
+    pub headers: Vec<(String, Secret)>,
+    /// Whether requests are compressed.
+    pub gzip: bool,
+    /// Limit for one attempt.
+    pub timeout: Duration,
+    /// PEM of extra roots.
+    pub certificate: Option<Vec<u8>>,
+    /// PEM of the client's certificate and key.
+    pub client: Option<(Vec<u8>, Secret)>,
+}
+
+/// A value that is never shown: its `Debug` is a row of dots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("••••")
+    }
+}
+
+/// Wire protocol of OTLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Protobuf over HTTP.
+    Http,
+    /// gRPC.
+    Grpc,
+}
+
+/// What may leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentPolicy {
+    /// No content, no paths, no names of programs, hosts or tools of MCP servers.
+    Off,
+    /// Names and sizes, no content.
+    #[default]
+    Metadata,
+    /// Prompts, answers, arguments and results too.
+    Full,
+}
+
+/// What becomes of paths at `metadata` and `full`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathPolicy {
+    /// Relative to the workspace; outside it the last part only.
+    #[default]
+    Relative,
+    /// As they are.
+    Full,
+    /// A hash, so that equal paths stay recognisable.
+    Hash,
+    /// Not at all.
+    Off,
+}
+
+/// Where a new destination starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Backfill {
+    /// With what settles from now on.
+    #[default]
+    #[serde(rename = "none")]
+    None,
+    /// With what ended in the last 24 hours.
+    #[serde(rename = "24h")]
+    Day,
+    /// With everything stored.
+    #[serde(rename = "all")]
+    All,
+}
+
+/// Why a destination cannot be used. The text names the destination and the key, and says what would be right.
+#[derive(Debug, thiserror::Error)]
+#[error("destination {name:?}: {problem}")]
+pub struct DestinationError {
+    /// The destination.
+    pub name: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// `[[destination]]` as written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DestinationForm {
+    /// Name; unique.
+    pub name: String,
+    /// Preset whose values fill what is unset.
+    #[serde(default)]
+    pub preset: Preset,
+    /// URL.
+    pub endpoint: Option<String>,
+    /// `http/protobuf` or `grpc`.
+    pub protocol: Option<String>,
+    /// Header name to `env:NAME`, `file:PATH`, or one word and such a reference (`Bearer env:TOKEN`).
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// `off`, `metadata` or `full`.
+    pub content: Option<ContentPolicy>,
+    /// `relative`, `full`, `hash` or `off`.
+    pub paths: Option<PathPolicy>,
+    /// `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
+    pub semconv: Option<String>,
+    /// `kind`, `full` or `off`; unset: as `[semconv]` says.
+    pub openinference: Option<String>,
+    /// `gzip` or `none`; unset: gzip except to loopback.
+    pub compression: Option<String>,
+    /// Milliseconds for one attempt.
+    pub timeout_ms: Option<u64>,
+    /// `none`, `24h` or `all`.
+    pub backfill: Option<Backfill>,
+    /// `55m`, `6h`, `7d`.
+    pub max_span_age: Option<String>,
+    /// Spans that may wait while the destination fails.
+    pub backlog_max_spans: Option<u64>,
+    /// PEM file of extra roots.
+    pub certificate: Option<String>,
+    /// PEM file of the client's certificate.
+    pub client_certificate: Option<String>,
+    /// PEM file of the client's key.
+    pub client_key: Option<String>,
+    /// 0 to 1.
+    pub sample: Option<f64>,
+    /// Template of a link to a span.
+    pub link: Option<String>,
+    /// Values for the placeholders of endpoint and link (`site`, `zone`, `ui`, `team`, `env`, `dataset` ...).
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
+}
+
+/// Headers that hold no secret and may therefore stand in the file as they are.
+const PLAIN_HEADERS: [&str; 5] = [
+    "x-scope-orgid",
+    "x-honeycomb-dataset",
+    "x-mlflow-experiment-id",
+    "dd-otlp-source",
+    "x-langfuse-ingestion-version",
+];
+
+/// Placeholders that stay in a link until a span is known.
+const SPAN_PLACEHOLDERS: [&str; 7] =
+    ["trace_id", "span_id", "conversation_id", "start_ms", "end_ms", "start_s", "end_s"];
+
+const DEFAULT_BACKLOG_SPANS: u64 = 100_000;
+
+impl DestinationForm {
+    /// Fills in the preset, reads the references and checks every value.
+    ///
+    /// # Errors
+    /// The first value that cannot be used, by its key.
+    pub fn resolve(
+        &self,
+        env: &Environment,
+        defaults: super::Semconv,
+    ) -> Result<Destination, DestinationError> {
+        self.build(env, defaults)
+            .map_err(|problem| DestinationError { name: self.name.clone(), problem })
+    }
+
+    fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, String> {
+        check_name(&self.name)?;
+        let values = self.preset.values(env, &self.values);
+        let protocol = match &self.protocol {
+            Some(word) => parse_protocol(word).map_err(|e| format!("protocol: {e}"))?,
+            None => self.preset.protocol(self.endpoint.as_deref()),
+        };
+        if protocol == Protocol::Grpc && self.preset.http_only() {
+            return Err(format!("protocol: {} takes http/protobuf only", self.preset.as_str()));
+        }
+        let template = self
+            .endpoint
+            .as_deref()
+            .or_else(|| self.preset.endpoint(protocol))
+            .ok_or("endpoint: is missing; this preset has none of its own")?;
+        let endpoint = fill(template, &values).map_err(|key| {
+            format!("endpoint: {{{key}}} is not known; set values.{key} or write the endpoint out")
+        })?;
+        check_endpoint(&endpoint).map_err(|e| format!("endpoint: {e}"))?;
+        let endpoint = with_path(endpoint, protocol);
+        let mut headers = self.preset.headers(env);
+        for (name, value) in &self.headers {
+            let name = name.to_ascii_lowercase();
+            let value =
+                header_value(&name, value, env).map_err(|e| format!("headers.{name}: {e}"))?;
+            headers.retain(|(other, _)| *other != name);
+            headers.push((name, value));
+        }
+        for name in self.preset.required_headers() {
+            if !headers.iter().any(|(have, _)| have == name) {
+                return Err(format!("headers.{name}: is missing; {}", self.preset.header_hint()));
+            }
+        }
+        check_headers(&headers)?;
+        let gzip = match self.compression.as_deref() {
+            None => !is_loopback(&endpoint),
+            Some(word) => parse_gzip(word).map_err(|e| format!("compression: {e}"))?,
+        };
+        let backfill = self.backfill.unwrap_or_default();
+        let sample = self.sample.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&sample) {
+            return Err(format!("sample: {sample} is not between 0 and 1"));
+        }
+        let link = self.link.as_deref().or_else(|| self.preset.link());
+        Ok(Destination {
+            name: self.name.clone(),
+            preset: self.preset,
+            connection: Connection {
+                endpoint,
+                protocol,
+                headers,
+                gzip,
+                timeout: timeout(self.timeout_ms).map_err(|e| format!("timeout_ms: {e}"))?,
+                certificate: read_pem("certificate", self.certificate.as_deref())?,
+                client: client_pem(self.client_certificate.as_deref(), self.client_key.as_deref())?,
+            },
+            content: match self.content {
+                Some(policy) => policy,
+                None => content_from_env(env)?,
+            },
+            paths: self.paths.unwrap_or_default(),
+            semconv: match self.semconv.as_deref() {
+                None => defaults.profile,
+                Some("genai-1.41") => Profile::Genai141,
+                Some("genai-0.1") => Profile::Genai01,
+                Some(word) => {
+                    return Err(format!(
+                        "semconv: {word:?} is unknown; use genai-1.41 or genai-0.1"
+                    ));
+                }
+            },
+            openinference: match self.openinference.as_deref() {
+                None => defaults.openinference,
+                Some("kind") => OpenInference::Kind,
+                Some("full") => OpenInference::Full,
+                Some("off") => OpenInference::Off,
+                Some(word) => {
+                    return Err(format!(
+                        "openinference: {word:?} is unknown; use kind, full or off"
+                    ));
+                }
+            },
+            content_max_bytes: self.preset.content_max_bytes(),
+            backfill,
+            max_span_age: self
+                .max_span_age
+                .as_deref()
+                .map(|text| parse_duration(text).map_err(|e| format!("max_span_age: {e}")))
+                .transpose()?,
+            // Someone who asks for the whole history does not want the cap to eat it at the first hiccup, and the spans
+            // stay in the store either way.
+            backlog_max_spans: self.backlog_max_spans.unwrap_or(match backfill {
+                Backfill::All => u64::MAX,
+                Backfill::None | Backfill::Day => DEFAULT_BACKLOG_SPANS,
+            }),
+            sample,
+            link: link
+                .map(|text| check_link(text, &values, self.link.is_some()))
+                .transpose()?
+                .flatten(),
+        })
+    }
+}
+
+impl Destination {
+    /// Host and port, without path, user or query: all that pages and logs may show of an endpoint.
+    #[must_use]
+    pub fn endpoint_host(&self) -> String {
+        authority(&self.connection.endpoint).to_owned()
+    }
+}
+
+/// Every destination: those of the file, and `env` where the environment names an endpoint. One of the file that is called
+/// `env` takes its place.
+///
+/// # Errors
+/// The first destination that cannot be used.
+pub fn all(config: &Config, env: &Environment) -> Result<Vec<Destination>, DestinationError> {
+    let mut all: Vec<Destination> = Vec::new();
+    for table in &config.destinations {
+        let name = table.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+        let form: DestinationForm =
+            table.clone().try_into().map_err(|error: toml::de::Error| DestinationError {
+                name: name.clone(),
+                problem: error.message().to_owned(),
+            })?;
+        if all.iter().any(|other| other.name == name) {
+            return Err(DestinationError { name, problem: "name: is taken already".to_owned() });
+        }
+        all.push(form.resolve(env, config.semconv)?);
+    }
+    if let Some(destination) = from_env(env, config.semconv)?
+        && all.iter().all(|other| other.name != destination.name)
+    {
+        all.push(destination);
+    }
+    Ok(all)
+}
+
+/// The destination that `OTEL_EXPORTER_OTLP_*` describes, named `env`; `None` when no endpoint is set.
+///
+/// # Errors
+/// A variable whose value cannot be used, by its name.
+pub fn from_env(
+    env: &Environment,
+    defaults: super::Semconv,
+) -> Result<Option<Destination>, DestinationError> {
+    EnvReader { env, defaults }
+        .read()
+        .map_err(|problem| DestinationError { name: "env".to_owned(), problem })
+}
+
+struct EnvReader<'a> {
+    env: &'a Environment,
+    defaults: super::Semconv,
+}
+
+impl EnvReader<'_> {
+    fn read(&self) -> Result<Option<Destination>, String> {
+        let own = self.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let general = self.get("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let Some((key, raw)) = own.or(general) else { return Ok(None) };
+        let protocol = match self.either("PROTOCOL") {
+            Some((key, word)) => parse_protocol(word).map_err(|e| format!("{key}: {e}"))?,
+            None => Protocol::Http,
+        };
+        let endpoint = self.endpoint(raw, protocol, own.is_none())?;
+        check_endpoint(&endpoint).map_err(|e| format!("{key}: {e}"))?;
+        let headers = match self.either("HEADERS") {
+            Some((key, text)) => parse_headers(text).map_err(|e| format!("{key}: {e}"))?,
+            None => Vec::new(),
+        };
+        check_headers(&headers)?;
+        let gzip = match self.either("COMPRESSION") {
+            Some((key, word)) => parse_gzip(word).map_err(|e| format!("{key}: {e}"))?,
+            None => !is_loopback(&endpoint),
+        };
+        let timeout_ms = match self.either("TIMEOUT") {
+            Some((key, text)) => Some(
+                text.trim().parse().map_err(|_| format!("{key}: {text:?} is not milliseconds"))?,
+            ),
+            None => None,
+        };
+        let file = |suffix| self.either(suffix).map(|(_, path)| path);
+        let form = DestinationForm { name: "env".to_owned(), ..Default::default() };
+        let base = DestinationForm {
+            endpoint: Some(endpoint.clone()),
+            protocol: Some(protocol.as_str().to_owned()),
+            timeout_ms,
+            certificate: file("CERTIFICATE").map(str::to_owned),
+            client_certificate: file("CLIENT_CERTIFICATE").map(str::to_owned),
+            client_key: file("CLIENT_KEY").map(str::to_owned),
+            ..form
+        };
+        let mut destination = base.build(self.env, self.defaults)?;
+        destination.connection.headers = headers;
+        destination.connection.gzip = gzip;
+        Ok(Some(destination))
+    }
+
+    /// A variable that is set and not empty: the specification treats empty as unset.
+    fn get(&self, key: &'static str) -> Option<(&'static str, &str)> {
+        self.env.var(key).map(str::trim).filter(|v| !v.is_empty()).map(|v| (key, v))
+    }
+
+    fn either(&self, suffix: &str) -> Option<(String, &str)> {
+        ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].into_iter().find_map(|prefix| {
+            let key = format!("{prefix}{suffix}");
+            let value = self.env.var(&key)?.trim();
+            (!value.is_empty()).then_some((key, value))
+        })
+    }
+
+    fn endpoint(&self, raw: &str, protocol: Protocol, general: bool) -> Result<String, String> {
+        let insecure = match self.either("INSECURE") {
+            None => false,
+            Some((_, word)) if word.eq_ignore_ascii_case("true") => true,
+            Some((_, word)) if word.eq_ignore_ascii_case("false") => false,
+            Some((key, word)) => return Err(format!("{key}: {word:?} is not true or false")),
+        };
+        Ok(match protocol {
+            Protocol::Grpc if raw.contains("://") => raw.to_owned(),
+            Protocol::Grpc => format!("{}://{raw}", if insecure { "http" } else { "https" }),
+            Protocol::Http if general => format!("{}/v1/traces", raw.trim_end_matches('/')),
+            Protocol::Http => raw.to_owned(),
+        })
+    }
+}
+
+impl Protocol {
+    /// The word in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http/protobuf",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
+fn content_from_env(env: &Environment) -> Result<ContentPolicy, String> {
+    const KEY: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+    let word = env.var(KEY).map(str::trim).unwrap_or_default();
+    match word.to_ascii_uppercase().as_str() {
+        "TRUE" | "SPAN_ONLY" | "SPAN_AND_EVENT" => Ok(ContentPolicy::Full),
+        "" | "FALSE" | "NO_CONTENT" | "EVENT_ONLY" => Ok(ContentPolicy::Metadata),
+        _ => Err(format!("{KEY}: {word:?} is unknown; use true or false")),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        return Err("name: takes 1 to 64 of A-Z a-z 0-9 . _ -".to_owned());
+    }
+    Ok(())
+}
+
+fn parse_protocol(word: &str) -> Result<Protocol, String> {
+    match word.trim() {
+        "http/protobuf" | "http" => Ok(Protocol::Http),
+        "grpc" => Ok(Protocol::Grpc),
+        "http/json" => Err("http/json is not supported; use http/protobuf or grpc".to_owned()),
+        other => Err(format!("{other:?} is unknown; use http/protobuf or grpc")),
+    }
+}
+
+fn parse_gzip(word: &str) -> Result<bool, String> {
+    match word.trim() {
+        "gzip" => Ok(true),
+        "none" => Ok(false),
+        other => Err(format!("{other:?} is unknown; use gzip or none")),
+    }
+}
+
+fn timeout(ms: Option<u64>) -> Result<Duration, String> {
+    match ms.unwrap_or(10_000) {
+        0 => Err("0 would fail every request; leave it out for 10 s".to_owned()),
+        ms if ms > 600_000 => Err(format!("{ms} ms is more than ten minutes")),
+        ms => Ok(Duration::from_millis(ms)),
+    }
+}
+
+/// Reads `55m`, `6h`, `7d`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("{text:?} is not a duration such as 55m, 6h or 7d")),
+    }
+}
+
+fn check_endpoint(url: &str) -> Result<(), String> {
+    let parsed = reqwest::Url::parse(url).map_err(|e| format!("{e}: write http(s)://host:port"))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(format!("scheme {:?} is unknown; use http or https", parsed.scheme()));
+    }
+    if parsed.host_str().is_none_or(str::is_empty) {
+        return Err("has no host".to_owned());
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return Err("holds a user or password; put it into headers as env:NAME".to_owned());
+    }
+    Ok(())
+}
+
+/// `/v1/traces` where nothing but a host and port was written.
+fn with_path(endpoint: String, protocol: Protocol) -> String {
+    let bare = endpoint.splitn(4, '/').nth(3).unwrap_or_default().is_empty();
+    if protocol == Protocol::Http && bare {
+        format!("{}/v1/traces", endpoint.trim_end_matches('/'))
+    } else {
+        endpoint
+    }
+}
+
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest).rsplit('@').next().unwrap_or(rest)
+}
+
+/// Whether `url` points at this machine: compression would only cost, and no proxy belongs in between.
+#[must_use]
+pub fn is_loopback(url: &str) -> bool {
+    let Some(host) = reqwest::Url::parse(url).ok().and_then(|u| u.host_str().map(str::to_owned))
+    else {
+        return false;
+    };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Reads a header value: a reference, or one word and a reference, or plain text where nothing is secret.
+fn header_value(name: &str, text: &str, env: &Environment) -> Result<Secret, String> {
+    if let Some(value) = reference(text, env) {
+        return value.map(Secret);
+    }
+    if let Some((scheme, rest)) = text.split_once(' ')
+        && let Some(value) = reference(rest.trim(), env)
+    {
+        return value.map(|value| Secret(format!("{scheme} {value}")));
+    }
+    if PLAIN_HEADERS.contains(&name) {
+        return Ok(Secret(text.to_owned()));
+    }
+    Err("takes env:NAME or file:PATH, so that no secret stands in the file".to_owned())
+}
+
+fn reference(text: &str, env: &Environment) -> Option<Result<String, String>> {
+    if let Some(key) = text.strip_prefix("env:") {
+        return Some(
+            env.var(key).map(str::to_owned).ok_or_else(|| format!("the variable {key} is not set")),
+        );
+    }
+    let path = text.strip_prefix("file:")?;
+    Some(
+        fs::read_to_string(path)
+            .map(|value| value.trim().to_owned())
+            .map_err(|error| format!("{path} cannot be read: {error}")),
+    )
+}
+
+/// `key=value,key=value`, both percent-encoded.
+fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) =
+                pair.split_once('=').ok_or("a header is not of the form key=value")?;
+            Ok((
+                percent_decode(key.trim()).to_ascii_lowercase(),
+                Secret(percent_decode(value.trim())),
+            ))
+        })
+        .collect()
+}
+
+/// Percent decoding as the W3C baggage form asks for: what is no escape stays as it is.
+fn percent_decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> {
+    for (name, value) in headers {
+        reqwest::header::HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("headers: {name:?} is not a header name"))?;
+        reqwest::header::HeaderValue::from_str(&value.0).map_err(|_| {
+            format!("headers.{name}: its value holds a character no header may hold")
+        })?;
+    }
+    Ok(())
+}
+
+fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, String> {
+    let Some(path) = path else { return Ok(None) };
+    let bytes = fs::read(path).map_err(|error| format!("{key}: {path} cannot be read: {error}"))?;
+    if !bytes.windows(11).any(|w| w == b"-----BEGIN ") {
+        return Err(format!("{key}: {path} holds no PEM block"));
+    }
+    Ok(Some(bytes))
+}
+
+fn client_pem(
+    certificate: Option<&str>,
+    key: Option<&str>,
+) -> Result<Option<(Vec<u8>, Secret)>, String> {
+    match (read_pem("client_certificate", certificate)?, read_pem("client_key", key)?) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let key = String::from_utf8(key).map_err(|_| "client_key: is not text".to_owned())?;
+            Ok(Some((certificate, Secret(key))))
+        }
+        _ => Err("client_certificate and client_key belong together".to_owned()),
+    }
+}
+
+/// Puts `values` into the `{placeholders}` of `template`; the first unknown one is the error.
+fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        let Some(close) = rest[open..].find('}').map(|at| open + at) else { break };
+        let key = &rest[open + 1..close];
+        out.push_str(&rest[..open]);
+        if SPAN_PLACEHOLDERS.contains(&key) {
+            out.push_str(&rest[open..=close]);
+        } else {
+            out.push_str(values.get(key).ok_or_else(|| key.to_owned())?);
+        }
+        rest = &rest[close + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A link is only worth having when everything but the span is known; one that was written by hand must be right.
+fn check_link(
+    template: &str,
+    values: &BTreeMap<String, String>,
+    explicit: bool,
+) -> Result<Option<String>, String> {
+    match fill(template, values) {
+        Ok(link) if link.starts_with("http://") || link.starts_with("https://") => Ok(Some(link)),
+        Ok(_) => Err("link: must start with http:// or https://".to_owned()),
+        Err(key) if explicit => Err(format!("link: {{{key}}} is not known; set values.{key}")),
+        Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+use super::*;
+use crate::config::Semconv;
+
+fn env(variables: &[(&str, &str)]) -> Environment {
+    Environment::of(variables, "/")
+}
+
+fn form(text: &str) -> DestinationForm {
+    toml::from_str(text).expect("a form")
+}
+
+#[track_caller]
+fn resolved(text: &str, variables: &[(&str, &str)]) -> Destination {
+    form(text).resolve(&env(variables), Semconv::default()).expect("a destination")
+}
+
+#[track_caller]
+fn refused(text: &str, variables: &[(&str, &str)], expected: &str) {
+    let error = form(text).resolve(&env(variables), Semconv::default()).expect_err("a refusal");
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[track_caller]
+fn from(variables: &[(&str, &str)]) -> Destination {
+    from_env(&env(variables), Semconv::default()).expect("valid").expect("a destination")
+}
+
+#[track_caller]
+fn env_refused(variables: &[(&str, &str)], expected: &str) {
+    let error = from_env(&env(variables), Semconv::default()).expect_err("a refusal");
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+fn header<'a>(destination: &'a Destination, name: &str) -> Option<&'a str> {
+    let headers = &destination.connection.headers;
+    headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.0.as_str())
+}
+
+#[test]
+fn a_preset_fills_only_what_is_unset() {
+    let jaeger = resolved("name = 'j'\npreset = 'jaeger'", &[]);
+    assert_eq!(jaeger.connection.endpoint, "http://127.0.0.1:4317");
+    assert_eq!(jaeger.connection.protocol, Protocol::Grpc);
+    assert_eq!(
+        jaeger.link.as_deref(),
+        Some("http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}")
+    );
+    let other = resolved(
+        "name = 'j'\npreset = 'jaeger'\nendpoint = 'http://tracing:4318/v1/traces'\nvalues = { ui = 'http://tracing' }",
+        &[],
+    );
+    assert_eq!(other.connection.protocol, Protocol::Http);
+    assert!(other.connection.gzip, "not loopback");
+    assert!(other.link.is_some_and(|link| link.starts_with("http://tracing/trace/")));
+}
+
+#[test]
+fn an_http_endpoint_without_a_path_gets_the_usual_one() {
+    let bare = resolved("name = 'a'\nendpoint = 'http://127.0.0.1:4318'", &[]);
+    assert_eq!(bare.connection.endpoint, "http://127.0.0.1:4318/v1/traces");
+    let own = resolved("name = 'a'\nendpoint = 'http://127.0.0.1:4318/in'", &[]);
+    assert_eq!(own.connection.endpoint, "http://127.0.0.1:4318/in");
+}
+
+#[test]
+fn every_preset_resolves_with_the_keys_its_vendor_documents() {
+    let variables = [
+        ("DD_API_KEY", "k"),
+        ("HONEYCOMB_API_KEY", "k"),
+        ("LANGFUSE_PUBLIC_KEY", "pk"),
+        ("LANGFUSE_SECRET_KEY", "sk"),
+        ("GC", "Zm9v"),
+    ];
+    for preset in [
+        "jaeger",
+        "tempo",
+        "datadog-agent",
+        "datadog",
+        "datadog-llmobs",
+        "honeycomb",
+        "langfuse",
+        "phoenix",
+        "mlflow",
+    ] {
+        resolved(&format!("name = 'd'\npreset = '{preset}'"), &variables);
+    }
+    let cloud = "name = 'd'\npreset = 'grafana-cloud'\nvalues = { zone = 'prod-eu-west-0' }\nheaders = { authorization = 'Basic env:GC' }";
+    let cloud = resolved(cloud, &variables);
+    assert_eq!(
+        cloud.connection.endpoint,
+        "https://otlp-gateway-prod-eu-west-0.grafana.net/otlp/v1/traces"
+    );
+    assert_eq!(header(&cloud, "authorization"), Some("Basic Zm9v"));
+    let langfuse = resolved("name = 'd'\npreset = 'langfuse'", &variables);
+    assert_eq!(header(&langfuse, "authorization"), Some("Basic cGs6c2s="));
+}
+
+#[test]
+fn what_a_preset_lacks_is_named() {
+    refused("name = 'd'\npreset = 'datadog'", &[], "set DD_API_KEY");
+    refused("name = 'd'\npreset = 'otlp'", &[], "endpoint: is missing");
+    refused(
+        "name = 'd'\npreset = 'grafana-cloud'\nheaders = { authorization = 'Basic env:A' }",
+        &[("A", "x")],
+        "values.zone",
+    );
+    refused("name = 'd'\npreset = 'mlflow'\nprotocol = 'grpc'", &[], "http/protobuf only");
+}
+
+#[test]
+fn secrets_come_by_reference_and_are_never_shown() {
+    let text = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 'env:KEY' }";
+    let destination = resolved(text, &[("KEY", "s3cret")]);
+    assert_eq!(header(&destination, "x-key"), Some("s3cret"));
+    assert!(!format!("{destination:?}").contains("s3cret"));
+    refused(text, &[], "KEY is not set");
+    let literal = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 's3cret' }";
+    refused(literal, &[], "takes env:NAME or file:PATH");
+    let file = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 'file:/does/not/exist' }";
+    refused(file, &[], "cannot be read");
+    let bad =
+        form(text).resolve(&env(&[("KEY", "a\nb")]), Semconv::default()).expect_err("refused");
+    assert!(!bad.to_string().contains("a\nb"), "{bad}");
+    let plain = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Scope-OrgID = 'team' }";
+    assert_eq!(header(&resolved(plain, &[]), "x-scope-orgid"), Some("team"));
+}
+
+#[test]
+fn values_that_cannot_be_used_are_refused_by_key() {
+    let with = |line: &str| format!("name = 'd'\nendpoint = 'http://h/x'\n{line}");
+    refused(&with("protocol = 'http/json'"), &[], "http/json is not supported");
+    refused(&with("compression = 'zstd'"), &[], "compression");
+    refused(&with("sample = 1.5"), &[], "sample: 1.5");
+    refused(&with("timeout_ms = 0"), &[], "timeout_ms");
+    refused(&with("max_span_age = 'soon'"), &[], "max_span_age");
+    refused(&with("certificate = '/does/not/exist'"), &[], "certificate: /does/not/exist");
+    refused(&with("link = 'javascript:alert(1)'"), &[], "link: must start with http");
+    refused(&with("link = 'https://h/{team}'"), &[], "values.team");
+    refused("name = 'a b'\nendpoint = 'http://h'", &[], "name: takes");
+    refused("name = 'd'\nendpoint = 'ftp://h'", &[], "scheme");
+    refused("name = 'd'\nendpoint = 'http://me:pw@h'", &[], "user or password");
+    refused("name = 'd'\nendpoint = 'nonsense'", &[], "endpoint");
+}
+
+#[test]
+fn an_unknown_key_is_refused() {
+    let error =
+        toml::from_str::<DestinationForm>("name = 'd'\nendpont = 'x'").expect_err("refused");
+    assert!(error.to_string().contains("endpont"), "{error}");
+}
+
+#[test]
+fn ages_are_read_in_usual_units() {
+    let with = |age: &str| {
+        let text = format!("name = 'd'\nendpoint = 'http://h'\nmax_span_age = '{age}'");
+        resolved(&text, &[]).max_span_age.map(|age| age.as_secs())
+    };
+    assert_eq!(with("55m"), Some(3_300));
+    assert_eq!(with("7d"), Some(604_800));
+}
+
+#[test]
+fn the_general_endpoint_gets_the_path_and_the_traces_endpoint_does_not() {
+    let general = from(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318/")]);
+    assert_eq!(general.connection.endpoint, "http://h:4318/v1/traces");
+    assert_eq!(general.name, "env");
+    let own = from(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://other:4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://h:4318/custom"),
+    ]);
+    assert_eq!(own.connection.endpoint, "http://h:4318/custom");
+    assert!(from_env(&env(&[]), Semconv::default()).expect("valid").is_none());
+    let empty = [("OTEL_EXPORTER_OTLP_ENDPOINT", "")];
+    assert!(from_env(&env(&empty), Semconv::default()).expect("valid").is_none());
+}
+
+#[test]
+fn grpc_without_a_scheme_is_encrypted_unless_told_otherwise() {
+    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let bare = ("OTEL_EXPORTER_OTLP_ENDPOINT", "h:4317");
+    assert_eq!(from(&[grpc, bare]).connection.endpoint, "https://h:4317");
+    let insecure = ("OTEL_EXPORTER_OTLP_INSECURE", "true");
+    assert_eq!(from(&[grpc, bare, insecure]).connection.endpoint, "http://h:4317");
+    env_refused(&[grpc, bare, ("OTEL_EXPORTER_OTLP_INSECURE", "maybe")], "INSECURE");
+}
+
+#[test]
+fn the_variable_for_traces_beats_the_general_one() {
+    let destination = from(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=general"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "A=b%20c,d=%3D, e = f "),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "5000"),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "7000"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
+    ]);
+    assert_eq!(header(&destination, "a"), Some("b c"));
+    assert_eq!(header(&destination, "d"), Some("="));
+    assert_eq!(header(&destination, "e"), Some("f"));
+    assert_eq!(destination.connection.timeout, Duration::from_secs(7));
+    assert!(!destination.connection.gzip);
+}
+
+#[test]
+fn variables_that_cannot_be_used_are_refused_by_name() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318");
+    env_refused(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "h:4318")], "OTEL_EXPORTER_OTLP_ENDPOINT");
+    env_refused(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")], "PROTOCOL: http/json");
+    env_refused(&[endpoint, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")], "TIMEOUT");
+    env_refused(&[endpoint, ("OTEL_EXPORTER_OTLP_COMPRESSION", "br")], "COMPRESSION");
+    env_refused(&[endpoint, ("OTEL_EXPORTER_OTLP_HEADERS", "novalue")], "HEADERS");
+    let content = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "perhaps");
+    env_refused(&[endpoint, content], "CAPTURE_MESSAGE_CONTENT");
+}
+
+#[test]
+fn the_genai_variable_sets_content_only_where_it_is_unset() {
+    let capture =
+        |value: &'static str| [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)];
+    let bare = "name = 'd'\nendpoint = 'http://h'";
+    assert_eq!(resolved(bare, &[]).content, ContentPolicy::Metadata);
+    for (word, policy) in [
+        ("true", ContentPolicy::Full),
+        ("span_only", ContentPolicy::Full),
+        ("SPAN_AND_EVENT", ContentPolicy::Full),
+        ("false", ContentPolicy::Metadata),
+        ("EVENT_ONLY", ContentPolicy::Metadata),
+    ] {
+        assert_eq!(resolved(bare, &capture(word)).content, policy, "{word}");
+    }
+    let off = format!("{bare}\ncontent = 'off'");
+    assert_eq!(resolved(&off, &capture("true")).content, ContentPolicy::Off);
+}
+
+#[test]
+fn loopback_is_recognised() {
+    for url in ["http://127.0.0.1:4318", "http://localhost:1", "http://[::1]:4317"] {
+        assert!(is_loopback(url), "{url}");
+    }
+    for url in ["http://10.0.0.1:4318", "http://localhost.example.com"] {
+        assert!(!is_loopback(url), "{url}");
+    }
+}
+
+#[test]
+fn only_host_and_port_of_an_endpoint_are_shown() {
+    let destination = resolved("name = 'd'\nendpoint = 'https://h.example:8443/a/b?key=x'", &[]);
+    assert_eq!(destination.endpoint_host(), "h.example:8443");
+}
+
+#[test]
+fn a_destination_of_the_file_takes_the_place_of_the_environments() {
+    let table = |text: &str| toml::from_str::<toml::Table>(text).expect("a table");
+    let variables = env(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318")]);
+    let mut config = Config {
+        destinations: vec![table("name = 'a'\nendpoint = 'http://a'")],
+        ..Config::default()
+    };
+    let names = |config: &Config| {
+        let all = all(config, &variables).expect("valid");
+        all.into_iter().map(|d| (d.name, d.connection.endpoint)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&config).len(), 2);
+    config.destinations.push(table("name = 'env'\nendpoint = 'http://mine/x'"));
+    assert_eq!(names(&config)[1], ("env".to_owned(), "http://mine/x".to_owned()));
+    config.destinations.push(table("name = 'a'\nendpoint = 'http://b'"));
+    assert!(all(&config, &variables).expect_err("twice").to_string().contains("taken already"));
+}

@@ -1,0 +1,518 @@
+//! A [`Span`] as OTLP: pure, and the same bytes for the same spans in any process.
+//!
+//! Attributes are sorted bytewise and unique, resources are sorted, spans keep the order they come in, and nothing depends
+//! on a hash order, a clock or the environment. What a destination may see is decided here and nowhere else: by the class of
+//! each attribute, and by reading content only at policy `full`.
+
+use hookspan_core::content::Content;
+use hookspan_core::{Attribute, Class, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Value};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value,
+};
+use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as OtlpLink, SpanKind as OtlpKind};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{
+    ResourceSpans, ScopeSpans, Span as OtlpSpan, Status as OtlpStatus,
+};
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+
+use super::limits::{cut_json, cut_text};
+use super::resource::{ResourceBase, ResourceKey};
+use super::view;
+use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
+use crate::config::preset::Preset;
+use crate::config::{OpenInference, Profile};
+
+/// Sampled, and "parent is remote" is known (to be false).
+const FLAGS: u32 = 0x101;
+const ATTRIBUTE_MAX_BYTES: usize = 2 * 1_024;
+const CONTENT_MIN_BYTES: usize = 512;
+const SPAN_MAX_BYTES: usize = 48 * 1_024;
+const MAX_ATTRIBUTES: usize = 96;
+const MAX_EVENTS: usize = 64;
+const MAX_LINKS: usize = 128;
+const NAME_MAX_CHARS: usize = 128;
+const ERROR_TEXT_MAX_CHARS: usize = 256;
+
+/// Attributes whose text is a JSON document, besides content that says so itself.
+const JSON_KEYS: [&str; 1] = ["cursor.model.params"];
+
+/// Content in the order in which it is given up when a span is too large.
+pub(super) const SHED_ORDER: [&str; 4] = [
+    "gen_ai.tool.call.result",
+    "gen_ai.output.messages",
+    "gen_ai.input.messages",
+    "gen_ai.tool.call.arguments",
+];
+
+/// How spans are written for one destination.
+#[derive(Clone, Debug)]
+pub struct Encoding {
+    /// What may leave.
+    pub content: ContentPolicy,
+    /// What becomes of paths.
+    pub paths: PathPolicy,
+    /// Names of the GenAI attributes.
+    pub semconv: Profile,
+    /// OpenInference keys.
+    pub openinference: OpenInference,
+    /// `OPENINFERENCE_HIDE_INPUTS`.
+    pub hide_inputs: bool,
+    /// `OPENINFERENCE_HIDE_OUTPUTS`.
+    pub hide_outputs: bool,
+    /// Whether `langfuse.observation.type` is added.
+    pub langfuse: bool,
+    /// Bytes of content one attribute may hold.
+    pub content_max_bytes: usize,
+    /// What every resource holds.
+    pub resource: ResourceBase,
+}
+
+/// Reads content from the raw log.
+pub type ReadContent<'a> = dyn FnMut(&ContentRef) -> Option<Content> + 'a;
+
+impl Encoding {
+    /// The encoding of a destination.
+    #[must_use]
+    pub fn of(destination: &Destination, resource: ResourceBase) -> Self {
+        Self {
+            content: destination.content,
+            paths: destination.paths,
+            semconv: destination.semconv,
+            openinference: destination.openinference,
+            hide_inputs: false,
+            hide_outputs: false,
+            langfuse: destination.preset == Preset::Langfuse,
+            content_max_bytes: destination.content_max_bytes,
+            resource,
+        }
+    }
+
+    /// The encoding of a file that stays on this machine.
+    #[must_use]
+    pub fn file(content: ContentPolicy, resource: ResourceBase) -> Self {
+        let paths = match content {
+            ContentPolicy::Full => PathPolicy::Full,
+            ContentPolicy::Off | ContentPolicy::Metadata => PathPolicy::Relative,
+        };
+        Self {
+            content,
+            paths,
+            semconv: Profile::default(),
+            openinference: OpenInference::default(),
+            hide_inputs: false,
+            hide_outputs: false,
+            langfuse: false,
+            content_max_bytes: 32 * 1_024,
+            resource,
+        }
+    }
+
+    /// Writes one span. `read` is called only at policy `full`.
+    #[must_use]
+    pub fn span(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
+        let contents = self.contents(span, read);
+        let mut budget = self.content_max_bytes;
+        let mut shed = 0;
+        loop {
+            let encoded = self.span_within(span, &contents, budget, shed);
+            if encoded.encoded_len() <= SPAN_MAX_BYTES || shed == SHED_ORDER.len() {
+                return encoded;
+            }
+            if budget > CONTENT_MIN_BYTES {
+                budget /= 2;
+            } else {
+                shed += 1;
+            }
+        }
+    }
+
+    fn contents(&self, span: &Span, read: &mut ReadContent<'_>) -> Vec<(&'static str, Content)> {
+        if self.content != ContentPolicy::Full {
+            return Vec::new();
+        }
+        span.contents.iter().filter_map(|part| Some((part.key, read(part)?))).collect()
+    }
+
+    /// The span with content of at most `budget` bytes each, without the first `shed` keys of [`SHED_ORDER`].
+    fn span_within(
+        &self,
+        span: &Span,
+        contents: &[(&'static str, Content)],
+        budget: usize,
+        shed: usize,
+    ) -> OtlpSpan {
+        let gone: &[&str] = SHED_ORDER.get(..shed).unwrap_or_default();
+        let kept: Vec<_> = contents.iter().filter(|(key, _)| !gone.contains(key)).collect();
+        let mut list = List { encoding: self, span, pairs: Vec::new(), truncated: 0 };
+        list.extend(&span.attributes);
+        list.identity();
+        for (key, content) in &kept {
+            list.content(key, content, budget);
+        }
+        view::add(&mut list, &kept, budget);
+        let (attributes, over) = list.finish();
+        let dropped = over + (contents.len() - kept.len());
+        let (events, dropped_events) = self.events(span);
+        let links: Vec<OtlpLink> = span.links.iter().take(MAX_LINKS).map(otlp_link).collect();
+        OtlpSpan {
+            trace_id: span.trace.0.to_vec(),
+            span_id: span.id.0.to_vec(),
+            trace_state: String::new(),
+            parent_span_id: span.parent.map_or_else(Vec::new, |id| id.0.to_vec()),
+            flags: FLAGS,
+            name: self.name(span),
+            kind: OtlpKind::Internal as i32,
+            start_time_unix_nano: unsigned(span.start.0),
+            end_time_unix_nano: unsigned(span.end.map_or(span.start.0, |end| end.at.0)),
+            attributes,
+            dropped_attributes_count: count(dropped),
+            events,
+            dropped_events_count: count(dropped_events),
+            dropped_links_count: count(span.links.len() - links.len()),
+            links,
+            status: Some(self.status(span, &kept)),
+        }
+    }
+
+    fn name(&self, span: &Span) -> String {
+        let name =
+            if self.content == ContentPolicy::Off { &*span.plain_name } else { span.name.as_str() };
+        first_chars(name, NAME_MAX_CHARS)
+    }
+
+    fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
+        let Status::Error { message, .. } = &span.status else { return OtlpStatus::default() };
+        // Cursor's own words are content: only at full, and short.
+        let own = contents.iter().find(|(key, _)| *key == view::ERROR_TEXT);
+        let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
+        OtlpStatus {
+            message: first_chars(message, ERROR_TEXT_MAX_CHARS),
+            code: StatusCode::Error as i32,
+        }
+    }
+
+    fn events(&self, span: &Span) -> (Vec<Event>, usize) {
+        let events = span.events.iter().take(MAX_EVENTS).map(|event| self.event(span, event));
+        (events.collect(), span.events.len().saturating_sub(MAX_EVENTS))
+    }
+
+    fn event(&self, span: &Span, event: &SpanEvent) -> Event {
+        let mut list = List { encoding: self, span, pairs: Vec::new(), truncated: 0 };
+        list.extend(&event.attributes);
+        let (attributes, dropped) = list.finish();
+        Event {
+            time_unix_nano: unsigned(event.at.0),
+            name: event.name.clone().into_owned(),
+            attributes,
+            dropped_attributes_count: count(dropped),
+        }
+    }
+
+    fn scope(&self) -> InstrumentationScope {
+        let profile = any_value::Value::StringValue(
+            match self.semconv {
+                Profile::Genai141 => "genai-1.41",
+                Profile::Genai01 => "genai-0.1",
+            }
+            .to_owned(),
+        );
+        InstrumentationScope {
+            name: "hookspan".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            attributes: vec![key_value("hookspan.semconv", profile)],
+            dropped_attributes_count: 0,
+        }
+    }
+
+    fn path(&self, path: &str, span: &Span) -> Option<String> {
+        match self.paths {
+            PathPolicy::Off => None,
+            PathPolicy::Full => Some(path.to_owned()),
+            PathPolicy::Relative => Some(relative(path, span.workspace.as_deref())),
+            PathPolicy::Hash => {
+                let digest = Sha256::digest(path.as_bytes());
+                let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+                Some(format!("sha256:{hex}"))
+            }
+        }
+    }
+}
+
+/// Collects a request: spans in the order they are added, one `ResourceSpans` per distinct resource.
+#[derive(Debug)]
+pub struct Request<'a> {
+    encoding: &'a Encoding,
+    groups: BTreeMap<ResourceKey, Vec<OtlpSpan>>,
+    spans: usize,
+    bytes: usize,
+}
+
+impl<'a> Request<'a> {
+    /// An empty request.
+    #[must_use]
+    pub fn new(encoding: &'a Encoding) -> Self {
+        Self { encoding, groups: BTreeMap::new(), spans: 0, bytes: 0 }
+    }
+
+    /// Adds `encoded`, the form of `span`, unless the request would then be larger than `max` bytes. A first span always
+    /// goes in. Returns whether it did.
+    pub fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
+        // Tag and length take at most six bytes; the resources are small and counted once by a fixed allowance.
+        let size = encoded.encoded_len() + 6;
+        let key = ResourceKey::of(span);
+        let envelope = if self.groups.contains_key(&key) { 0 } else { 1_024 };
+        if self.spans > 0 && self.bytes + size + envelope > max {
+            return false;
+        }
+        self.bytes += size + envelope;
+        self.spans += 1;
+        self.groups.entry(key).or_default().push(encoded);
+        true
+    }
+
+    /// Spans so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans
+    }
+
+    /// Whether nothing was added yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans == 0
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn finish(self) -> ExportTraceServiceRequest {
+        let resource_spans = self
+            .groups
+            .into_iter()
+            .map(|(key, spans)| ResourceSpans {
+                resource: Some(self.encoding.resource.resource(&key, self.encoding.content)),
+                scope_spans: vec![ScopeSpans {
+                    scope: Some(self.encoding.scope()),
+                    spans,
+                    schema_url: String::new(),
+                }],
+                schema_url: String::new(),
+            })
+            .collect();
+        ExportTraceServiceRequest { resource_spans }
+    }
+}
+
+/// The attributes of one span or event while they are collected.
+pub(super) struct List<'a> {
+    pub(super) encoding: &'a Encoding,
+    pub(super) span: &'a Span,
+    pairs: Vec<KeyValue>,
+    truncated: i64,
+}
+
+impl List<'_> {
+    fn extend(&mut self, attributes: &[Attribute]) {
+        for attribute in attributes {
+            self.attribute(attribute);
+        }
+    }
+
+    fn attribute(&mut self, attribute: &Attribute) {
+        let off = self.encoding.content == ContentPolicy::Off;
+        let Some(key) = self.encoding.key(&attribute.key, self.span.kind) else { return };
+        let value = match (attribute.class, &attribute.value) {
+            // Of an MCP call even the tool's name says who is being talked to.
+            (Class::Detail, _) if off && key == "gen_ai.tool.name" => {
+                any_value::Value::StringValue("mcp".to_owned())
+            }
+            (Class::Detail | Class::Path, _) if off => return,
+            (Class::Path, Value::Str(path)) => match self.encoding.path(path, self.span) {
+                Some(path) => any_value::Value::StringValue(path),
+                None => return,
+            },
+            (_, value) => any_value(value),
+        };
+        self.push(key, value);
+    }
+
+    /// Facts that are fields of a span rather than attributes of it. What the fold already said wins.
+    fn identity(&mut self) {
+        let span = self.span;
+        self.text("gen_ai.conversation.id", &span.root);
+        self.text("session.id", &span.root);
+        self.text("cursor.conversation.id", &span.conversation);
+        if !span.generation.is_empty() {
+            self.text("cursor.generation.id", &span.generation);
+        }
+        self.text("hookspan.kind", span.kind.as_str());
+        match span.end {
+            Some(end) => self.text("hookspan.end_reason", end.reason.as_str()),
+            None => self.push("hookspan.incomplete", any_value::Value::BoolValue(true)),
+        }
+        if let Status::Error { kind, .. } = &span.status {
+            self.text("error.type", kind.as_str());
+        }
+    }
+
+    fn content(&mut self, key: &str, content: &Content, budget: usize) {
+        if key == view::ERROR_TEXT {
+            return;
+        }
+        self.document(key, &content.text, content.json, budget);
+    }
+
+    /// Adds text of up to `budget` bytes, cut as JSON where it is JSON.
+    pub(super) fn document(&mut self, key: &str, text: &str, json: bool, budget: usize) {
+        let mut text = text.to_owned();
+        let cut = if json { cut_json(&mut text, budget) } else { cut_text(&mut text, budget) };
+        self.truncated += i64::from(cut);
+        self.pairs.push(key_value(key, any_value::Value::StringValue(text)));
+    }
+
+    /// Adds short text.
+    pub(super) fn text(&mut self, key: &str, text: &str) {
+        self.push(key, any_value::Value::StringValue(text.to_owned()));
+    }
+
+    /// Adds a value, cut to the limit of an attribute.
+    pub(super) fn push(&mut self, key: &str, mut value: any_value::Value) {
+        let cut = match &mut value {
+            any_value::Value::StringValue(text) if JSON_KEYS.contains(&key) => {
+                cut_json(text, ATTRIBUTE_MAX_BYTES)
+            }
+            any_value::Value::StringValue(text) => cut_text(text, ATTRIBUTE_MAX_BYTES),
+            any_value::Value::ArrayValue(list) => cut_list(list),
+            _ => false,
+        };
+        self.truncated += i64::from(cut);
+        self.pairs.push(key_value(key, value));
+    }
+
+    /// What was collected under `key` so far.
+    pub(super) fn find(&self, key: &str) -> Option<&any_value::Value> {
+        self.pairs.iter().find(|pair| pair.key == key)?.value.as_ref()?.value.as_ref()
+    }
+
+    /// Sorted and unique, and how many had to go.
+    fn finish(mut self) -> (Vec<KeyValue>, usize) {
+        if self.truncated > 0 {
+            let value = any_value::Value::IntValue(self.truncated);
+            self.pairs.push(key_value("hookspan.truncated", value));
+        }
+        // The sort is stable and the first of equals stays: the fold's own word over a derived one.
+        self.pairs.sort_by(|a, b| a.key.cmp(&b.key));
+        self.pairs.dedup_by(|later, earlier| later.key == earlier.key);
+        let over = self.pairs.len().saturating_sub(MAX_ATTRIBUTES);
+        self.pairs.truncate(MAX_ATTRIBUTES);
+        (self.pairs, over)
+    }
+}
+
+impl Encoding {
+    /// The key as the profile spells it; `None` where the profile has no such key on this kind of span.
+    fn key<'k>(&self, key: &'k str, kind: SpanKind) -> Option<&'k str> {
+        let agent = matches!(kind, SpanKind::Generation | SpanKind::Subagent);
+        match (self.semconv, key) {
+            (_, "openinference.span.kind") if self.openinference == OpenInference::Off => None,
+            (Profile::Genai01, "gen_ai.provider.name") if agent => None,
+            (Profile::Genai01, key) if agent && key.starts_with("gen_ai.usage.cache_") => None,
+            (Profile::Genai01, "gen_ai.usage.cache_creation.input_tokens") => {
+                Some("gen_ai.usage.cache_write.input_tokens")
+            }
+            (_, key) => Some(key),
+        }
+    }
+}
+
+pub(super) fn key_value(key: &str, value: any_value::Value) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), key_strindex: 0 }
+}
+
+fn any_value(value: &Value) -> any_value::Value {
+    match value {
+        Value::Str(text) => any_value::Value::StringValue(text.clone()),
+        Value::Int(number) => any_value::Value::IntValue(*number),
+        Value::Double(number) => any_value::Value::DoubleValue(*number),
+        Value::Bool(flag) => any_value::Value::BoolValue(*flag),
+        Value::StrList(items) => any_value::Value::ArrayValue(ArrayValue {
+            values: items
+                .iter()
+                .map(|item| AnyValue { value: Some(any_value::Value::StringValue(item.clone())) })
+                .collect(),
+        }),
+    }
+}
+
+/// Keeps the leading items that fit an attribute together.
+fn cut_list(list: &mut ArrayValue) -> bool {
+    let mut room = ATTRIBUTE_MAX_BYTES;
+    let before = list.values.len();
+    let mut kept = 0;
+    for item in &list.values {
+        let Some(left) = room.checked_sub(item.encoded_len()) else { break };
+        room = left;
+        kept += 1;
+    }
+    list.values.truncate(kept);
+    kept < before
+}
+
+fn otlp_link(link: &Link) -> OtlpLink {
+    let kind = any_value::Value::StringValue(link.kind.to_owned());
+    OtlpLink {
+        trace_id: link.trace.0.to_vec(),
+        span_id: link.span.0.to_vec(),
+        trace_state: String::new(),
+        attributes: vec![key_value("hookspan.link.type", kind)],
+        dropped_attributes_count: 0,
+        flags: FLAGS,
+    }
+}
+
+/// `path` below `workspace`, else its last part: the name of a home directory is nobody's business.
+fn relative(path: &str, workspace: Option<&str>) -> String {
+    let below = workspace
+        .map(|root| root.trim_end_matches(['/', '\\']))
+        .filter(|root| !root.is_empty())
+        .and_then(|root| path.strip_prefix(root));
+    match below {
+        Some("") => ".".to_owned(),
+        Some(rest) if rest.starts_with(['/', '\\']) => rest[1..].to_owned(),
+        _ if !path.starts_with(['/', '~']) && !path.contains(':') && !path.starts_with('\\') => {
+            // Already relative; a way out of the workspace is cut to its last part all the same.
+            if path.split(['/', '\\']).any(|part| part == "..") {
+                base_name(path).to_owned()
+            } else {
+                path.to_owned()
+            }
+        }
+        _ => base_name(path).to_owned(),
+    }
+}
+
+/// The last part of a path of either kind.
+pub(super) fn base_name(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+fn first_chars(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(max - 1).chain(['…']).collect(),
+    }
+}
+
+fn unsigned(ns: i64) -> u64 {
+    u64::try_from(ns).unwrap_or(0)
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

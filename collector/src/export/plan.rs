@@ -1,0 +1,249 @@
+//! What a destination does next, decided from its rows alone.
+
+use std::time::{Duration, Instant};
+
+use hookspan_core::content::{self, Content};
+use hookspan_core::{ContentRef, Timestamp};
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
+
+use super::otlp::{Encoding, Request};
+use super::split;
+use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
+
+/// Spans in one request.
+const BATCH_SPANS: usize = 512;
+
+/// A span this old is not sent any more by a destination that fails; one that works gets everything.
+const DEFAULT_MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
+
+/// Fixed settings of a destination, as far as they decide what is sent when.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) encoding: Encoding,
+    pub(super) sample: f64,
+    pub(super) max_span_age: Option<Duration>,
+    pub(super) backlog_max_spans: u64,
+    pub(super) request_max_bytes: usize,
+    pub(super) flush: Duration,
+}
+
+/// The next thing to do.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Nothing is waiting.
+    Idle,
+    /// Spans are waiting for company, at most this long.
+    Gather(Duration),
+    /// No attempt for this long.
+    Wait(Duration),
+    /// Send this; it is stored.
+    Send { batch: Batch, position: Position, alone: bool },
+}
+
+/// A request put together from the store, not yet stored itself.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    pub(super) batch: Option<Batch>,
+    pub(super) losses: Vec<Loss>,
+    pub(super) last_seq: i64,
+}
+
+impl Plan {
+    /// Decides, and stores what the decision rests on. `gathering` is when the first of the waiting spans was seen;
+    /// `at_once` ignores a wait, because a person asked.
+    pub(super) fn next(
+        &self,
+        store: &mut ExportStore,
+        gathering: &mut Option<Instant>,
+        at_once: bool,
+        now: Timestamp,
+    ) -> rusqlite::Result<Step> {
+        self.shed_backlog(store, now)?;
+        loop {
+            let position = store.position()?;
+            let wait =
+                Duration::from_nanos(u64::try_from(position.not_before.since(now)).unwrap_or(0));
+            let stored = store.batch()?;
+            if let Some(batch) = stored {
+                if self.is_expired(split::newest_end_ns(&batch), &position, now) {
+                    let loss = expired(&batch);
+                    store.finish(&batch, None, &[loss], None, now)?;
+                    continue;
+                }
+                if !at_once && !wait.is_zero() {
+                    return Ok(Step::Wait(wait));
+                }
+                let alone = store.batches()? == 1;
+                return Ok(Step::Send { batch, position, alone });
+            }
+            match store.waiting(position.acked_seq, BATCH_SPANS as u64)? {
+                0 => {
+                    *gathering = None;
+                    return Ok(Step::Idle);
+                }
+                _ if !at_once && !wait.is_zero() => return Ok(Step::Wait(wait)),
+                n if n < BATCH_SPANS as u64 && !at_once => {
+                    let since = gathering.get_or_insert_with(Instant::now).elapsed();
+                    if let Some(left) = self.flush.checked_sub(since).filter(|d| !d.is_zero()) {
+                        return Ok(Step::Gather(left));
+                    }
+                }
+                _ => {}
+            }
+            *gathering = None;
+            let built = self.build(store, position.acked_seq, &position, now)?;
+            match &built.batch {
+                Some(batch) => store.store_batch(batch, &built.losses, now)?,
+                None => store.skip_to(built.last_seq, &built.losses, now)?,
+            }
+        }
+    }
+
+    /// The request after `seq` if a full one is waiting there, so that it can be encoded while another is on its way.
+    pub(super) fn ahead(
+        &self,
+        store: &ExportStore,
+        seq: i64,
+        position: &Position,
+        now: Timestamp,
+    ) -> rusqlite::Result<Option<Built>> {
+        if store.waiting(seq, BATCH_SPANS as u64)? < BATCH_SPANS as u64 {
+            return Ok(None);
+        }
+        let built = self.build(store, seq, position, now)?;
+        Ok(built.batch.is_some().then_some(built))
+    }
+
+    fn build(
+        &self,
+        store: &ExportStore,
+        after: i64,
+        position: &Position,
+        now: Timestamp,
+    ) -> rusqlite::Result<Built> {
+        let mut built = Built { last_seq: after, ..Built::default() };
+        let mut request = Request::new(&self.encoding);
+        let mut reader = ContentReader { store, last: None };
+        let mut old = 0;
+        store.settled_after(after, |seq, span| {
+            if !self.is_sampled(&span.root) {
+                built.last_seq = seq;
+                return true;
+            }
+            let end = span.end.map_or(span.start, |end| end.at);
+            if self.is_expired(u64::try_from(end.0).unwrap_or(0), position, now) {
+                old += 1;
+                built.last_seq = seq;
+                return true;
+            }
+            let encoded = self.encoding.span(&span, &mut |part| reader.read(part));
+            if !request.push(&span, encoded, self.request_max_bytes) {
+                return false;
+            }
+            built.last_seq = seq;
+            request.len() < BATCH_SPANS
+        })?;
+        let range = (after + 1, built.last_seq);
+        if old > 0 {
+            built.losses.push(loss(range, old, LossReason::Expired, "older than max_span_age"));
+        }
+        if !request.is_empty() {
+            built.batch = Some(Batch {
+                first_seq: range.0,
+                last_seq: range.1,
+                spans: request.len() as u64,
+                body: request.finish().encode_to_vec(),
+                attempts: 0,
+            });
+        }
+        Ok(built)
+    }
+
+    /// A destination that fails may keep only so many spans waiting; the oldest go first.
+    fn shed_backlog(&self, store: &mut ExportStore, now: Timestamp) -> rusqlite::Result<()> {
+        let position = store.position()?;
+        if position.attempts == 0 || self.backlog_max_spans == u64::MAX {
+            return Ok(());
+        }
+        let floor = store.seq_before_last(self.backlog_max_spans)?;
+        if position.acked_seq >= floor {
+            return Ok(());
+        }
+        while let Some(batch) = store.batch()?.filter(|batch| batch.first_seq <= floor) {
+            let lost = loss(
+                (batch.first_seq, batch.last_seq),
+                batch.spans,
+                LossReason::Overflow,
+                "too many spans were waiting",
+            );
+            store.finish(&batch, None, &[lost], None, now)?;
+        }
+        let acked = store.position()?.acked_seq;
+        if acked < floor {
+            let count = u64::try_from(floor - acked).unwrap_or(0);
+            let lost = loss(
+                (acked + 1, floor),
+                count,
+                LossReason::Overflow,
+                "too many spans were waiting",
+            );
+            store.skip_to(floor, &[lost], now)?;
+        }
+        Ok(())
+    }
+
+    fn is_expired(&self, end_ns: u64, position: &Position, now: Timestamp) -> bool {
+        let limit = match self.max_span_age {
+            Some(limit) => limit,
+            None if position.attempts > 0 => DEFAULT_MAX_AGE,
+            None => return false,
+        };
+        let age = u64::try_from(now.0).unwrap_or(0).saturating_sub(end_ns);
+        u128::from(age) > limit.as_nanos()
+    }
+
+    /// Whole conversations, by the first eight bytes of the hash of their id as a fraction.
+    fn is_sampled(&self, conversation: &str) -> bool {
+        if self.sample >= 1.0 {
+            return true;
+        }
+        let digest = Sha256::digest(conversation.as_bytes());
+        let head = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        // 53 bits are what a double holds exactly.
+        #[expect(clippy::cast_precision_loss, reason = "shifted down to 53 bits")]
+        let fraction = (head >> 11) as f64 / (1_u64 << 53) as f64;
+        fraction < self.sample
+    }
+}
+
+/// Reads content from raw hooks. A call's arguments and its result often lie in one body: the last one is kept.
+struct ContentReader<'a> {
+    store: &'a ExportStore,
+    last: Option<(u64, Vec<u8>)>,
+}
+
+impl ContentReader<'_> {
+    fn read(&mut self, part: &ContentRef) -> Option<Content> {
+        if self.last.as_ref().is_none_or(|(hook, _)| *hook != part.hook) {
+            // A body that is damaged or pruned costs its content, not the span.
+            let body = self.store.body(part.hook).ok().flatten()?;
+            self.last = Some((part.hook, body));
+        }
+        let (_, body) = self.last.as_ref()?;
+        content::extract(part.field, body)
+    }
+}
+
+pub(super) fn loss(range: (i64, i64), count: u64, reason: LossReason, detail: &str) -> Loss {
+    Loss { first_seq: range.0, last_seq: range.1, count, reason, detail: detail.to_owned() }
+}
+
+fn expired(batch: &Batch) -> Loss {
+    loss(
+        (batch.first_seq, batch.last_seq),
+        batch.spans,
+        LossReason::Expired,
+        "older than max_span_age",
+    )
+}

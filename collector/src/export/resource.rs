@@ -1,0 +1,105 @@
+//! Who speaks: the resource of agent spans.
+
+use std::collections::BTreeMap;
+
+use hookspan_core::Span;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+
+use super::otlp::key_value;
+use crate::config::Environment;
+use crate::config::destination::ContentPolicy;
+
+/// What all resources of this process share: the machine, and what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceBase {
+    attributes: BTreeMap<String, String>,
+}
+
+/// What tells one resource from another inside a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ResourceKey {
+    version: Option<String>,
+    project: Option<String>,
+}
+
+/// Keys that name a machine, a project or a repository: withheld at `off`.
+const DETAIL_PREFIXES: [&str; 3] = ["host.", "vcs.", "openinference.project."];
+
+impl ResourceBase {
+    /// Reads the standard variables. `host` is this machine's name, where known.
+    ///
+    /// # Errors
+    /// `OTEL_RESOURCE_ATTRIBUTES` that is not a list of `key=value`.
+    pub fn from_env(env: &Environment, host: Option<String>) -> Result<Self, String> {
+        let mut attributes = BTreeMap::new();
+        let mut set = |key: &str, value: String| attributes.insert(key.to_owned(), value);
+        set("service.name", "cursor-agent".to_owned());
+        if let Some(host) = host {
+            set("host.name", host);
+        }
+        for pair in env.var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default().split(',') {
+            if pair.trim().is_empty() {
+                continue;
+            }
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or("OTEL_RESOURCE_ATTRIBUTES: is not of the form key=value,key=value")?;
+            let value = percent_encoding::percent_decode_str(value.trim()).decode_utf8_lossy();
+            set(key.trim(), value.into_owned());
+        }
+        if let Some(name) = env.var("OTEL_SERVICE_NAME").filter(|name| !name.trim().is_empty()) {
+            set("service.name", name.trim().to_owned());
+        }
+        set("os.type", os_type().to_owned());
+        set("telemetry.sdk.language", "rust".to_owned());
+        set("telemetry.sdk.name", "hookspan".to_owned());
+        set("telemetry.sdk.version", env!("CARGO_PKG_VERSION").to_owned());
+        Ok(Self { attributes })
+    }
+
+    /// Takes the release and the system out, for bytes that are the same everywhere.
+    #[cfg(test)]
+    pub(super) fn pin_for_test(&mut self) {
+        for key in ["os.type", "telemetry.sdk.version"] {
+            self.attributes.insert(key.to_owned(), "0".to_owned());
+        }
+    }
+
+    pub(super) fn resource(&self, key: &ResourceKey, content: ContentPolicy) -> Resource {
+        let mut all: BTreeMap<&str, &str> =
+            self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        if let Some(version) = &key.version {
+            all.entry("service.version").or_insert(version);
+        }
+        if let Some(project) = &key.project {
+            all.entry("openinference.project.name").or_insert(project);
+        }
+        if content == ContentPolicy::Off {
+            all.retain(|key, _| !DETAIL_PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
+        }
+        let attributes: Vec<KeyValue> = all
+            .into_iter()
+            .map(|(key, value)| key_value(key, Value::StringValue(value.to_owned())))
+            .collect();
+        Resource { attributes, dropped_attributes_count: 0, entity_refs: Vec::new() }
+    }
+}
+
+impl ResourceKey {
+    pub(super) fn of(span: &Span) -> Self {
+        let folder = span.workspace.as_deref().map(|path| super::otlp::base_name(path).to_owned());
+        Self {
+            version: span.cursor_version.as_deref().map(str::to_owned),
+            project: folder.filter(|name| !name.is_empty()),
+        }
+    }
+}
+
+/// `os.type` as the conventions spell it.
+fn os_type() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    }
+}

@@ -1,0 +1,83 @@
+//! When to try again.
+
+use std::time::Duration;
+
+/// The pace of a destination. Tests shorten it; nothing else does.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// A batch leaves this long after its first span settled, full or not.
+    pub flush: Duration,
+    /// First wait after a failure; doubles from there.
+    pub backoff: Duration,
+    /// Longest wait at first.
+    pub backoff_max: Duration,
+    /// Longest wait after [`Self::patience`] failures.
+    pub backoff_long: Duration,
+    /// Failures after which a destination counts as away.
+    pub patience: u32,
+    /// A paused destination gets one batch this often.
+    pub probe: Duration,
+    /// Looks at the store at least this often, whether woken or not.
+    pub poll: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            flush: Duration::from_secs(1),
+            backoff: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(60),
+            backoff_long: Duration::from_secs(300),
+            patience: 10,
+            probe: Duration::from_secs(900),
+            poll: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Timing {
+    /// Wait after the `attempts`-th failure in a row (from 1): doubling, ±20 % by `jitter` (0 to 1), and never less than the
+    /// server asked for.
+    #[must_use]
+    pub fn wait(&self, attempts: u32, asked: Option<Duration>, jitter: f64) -> Duration {
+        let limit = if attempts > self.patience { self.backoff_long } else { self.backoff_max };
+        let doublings = attempts.saturating_sub(1).min(20);
+        let base = self.backoff.saturating_mul(1 << doublings).min(limit);
+        let wait = base.mul_f64(0.8 + 0.4 * jitter.clamp(0.0, 1.0));
+        asked.map_or(wait, |asked| wait.max(asked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn wait(attempts: u32, asked: Option<u64>, jitter: f64, expected_ms: u128) {
+        let wait = Timing::default().wait(attempts, asked.map(Duration::from_secs), jitter);
+        assert_eq!(wait.as_millis(), expected_ms);
+    }
+
+    #[test]
+    fn waits_double_from_a_second_to_a_minute_and_then_to_five() {
+        wait(1, None, 0.5, 1_000);
+        wait(2, None, 0.5, 2_000);
+        wait(6, None, 0.5, 32_000);
+        wait(7, None, 0.5, 60_000);
+        wait(10, None, 0.5, 60_000);
+        wait(11, None, 0.5, 300_000);
+        wait(u32::MAX, None, 0.5, 300_000);
+    }
+
+    #[test]
+    fn jitter_spreads_by_a_fifth_either_way() {
+        wait(1, None, 0.0, 800);
+        wait(1, None, 1.0, 1_200);
+    }
+
+    #[test]
+    fn the_servers_delay_is_a_minimum() {
+        wait(1, Some(30), 0.5, 30_000);
+        wait(7, Some(30), 0.5, 60_000);
+    }
+}

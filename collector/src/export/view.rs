@@ -1,0 +1,96 @@
+//! Views that particular backends read: OpenInference (Phoenix, Arize) and Langfuse.
+
+use hookspan_core::SpanKind;
+use hookspan_core::content::Content;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+
+use super::otlp::List;
+use crate::config::OpenInference;
+
+/// Key under which a span refers to Cursor's own error text. It becomes the status message, never an attribute.
+pub(super) const ERROR_TEXT: &str = "cursor.error_message";
+
+const REDACTED: &str = "__REDACTED__";
+
+/// Adds what the destination's views ask for, from what the list already holds.
+pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+    match list.encoding.openinference {
+        OpenInference::Off => {}
+        OpenInference::Kind => kind(list),
+        OpenInference::Full => {
+            kind(list);
+            values(list, contents, budget);
+            model(list);
+        }
+    }
+    if list.encoding.langfuse {
+        let word = match list.span.kind {
+            SpanKind::Generation | SpanKind::Subagent => "agent",
+            SpanKind::Response => "generation",
+            SpanKind::Tool => "tool",
+            _ => "span",
+        };
+        list.text("langfuse.observation.type", word);
+    }
+}
+
+fn kind(list: &mut List<'_>) {
+    let word = match list.span.kind {
+        SpanKind::Session | SpanKind::Thought | SpanKind::Compaction | SpanKind::Tab => "CHAIN",
+        SpanKind::Generation | SpanKind::Subagent => "AGENT",
+        SpanKind::Response => "LLM",
+        SpanKind::Tool => "TOOL",
+    };
+    list.text("openinference.span.kind", word);
+}
+
+fn values(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+    let hide = (list.encoding.hide_inputs, list.encoding.hide_outputs);
+    for (key, content) in contents {
+        let (side, hidden) = match *key {
+            "gen_ai.input.messages" | "gen_ai.tool.call.arguments" => ("input", hide.0),
+            "gen_ai.output.messages" | "gen_ai.tool.call.result" => ("output", hide.1),
+            _ => continue,
+        };
+        let (text, json) =
+            if hidden { (REDACTED, false) } else { (content.text.as_str(), content.json) };
+        list.document(&format!("{side}.value"), text, json, budget);
+        let mime = if json { "application/json" } else { "text/plain" };
+        list.text(&format!("{side}.mime_type"), mime);
+        if *key == "gen_ai.tool.call.arguments" {
+            list.document("tool.parameters", text, json, budget);
+        }
+    }
+}
+
+/// Copies under OpenInference's names what is there under the GenAI conventions' names.
+fn model(list: &mut List<'_>) {
+    const TOOL: [(&str, &str); 2] =
+        [("gen_ai.tool.name", "tool.name"), ("gen_ai.tool.call.id", "tool.id")];
+    const LLM: [(&str, &str); 2] =
+        [("gen_ai.request.model", "llm.model_name"), ("gen_ai.provider.name", "llm.provider")];
+    const TOKENS: [(&str, &str); 5] = [
+        ("gen_ai.usage.input_tokens", "llm.token_count.prompt"),
+        ("gen_ai.usage.output_tokens", "llm.token_count.completion"),
+        ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
+        ("gen_ai.usage.cache_creation.input_tokens", "llm.token_count.prompt_details.cache_write"),
+        ("gen_ai.usage.cache_write.input_tokens", "llm.token_count.prompt_details.cache_write"),
+    ];
+    let names: &[_] = match list.span.kind {
+        SpanKind::Tool => &TOOL,
+        SpanKind::Response => &LLM,
+        _ => &[],
+    };
+    for (from, to) in names.iter().chain(&TOKENS) {
+        if let Some(value) = list.find(from).cloned() {
+            list.push(to, value);
+        }
+    }
+    let sum = [TOKENS[0].0, TOKENS[1].0].map(|key| match list.find(key) {
+        Some(Value::IntValue(count)) => Some(*count),
+        _ => None,
+    });
+    if let [Some(input), Some(output)] = sum {
+        list.push("llm.token_count.total", Value::IntValue(input.saturating_add(output)));
+    }
+}
