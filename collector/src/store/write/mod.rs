@@ -10,11 +10,11 @@ mod sketches;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hookspan_core::{Event, Span};
+use hookspan_core::Span;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
-pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
+pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
 
 use super::open::{self, OpenError};
 use names::Names;
@@ -110,7 +110,7 @@ impl Store {
         work: impl FnOnce(&mut Transaction<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<(T, Committed)> {
         self.db.execute_batch("BEGIN IMMEDIATE")?;
-        let before = self.marks;
+        let before = (self.marks, self.counted.clone());
         self.marks.rev += 1;
         let mut open = Transaction { store: self, committed: Committed::default() };
         let done =
@@ -123,7 +123,7 @@ impl Store {
             Err(error) => {
                 // A failed commit may already have ended the transaction; then there is nothing to roll back.
                 let _ended = self.db.execute_batch("ROLLBACK");
-                self.marks = before;
+                (self.marks, self.counted) = before;
                 self.names.clear();
                 self.sketches.clear();
                 Err(error)
@@ -159,7 +159,7 @@ impl Store {
     /// Whether the derived tables are behind the raw log.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.marks.folded < self.marks.seq || self.marks.rebuilding
+        self.marks.folded < self.marks.seq
     }
 
     /// A value of the state table.
@@ -196,24 +196,31 @@ impl std::fmt::Debug for Transaction<'_> {
 }
 
 impl Transaction<'_> {
-    /// The place in the raw log that the next new hook gets.
-    #[must_use]
-    pub fn next_seq(&self) -> u64 {
-        self.store.marks.seq + 1
-    }
-
-    /// Writes a hook that `event`, with [`Self::next_seq`], is the reading of. False when it is known already: then
+    /// Writes a hook, and counts what it is. `Some(seq)` is its place in the raw log; `None` when it is known already: then
     /// nothing was written, and it must not be folded again.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn raw(&mut self, arrival: &Arrival, event: &Event) -> rusqlite::Result<bool> {
-        let new = raw::insert(&self.store.db, &mut self.store.names, arrival, event)?;
-        if new {
-            self.store.marks.seq += 1;
-            self.store.marks.folded = self.store.marks.seq;
+    pub fn raw(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<u64>> {
+        let seq = self.store.marks.seq + 1;
+        self.count("received", 1);
+        if !raw::insert(&self.store.db, &mut self.store.names, seq, arrival)? {
+            self.count("duplicate", 1);
+            return Ok(None);
         }
-        Ok(new)
+        self.reading(&arrival.reading);
+        self.store.marks.seq = seq;
+        self.store.marks.folded = seq;
+        Ok(Some(seq))
+    }
+
+    fn reading(&mut self, reading: &Reading) {
+        if reading.malformed {
+            self.count("malformed", 1);
+        }
+        if reading.unknown {
+            self.count("unknown_event", 1);
+        }
     }
 
     /// Writes everything the fold said.

@@ -1,25 +1,69 @@
 //! The raw log: hooks as they came, and how they are read back.
 
 use hookspan_core::hook::HookContext;
-use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp};
+use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp, normalise};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 use serde::{Deserialize, Serialize};
 
 use super::names::Names;
-use crate::store::codec::{self, Packed};
+use crate::store::codec::{self, Packed, Packer};
 
-/// A hook on its way into the raw log.
+/// A hook on its way into the raw log: packed and read, both outside the writer's thread.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// Unique: wall clock big-endian, then the record's own id.
     pub id: [u8; 16],
     /// See `raw_hook.flags`.
     pub flags: u8,
-    /// The hook; its `seq` is given when it is written.
+    /// The hook without its body; its `seq` is given when it is written.
     pub hook: Hook,
-    /// Its body, packed.
+    /// Its body.
     pub packed: Packed,
+    /// Its reading, until the fold takes it.
+    pub event: Option<Event>,
+    /// The part of the reading that the raw log notes.
+    pub reading: Reading,
+}
+
+impl Arrival {
+    /// Reads and packs a hook.
+    #[must_use]
+    pub fn new(id: [u8; 16], flags: u8, mut hook: Hook, packer: &mut Packer) -> Self {
+        let event = normalise(&hook);
+        let packed = packer.pack(&std::mem::take(&mut hook.body));
+        Self { id, flags, hook, packed, reading: Reading::of(&event), event: Some(event) }
+    }
+}
+
+/// What a hook was read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The conversation, empty when it has none.
+    pub conversation: String,
+    /// The event's name, empty when it has none.
+    pub name: String,
+    /// Whether it could not be read.
+    pub malformed: bool,
+    /// Whether its name is one that hookspan does not know.
+    pub unknown: bool,
+}
+
+impl Reading {
+    /// What the raw log notes of `event`.
+    #[must_use]
+    pub fn of(event: &Event) -> Self {
+        let name = match &event.kind {
+            EventKind::Unknown { name } => name.as_str(),
+            EventKind::Malformed => "",
+        };
+        Self {
+            conversation: event.conversation.clone(),
+            name: name.to_owned(),
+            malformed: matches!(event.kind, EventKind::Malformed),
+            unknown: matches!(event.kind, EventKind::Unknown { .. }),
+        }
+    }
 }
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
@@ -63,20 +107,20 @@ pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
     })
 }
 
-/// Writes a hook as `event` reads it, under the event's `seq`. False when its id is known: then nothing was written.
+/// Writes a hook under `seq`. False when its id is known: then nothing was written.
 pub(super) fn insert(
     db: &Connection,
     names: &mut Names,
+    seq: u64,
     arrival: &Arrival,
-    event: &Event,
 ) -> rusqlite::Result<bool> {
-    let (hook, seq) = (&arrival.hook, event.seq.cast_signed());
+    let (hook, seq) = (&arrival.hook, seq.cast_signed());
     let source = match hook.source {
         HookSource::Shim => 0,
         HookSource::Import => 1,
         HookSource::Evidence => 2,
     };
-    let read = Reading::of(db, names, event)?;
+    let (conversation, event) = ids(db, names, &arrival.reading)?;
     let mut statement = db.prepare_cached(
         "INSERT INTO raw_hook (seq, id, observed_ns, boottime_ns, source, flags, conversation, event,
                                malformed, argument, context)
@@ -89,9 +133,9 @@ pub(super) fn insert(
         hook.boottime_ns.map(u64::cast_signed),
         source,
         arrival.flags,
-        read.conversation,
-        read.event,
-        read.malformed,
+        conversation,
+        event,
+        arrival.reading.malformed,
         hook.argument.as_deref(),
         context_text(&hook.context),
     ))?;
@@ -110,43 +154,29 @@ pub(super) fn insert(
 pub(super) fn reinterpret(
     db: &Connection,
     names: &mut Names,
-    event: &Event,
+    seq: u64,
+    reading: &Reading,
 ) -> rusqlite::Result<()> {
-    let read = Reading::of(db, names, event)?;
+    let (conversation, event) = ids(db, names, reading)?;
     db.prepare_cached(
         "UPDATE raw_hook SET conversation = ?2, event = ?3, malformed = ?4
          WHERE seq = ?1 AND (conversation IS NOT ?2 OR event IS NOT ?3 OR malformed IS NOT ?4)",
     )?
-    .execute((event.seq.cast_signed(), read.conversation, read.event, read.malformed))?;
+    .execute((seq.cast_signed(), conversation, event, reading.malformed))?;
     Ok(())
 }
 
-struct Reading {
-    conversation: Option<i64>,
-    event: Option<i64>,
-    malformed: bool,
-}
-
-impl Reading {
-    fn of(db: &Connection, names: &mut Names, event: &Event) -> rusqlite::Result<Self> {
-        let mut id = |text: &str| match text {
-            "" => Ok(None),
-            text => names.id(db, text).map(Some),
-        };
-        Ok(Self {
-            conversation: id(&event.conversation)?,
-            event: id(event_name(event))?,
-            malformed: matches!(event.kind, EventKind::Malformed),
-        })
-    }
-}
-
-/// The event's name, empty when it has none.
-pub(super) fn event_name(event: &Event) -> &str {
-    match &event.kind {
-        EventKind::Unknown { name } => name,
-        EventKind::Malformed => "",
-    }
+/// Name ids of the conversation and of the event.
+fn ids(
+    db: &Connection,
+    names: &mut Names,
+    reading: &Reading,
+) -> rusqlite::Result<(Option<i64>, Option<i64>)> {
+    let mut id = |text: &str| match text {
+        "" => Ok(None),
+        text => names.id(db, text).map(Some),
+    };
+    Ok((id(&reading.conversation)?, id(&reading.name)?))
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Reading the raw log back into the fold: at start, for a conversation that comes back, and for a rebuild.
 
-use hookspan_core::{Event, Hook, SpanId};
+use hookspan_core::{Hook, SpanId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::raw::{self, HOOK_COLUMNS, HOOK_TABLES};
-use super::{Store, Transaction};
+use super::{Reading, Store, Transaction};
 
 /// Counters that are made from the raw log; a rebuild counts them anew.
 const DERIVED_COUNTERS: &str = "'malformed', 'unknown_event', 'damaged_body'";
@@ -164,23 +164,25 @@ impl Store {
 }
 
 impl Transaction<'_> {
-    /// Notes that the effects of `event`, whose hook is in the raw log already, are in this transaction.
+    /// Notes that the effects of the hook at `seq`, which is in the raw log already, are in this transaction.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn folded(&mut self, event: &Event) -> rusqlite::Result<()> {
-        raw::reinterpret(&self.store.db, &mut self.store.names, event)?;
-        self.store.marks.folded = event.seq;
+    pub fn folded(&mut self, seq: u64, reading: &Reading) -> rusqlite::Result<()> {
+        raw::reinterpret(&self.store.db, &mut self.store.names, seq, reading)?;
+        self.reading(reading);
+        self.store.marks.folded = seq;
         Ok(())
     }
 
-    /// Notes that the derived tables have caught up with the raw log.
+    /// Ends a rebuild: every span that could settle again has done so, and the rest of the old places is given up.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn caught_up(&mut self) -> rusqlite::Result<()> {
-        self.store.db.execute_batch("DELETE FROM settled_before")?;
-        self.store.marks.rebuilding = false;
+    pub fn end_rebuild(&mut self) -> rusqlite::Result<()> {
+        if std::mem::take(&mut self.store.marks.rebuilding) {
+            self.store.db.execute_batch("DELETE FROM settled_before")?;
+        }
         Ok(())
     }
 

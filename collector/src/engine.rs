@@ -1,1 +1,0 @@
-//! One thread that owns the fold and the write connection.

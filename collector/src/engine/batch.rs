@@ -1,0 +1,166 @@
+//! A batch on its way into the store, and how it survives a refusal.
+
+use hookspan_core::sessions::Question;
+use hookspan_core::{Sessions, Timestamp};
+
+use super::{Engine, STATELESS, STRAGGLER_NS, drain, recall};
+use crate::clock;
+use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
+
+/// Hooks that are committed together, with what must be true once they are.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The hooks, in order.
+    pub arrivals: Vec<Arrival>,
+    /// Position up to which the journal is committed with them.
+    pub position: Option<String>,
+    /// The import they belong to.
+    pub import: Option<ImportStep>,
+    /// How far time may pass after them.
+    pub horizon: Horizon,
+    /// Counters of the reader: torn frames, cut records ...
+    pub counts: Vec<(&'static str, u64)>,
+    /// Counters that are kept elsewhere, by their present value: losses by reason.
+    pub gauges: Vec<(String, u64)>,
+}
+
+/// How far time may pass: up to where all input has been seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Horizon {
+    /// Not at all: something may still come.
+    #[default]
+    Still,
+    /// Up to here.
+    At(Timestamp),
+    /// Up to now: the journal is read to its end and nothing is being imported.
+    Now,
+}
+
+/// Which import a batch belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportStep {
+    /// Its id in `import_run`.
+    pub run: String,
+    /// Whether this is its last batch.
+    pub done: bool,
+}
+
+/// What a batch came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Hooks by what became of them.
+    pub counts: ImportCounts,
+}
+
+/// A batch, and how much of it the fold has taken: a refused transaction is repeated, the fold is not.
+pub(super) struct Work {
+    batch: Batch,
+    folded: usize,
+    passed: bool,
+    changes: Changes,
+    counts: ImportCounts,
+}
+
+impl Work {
+    pub(super) fn new(batch: Batch) -> Self {
+        Self {
+            batch,
+            folded: 0,
+            passed: false,
+            changes: Changes::default(),
+            counts: ImportCounts::default(),
+        }
+    }
+
+    pub(super) fn take_questions(&mut self) -> Vec<Question> {
+        self.changes.take_questions()
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        Outcome { counts: self.counts }
+    }
+}
+
+impl Engine {
+    pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
+        let Self { store, sessions, stateless, .. } = self;
+        let ((), committed) = store.transaction(|open| {
+            work.counts = ImportCounts::default();
+            for index in 0..work.batch.arrivals.len() {
+                let seq = raw(open, work, index)?;
+                if let Some(seq) = seq
+                    && index >= work.folded
+                {
+                    let arrival = &mut work.batch.arrivals[index];
+                    let conversation = &arrival.reading.conversation;
+                    let known = conversation.is_empty()
+                        || sessions.holds(conversation)
+                        || stateless.contains(conversation);
+                    if !known {
+                        recall(sessions, &mut work.changes, open, conversation, seq)?;
+                    }
+                    if let Some(mut event) = arrival.event.take() {
+                        event.seq = seq;
+                        sessions.handle(event);
+                    }
+                    if !known && !sessions.holds(&arrival.reading.conversation) {
+                        if stateless.len() >= STATELESS {
+                            stateless.clear();
+                        }
+                        stateless.insert(arrival.reading.conversation.clone());
+                    }
+                }
+                work.folded = work.folded.max(index + 1);
+            }
+            pass(sessions, work);
+            drain(sessions, &mut work.changes);
+            finish(open, work)
+        })?;
+        Ok(committed)
+    }
+}
+
+fn raw(open: &mut Transaction<'_>, work: &mut Work, index: usize) -> rusqlite::Result<Option<u64>> {
+    let arrival = &work.batch.arrivals[index];
+    let seq = open.raw(arrival)?;
+    match seq {
+        None => work.counts.duplicate += 1,
+        Some(_) => {
+            work.counts.new += 1;
+            work.counts.malformed += u64::from(arrival.reading.malformed);
+        }
+    }
+    Ok(seq)
+}
+
+fn pass(sessions: &mut Sessions, work: &mut Work) {
+    if std::mem::replace(&mut work.passed, true) {
+        return;
+    }
+    match work.batch.horizon {
+        Horizon::Still => {}
+        Horizon::At(at) => sessions.handle_deadline(at),
+        Horizon::Now => sessions.handle_deadline(clock::now().plus(-STRAGGLER_NS)),
+    }
+}
+
+fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
+    open.changes(&work.changes)?;
+    let batch = &work.batch;
+    if let Some(position) = &batch.position {
+        open.set_state("journal", position)?;
+    }
+    if let Some(step) = &batch.import {
+        open.import_run(&step.run, &work.counts, step.done)?;
+    }
+    for (key, by) in &batch.counts {
+        open.count(key, *by);
+    }
+    for (key, value) in &batch.gauges {
+        open.set_counter(key, *value)?;
+    }
+    if batch.horizon == Horizon::Now {
+        open.end_rebuild()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! One thread that owns the fold and the write connection.
+//!
+//! A batch of hooks becomes one transaction: raw rows, everything derived from them, and how far the journal is committed.
+//! Nothing is given up: a database that is locked, or on a full disk, is tried again until it takes the batch, while the
+//! journal goes on collecting.
+
+mod batch;
+mod restore;
+mod thread;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use hookspan_core::sessions::Question;
+use hookspan_core::{Change, Sessions, Timestamp, normalise};
+use hookspan_dashboard::source::Notice;
+use rusqlite::ErrorCode;
+use tokio::sync::{broadcast, watch};
+
+pub use batch::{Batch, Horizon, ImportStep, Outcome};
+pub use thread::{Input, spawn};
+
+use crate::store::write::{Changes, Committed, Store, Transaction};
+
+/// Conversations of which the fold keeps nothing, so that their history need not be looked for again.
+const STATELESS: usize = 10_000;
+
+/// A shim stamps its record before it reads standard input, so a hook may reach the journal a little after a later one.
+/// Time is let pass only up to this long ago.
+const STRAGGLER_NS: i64 = 250_000_000;
+
+/// Whoever wants to know what was committed.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// What each transaction changed; for pages.
+    pub notices: broadcast::Sender<Notice>,
+    /// Changes whenever spans may have settled; for exporters.
+    pub settled: watch::Sender<u64>,
+    /// Why the database does not take a batch, while it does not.
+    pub trouble: watch::Sender<Option<Arc<str>>>,
+    /// Questions about child conversations; a full queue loses them, and the fold asks again.
+    pub questions: Option<Sender<Question>>,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Self {
+            notices: broadcast::Sender::new(256),
+            settled: watch::Sender::new(0),
+            trouble: watch::Sender::new(None),
+            questions: None,
+        }
+    }
+}
+
+/// The batch was not committed because the program ends; whoever holds it still has it in the journal.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the database did not take the hooks in time: {0}; they stay where they are and are taken in later"
+)]
+pub struct Stopped(Arc<str>);
+
+/// The fold, the store, and how they go together.
+#[derive(Debug)]
+pub struct Engine {
+    store: Store,
+    sessions: Sessions,
+    signals: Signals,
+    stop: Receiver<()>,
+    stateless: HashSet<String>,
+}
+
+impl Engine {
+    /// An engine over `store`. When `stop` is disconnected or receives, a batch that the database refuses is given back
+    /// instead of being tried again.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        config: hookspan_core::Config,
+        signals: Signals,
+        stop: Receiver<()>,
+    ) -> Self {
+        let sessions = Sessions::new(config);
+        Self { store, sessions, signals, stop, stateless: HashSet::new() }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// Commits `batch` and what follows from it.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the database refuses until the program ends.
+    pub fn take(&mut self, batch: Batch) -> Result<Outcome, Stopped> {
+        let mut work = batch::Work::new(batch);
+        let committed = self.persist(|engine| engine.try_take(&mut work))?;
+        self.publish(committed, work.take_questions());
+        Ok(work.outcome())
+    }
+
+    /// Lets time pass up to `now`, less the time a hook may be late, and commits what that ends.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn pass(&mut self, now: Timestamp) -> Result<(), Stopped> {
+        let horizon = now.plus(-STRAGGLER_NS);
+        if self.sessions.poll_deadline().is_none_or(|deadline| deadline > horizon) {
+            return Ok(());
+        }
+        self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
+    }
+
+    /// How long from `now` until [`Self::pass`] has something to do.
+    #[must_use]
+    pub fn due(&self, now: Timestamp) -> Option<Duration> {
+        let deadline = self.sessions.poll_deadline()?.plus(STRAGGLER_NS);
+        // A fold that asks for a moment that has passed is given time to change its mind.
+        let wait = u64::try_from(deadline.since(now)).unwrap_or(0).max(20_000_000);
+        Some(Duration::from_nanos(wait))
+    }
+
+    fn publish(&self, committed: Committed, questions: Vec<Question>) {
+        let Committed { rev, sessions, settled } = committed;
+        if !sessions.is_empty() {
+            let sessions = sessions.into_iter().collect();
+            // Nobody listening is fine.
+            let _heard = self.signals.notices.send(Notice { rev, sessions });
+        }
+        if settled {
+            self.signals.settled.send_replace(rev);
+        }
+        let Some(queue) = &self.signals.questions else { return };
+        for question in questions {
+            if let Err(TrySendError::Disconnected(_)) = queue.try_send(question) {
+                return;
+            }
+        }
+    }
+
+    /// Tries `work` until the database takes it.
+    fn persist<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Self) -> rusqlite::Result<T>,
+    ) -> Result<T, Stopped> {
+        let mut wait = Duration::from_millis(20);
+        loop {
+            let error = match work(self) {
+                Ok(done) => {
+                    self.signals.trouble.send_if_modified(|trouble| trouble.take().is_some());
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            self.store.count("store_retries", 1);
+            let text: Arc<str> = explain(&error).into();
+            self.signals.trouble.send_if_modified(|trouble| {
+                let changed = trouble.as_ref() != Some(&text);
+                if changed {
+                    tracing::warn!(%error, "the database does not take hooks; the journal keeps them");
+                    *trouble = Some(Arc::clone(&text));
+                }
+                changed
+            });
+            if needs_reopening(&error)
+                && let Err(error) = self.store.reopen()
+            {
+                tracing::warn!(%error, "the database cannot be opened again yet");
+            }
+            match self.stop.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(Duration::from_secs(2)),
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Err(Stopped(text)),
+            }
+        }
+    }
+}
+
+/// Takes everything the fold has to say.
+fn drain(sessions: &mut Sessions, changes: &mut Changes) {
+    while let Some(change) = sessions.poll_change() {
+        changes.push(change);
+    }
+}
+
+/// Hands the fold the history of a conversation that it let go and that comes back. What it says about the past is in the
+/// store already, except that it holds these conversations again.
+fn recall(
+    sessions: &mut Sessions,
+    changes: &mut Changes,
+    open: &mut Transaction<'_>,
+    conversation: &str,
+    before: u64,
+) -> rusqlite::Result<()> {
+    let store = open.store();
+    let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
+    drain(sessions, changes);
+    for seq in store.group(&root, before)? {
+        if let Some(hook) = store.hook(seq)? {
+            sessions.handle(normalise(&hook));
+        }
+    }
+    while let Some(change) = sessions.poll_change() {
+        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+            changes.push(change);
+        }
+    }
+    store.count("recalled", 1);
+    Ok(())
+}
+
+/// Words for a person, with what to do.
+fn explain(error: &rusqlite::Error) -> String {
+    let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds a lock on hookspan.db; close it"
+        }
+        Some(ErrorCode::DiskFull) => "the disk is full; free some space",
+        Some(ErrorCode::ReadOnly) => "hookspan.db cannot be written; check the file system",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "hookspan.db is damaged; stop the collector and move it away, hooks wait in the journal"
+        }
+        _ => "hooks wait in the journal",
+    };
+    format!("{error} ({advice})")
+}
+
+/// After these, what the connection believes about the file cannot be trusted.
+fn needs_reopening(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Bringing the fold to where the store is: at start, and for a rebuild.
+
+use hookspan_core::{Change, Timestamp, normalise};
+
+use super::{Engine, STATELESS, Stopped, drain, recall};
+use crate::store::write::{Changes, Committed, Reading};
+
+/// Hooks per transaction of a replay.
+const BLOCK: usize = 1_000;
+
+impl Engine {
+    /// Replays the conversations that were open when the last transaction was committed, so that going on equals never
+    /// having stopped. What the fold says meanwhile is in the store already.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the database refuses until the program ends.
+    pub fn restore(&mut self) -> Result<(), Stopped> {
+        let seqs = self.persist(|engine| engine.store.held())?;
+        let mut changes = Changes::default();
+        for block in seqs.chunks(BLOCK) {
+            for seq in block {
+                if let Some(hook) = self.persist(|engine| engine.store.hook(*seq))? {
+                    self.sessions.handle(normalise(&hook));
+                }
+            }
+            while let Some(change) = self.sessions.poll_change() {
+                if matches!(change, Change::Forget(_) | Change::Ask(_)) {
+                    changes.push(change);
+                }
+            }
+        }
+        let questions = changes.take_questions();
+        if !changes.is_empty() {
+            let committed =
+                self.persist(|engine| engine.store.transaction(|open| open.changes(&changes)))?.1;
+            self.publish(committed, Vec::new());
+        }
+        self.publish(Committed { rev: 0, ..Committed::default() }, questions);
+        Ok(())
+    }
+
+    /// Folds what is in the raw log and not yet in the derived tables, in blocks that are each committed: interrupted at
+    /// any point, it goes on there. `progress` is told how many hooks are done, and of how many.
+    ///
+    /// # Errors
+    /// As [`Self::restore`].
+    pub fn catch_up(&mut self, mut progress: impl FnMut(u64, u64)) -> Result<(), Stopped> {
+        if !self.store.is_behind() {
+            return Ok(());
+        }
+        let horizons = self.persist(|engine| engine.store.horizons(BLOCK))?;
+        let mut horizons = horizons.into_iter();
+        while self.store.is_behind() {
+            let horizon = Timestamp(horizons.next().unwrap_or(i64::MIN));
+            self.fold_block(horizon)?;
+            let (done, of) = self.store.progress();
+            progress(done, of);
+        }
+        Ok(())
+    }
+
+    fn fold_block(&mut self, horizon: Timestamp) -> Result<(), Stopped> {
+        let hooks = self.persist(|engine| engine.store.unfolded(BLOCK))?;
+        let mut events: Vec<_> = hooks
+            .iter()
+            .map(|hook| {
+                let event = normalise(hook);
+                (hook.seq, Reading::of(&event), Some(event))
+            })
+            .collect();
+        let mut changes = Changes::default();
+        let mut passed = false;
+        let ((), committed) = self.persist(|engine| {
+            let Self { store, sessions, stateless, .. } = engine;
+            store.transaction(|open| {
+                for (seq, reading, event) in &mut events {
+                    open.folded(*seq, reading)?;
+                    let Some(found) = event else { continue };
+                    let conversation = &reading.conversation;
+                    let known = conversation.is_empty()
+                        || sessions.holds(conversation)
+                        || stateless.contains(conversation);
+                    if !known {
+                        recall(sessions, &mut changes, open, conversation, *seq)?;
+                    }
+                    sessions.handle(found.clone());
+                    *event = None;
+                    if !known && !sessions.holds(conversation) && stateless.len() < STATELESS {
+                        stateless.insert(conversation.clone());
+                    }
+                }
+                if !std::mem::replace(&mut passed, true) && horizon.0 != i64::MIN {
+                    sessions.handle_deadline(horizon);
+                }
+                drain(sessions, &mut changes);
+                open.changes(&changes)
+            })
+        })?;
+        let questions = changes.take_questions();
+        self.publish(committed, questions);
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The engine as a thread: batches in, one at a time, and the deadlines between them.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+
+use super::{Batch, Engine, Horizon, Outcome};
+use crate::clock;
+
+/// What the engine is asked to do.
+#[derive(Debug)]
+pub enum Input {
+    /// Commit a batch. The answer is dropped without a word when it could not be committed before the end.
+    Batch(Batch, Option<Sender<Outcome>>),
+    /// Move the write-ahead log into the database; answers whether all of it is there.
+    Checkpoint(Sender<bool>),
+}
+
+/// Runs `engine` until every sender of `inputs` is gone.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("engine".into()).spawn(move || {
+        if let Err(stopped) = engine.restore().and_then(|()| engine.catch_up(|_, _| {})) {
+            tracing::warn!(error = %stopped, "the collector ends before its history was read");
+            return;
+        }
+        run(&mut engine, &inputs);
+        // The write-ahead log goes into the database, so that a copy of that file alone is whole.
+        if let Err(error) = engine.store.checkpoint() {
+            tracing::warn!(%error, "the write-ahead log stays");
+        }
+    })
+}
+
+fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
+    // Whether all input up to now has been seen.
+    let mut drained = false;
+    loop {
+        let due = if drained { engine.due(clock::now()) } else { None };
+        let input = match inputs.recv_timeout(due.unwrap_or(Duration::from_secs(3_600))) {
+            Ok(input) => input,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                if drained && engine.pass(clock::now()).is_err() {
+                    return;
+                }
+                continue;
+            }
+        };
+        match input {
+            Input::Batch(batch, answer) => {
+                // Evidence says nothing about what else is on its way.
+                let is_reader = batch.position.is_some()
+                    || batch.horizon != Horizon::Still
+                    || batch.import.is_some();
+                if is_reader {
+                    drained = batch.horizon == Horizon::Now;
+                }
+                let Ok(outcome) = engine.take(batch) else { return };
+                if let Some(answer) = answer {
+                    // Whoever asked may have gone.
+                    let _sent = answer.send(outcome);
+                }
+            }
+            Input::Checkpoint(answer) => {
+                let whole = engine.store.checkpoint().unwrap_or(false);
+                let _sent = answer.send(whole);
+            }
+        }
+    }
+}
