@@ -94,13 +94,23 @@ fn is_test(file: &Path) -> bool {
 
 #[test]
 fn every_member_is_linted() {
+    let root = fs::read_to_string(binaries::project().join("Cargo.toml")).unwrap();
+    let shared = root.split("[workspace.lints.").skip(1).flat_map(|table| {
+        let lines = table.split("\n[").next().unwrap().lines().skip(1);
+        lines.filter_map(|line| line.split_once(" = ")).map(|(lint, _)| lint.to_owned())
+    });
+    let shared: Vec<_> = shared.collect();
+    assert!(shared.len() > 5, "{shared:?}");
     for member in members() {
         let text = fs::read_to_string(&member).unwrap();
-        assert!(
-            text.contains("[lints]\nworkspace = true"),
-            "{} has no `[lints] workspace = true`: nothing checks it",
-            member.display()
-        );
+        if text.contains("[lints]\nworkspace = true") {
+            continue;
+        }
+        // One that cannot inherit (`forbid` cannot be relaxed) repeats them all.
+        for lint in &shared {
+            let own = text.contains("[lints.") && text.contains(&format!("\n{lint} = "));
+            assert!(own, "nothing checks {lint} in {}", member.display());
+        }
     }
 }
 

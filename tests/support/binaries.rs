@@ -13,13 +13,18 @@ static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
         other => other,
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    command
         .args(["build", "--quiet", "--package", "hookspan", "--bin", "hookspan", "--profile", name])
         .arg("--target-dir")
         .arg(target)
-        .current_dir(project())
-        .status()
-        .unwrap();
+        .current_dir(project());
+    for (variable, _) in env::vars_os() {
+        if is_of_this_test(&variable.to_string_lossy()) {
+            command.env_remove(variable);
+        }
+    }
+    let status = command.status().unwrap();
     assert!(status.success(), "cargo could not build hookspan");
     profile.join(format!("hookspan{}", env::consts::EXE_SUFFIX))
 });
@@ -35,6 +40,12 @@ pub fn hookspan() -> &'static Path {
 #[must_use]
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// What cargo tells a running test about its own package. Build scripts of dependencies watch some of it, so leaving it
+/// there would build half the tree again, and again on the next `cargo build` outside.
+fn is_of_this_test(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// `target/debug` or another profile's folder: tests live in `deps/`, examples in `examples/` below it.
