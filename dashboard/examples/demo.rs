@@ -1,0 +1,38 @@
+//! Serves the dashboard over invented sessions: `cargo run -p hookspan-dashboard --example demo [PORT] [TURNS]`.
+//!
+//! The port needs no token, so that a page can be looked at while it is being written.
+
+#![expect(clippy::unwrap_used, reason = "an example that cannot serve has nothing else to do")]
+
+#[path = "../tests/support/mod.rs"]
+pub mod support;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hookspan_dashboard::{Settings, router};
+use support::{ListSource, OneDestination, story};
+
+fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().try_into().unwrap()
+}
+
+#[tokio::main]
+async fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u16>().unwrap());
+    let port = arguments.next().unwrap_or(4330);
+    let turns = arguments.next().unwrap_or(40);
+    let source = Arc::new(ListSource::new(story::library(now_ns(), turns.into())));
+    let (_open, closing) = tokio::sync::watch::channel(false);
+    let settings = Settings { token_sha256: None, port, allow_hosts: Vec::new(), closing };
+    let app = router(source.clone(), Arc::new(OneDestination), settings).unwrap();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            source.change("0176a3f0-live", |data| data.now_ns = now_ns());
+        }
+    });
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    eprintln!("http://127.0.0.1:{port}/");
+    axum::serve(listener, app).await.unwrap();
+}

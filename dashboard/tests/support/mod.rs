@@ -1,0 +1,340 @@
+//! A source that is a list of spans, and invented stories to fill it.
+
+pub mod story;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use hookspan_core::{
+    SessionSummary, Span, SpanId, SpanKind, Timestamp, Tokens, TraceId, TurnSummary,
+};
+use hookspan_dashboard::line::Line;
+use hookspan_dashboard::source::{
+    Control, DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, Lines, Notice,
+    Position, Result, SessionFilter, Source, Totals,
+};
+use tokio::sync::broadcast;
+
+/// One stored span.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Revision that wrote it.
+    pub rev: u64,
+    /// The span.
+    pub span: Span,
+    /// What its content adds to the label.
+    pub detail: Option<String>,
+}
+
+/// Everything a dashboard can be asked for.
+#[derive(Debug, Default)]
+pub struct Data {
+    /// Newest revision.
+    pub rev: u64,
+    /// Newest activity first.
+    pub sessions: Vec<SessionSummary>,
+    /// By root.
+    pub turns: BTreeMap<String, Vec<TurnSummary>>,
+    /// Row is index + 1.
+    pub spans: Vec<Stored>,
+    /// By seq.
+    pub bodies: BTreeMap<u64, Vec<u8>>,
+    /// What the clock says.
+    pub now_ns: i64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ListSource {
+    data: Mutex<Data>,
+    changes: broadcast::Sender<Notice>,
+}
+
+impl ListSource {
+    /// A source of `data`.
+    #[must_use]
+    pub fn new(mut data: Data) -> Self {
+        data.sessions.sort_by_key(|session| core::cmp::Reverse(session.last_at));
+        Self { data: Mutex::new(data), changes: broadcast::channel(64).0 }
+    }
+
+    /// Changes the data and tells who listens that `root` changed.
+    pub fn change(&self, root: &str, change: impl FnOnce(&mut Data)) {
+        let mut data = self.data.lock().unwrap();
+        data.rev += 1;
+        change(&mut data);
+        let notice = Notice { rev: data.rev, sessions: vec![(root.to_owned(), 1)] };
+        drop(data);
+        drop(self.changes.send(notice));
+    }
+
+    fn data(&self) -> std::sync::MutexGuard<'_, Data> {
+        self.data.lock().unwrap()
+    }
+}
+
+impl Data {
+    fn row(index: usize) -> i64 {
+        i64::try_from(index).unwrap() + 1
+    }
+
+    fn index(&self, id: SpanId) -> Option<usize> {
+        self.spans.iter().position(|stored| stored.span.id == id)
+    }
+
+    /// The line above: the parent, or for a turn the segment it started in.
+    fn above(&self, rows: &BTreeMap<SpanId, i64>, span: &Span) -> Option<i64> {
+        if let Some(parent) = span.parent {
+            return rows.get(&parent).copied();
+        }
+        if span.kind != SpanKind::Generation {
+            return None;
+        }
+        let segment = |other: &&Stored| {
+            other.span.kind == SpanKind::Session
+                && other.span.root == span.root
+                && other.span.start <= span.start
+        };
+        let found = self.spans.iter().filter(segment).max_by_key(|other| other.span.start)?;
+        rows.get(&found.span.id).copied()
+    }
+
+    fn lines(&self, wanted: impl Fn(&Stored) -> bool) -> Vec<Line> {
+        let rows: BTreeMap<_, _> = self
+            .spans
+            .iter()
+            .enumerate()
+            .map(|(i, stored)| (stored.span.id, Self::row(i)))
+            .collect();
+        let line = |(index, stored): (usize, &Stored)| {
+            let above = self.above(&rows, &stored.span);
+            Line::new(Self::row(index), above, &stored.span, stored.detail.as_deref())
+        };
+        let mut lines: Vec<_> =
+            self.spans.iter().enumerate().filter(|(_, stored)| wanted(stored)).map(line).collect();
+        lines.sort_by_key(|line| (line.start, line.row));
+        lines
+    }
+}
+
+fn holds(filter: &SessionFilter, session: &SessionSummary) -> bool {
+    let has = |text: Option<&str>, part: &Option<String>| {
+        part.as_deref().is_none_or(|part| text.is_some_and(|text| text.contains(part)))
+    };
+    filter.state.is_none_or(|state| session.state == state)
+        && has(session.workspace.as_deref(), &filter.project)
+        && has(session.model.as_deref(), &filter.model)
+        && (has(session.first_prompt.as_deref(), &filter.text)
+            || has(Some(&session.root), &filter.text))
+        && (!filter.errored || session.errors > 0)
+}
+
+impl Source for ListSource {
+    fn position(&self) -> Result<Position> {
+        Ok(Position { epoch: "e1".to_owned(), rev: self.data().rev })
+    }
+
+    fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>> {
+        let data = self.data();
+        let roots: Vec<_> =
+            data.spans.iter().filter(|s| s.rev > since).map(|s| &s.span.root).collect();
+        let changed = data.sessions.iter().filter(|session| roots.contains(&&session.root));
+        Ok(changed.take(limit).cloned().collect())
+    }
+
+    fn sessions(
+        &self,
+        filter: &SessionFilter,
+        before: Option<(i64, String)>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>> {
+        let older = |session: &&SessionSummary| {
+            before
+                .as_ref()
+                .is_none_or(|(at, root)| (session.last_at.0, &*session.root) < (*at, root))
+        };
+        let data = self.data();
+        let found = data.sessions.iter().filter(|session| holds(filter, session)).filter(older);
+        Ok(found.take(limit).cloned().collect())
+    }
+
+    fn session(&self, root: &str) -> Result<Option<SessionSummary>> {
+        Ok(self.data().sessions.iter().find(|session| &*session.root == root).cloned())
+    }
+
+    fn turns(&self, root: &str) -> Result<Vec<TurnSummary>> {
+        Ok(self.data().turns.get(root).cloned().unwrap_or_default())
+    }
+
+    fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines> {
+        let data = self.data();
+        let of_root = |stored: &Stored| &*stored.span.root == root;
+        let total = data.spans.iter().filter(|stored| of_root(stored)).count();
+        let mut lines =
+            data.lines(|stored| of_root(stored) && since.is_none_or(|since| stored.rev > since));
+        lines.truncate(limit);
+        Ok(Lines { lines, total: total as u64, rev: data.rev })
+    }
+
+    fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>> {
+        let data = self.data();
+        Ok(data.index(id).map(|index| (Data::row(index), data.spans[index].span.clone())))
+    }
+
+    fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
+        let index = usize::try_from(row - 1).ok();
+        Ok(index.and_then(|index| self.data().spans.get(index).map(|s| (row, s.span.clone()))))
+    }
+
+    fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>> {
+        let data = self.data();
+        let found = data.spans.iter().find(|stored| stored.span.trace == trace);
+        Ok(found.map(|stored| (stored.span.root.to_string(), stored.span.id)))
+    }
+
+    fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>> {
+        let data = self.data();
+        let mut lines = data.lines(|_| true);
+        lines.retain(|line| before.is_none_or(|before| line.row < before));
+        lines.sort_by_key(|line| core::cmp::Reverse(line.row));
+        lines.truncate(limit);
+        let root =
+            |line: &Line| data.spans[usize::try_from(line.row - 1).unwrap()].span.root.to_string();
+        Ok(lines.into_iter().map(|line| (root(&line), line)).collect())
+    }
+
+    fn open_call(&self, root: &str) -> Result<Option<Line>> {
+        let open = |stored: &Stored| {
+            &*stored.span.root == root
+                && stored.span.kind == SpanKind::Tool
+                && stored.span.end.is_none()
+        };
+        Ok(self.data().lines(open).pop())
+    }
+
+    fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
+        Ok(self.data().bodies.get(&seq).cloned())
+    }
+
+    fn exports(&self, _row: i64) -> Result<Vec<(String, String)>> {
+        Ok(vec![("jaeger".to_owned(), "sent".to_owned())])
+    }
+
+    fn totals(&self, from_ns: i64) -> Result<Totals> {
+        let data = self.data();
+        let mut totals = Totals::default();
+        let turns = data.turns.values().flatten();
+        for turn in turns.filter(|turn| turn.started_at.0 >= from_ns) {
+            totals.turns += 1;
+            totals.errors += turn.errors;
+            totals.active_ns += turn.ended_at.map_or(0, |end| end.since(turn.started_at));
+            if let Some(tokens) = turn.tokens {
+                let sum = totals.tokens.get_or_insert_with(Tokens::default);
+                sum.input += tokens.input;
+                sum.output += tokens.output;
+            }
+        }
+        Ok(totals)
+    }
+
+    fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>> {
+        let data = self.data();
+        let mut groups: BTreeMap<String, ErrorGroup> = BTreeMap::new();
+        for stored in &data.spans {
+            let hookspan_core::Status::Error { message, .. } = &stored.span.status else {
+                continue;
+            };
+            let fingerprint = format!("{}: {message}", stored.span.name);
+            let group = groups.entry(fingerprint.clone()).or_insert(ErrorGroup {
+                fingerprint,
+                count: 0,
+                sessions: 1,
+                first: stored.span.start,
+                last: Timestamp(0),
+                sample: stored.span.id,
+                sample_root: stored.span.root.to_string(),
+                sample_name: stored.span.name.clone(),
+            });
+            group.count += 1;
+            group.last = group.last.max(stored.span.start);
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_by_key(|group| core::cmp::Reverse(group.count));
+        groups.truncate(limit);
+        Ok(groups)
+    }
+
+    fn latency(&self, dimension: &str, _days: (i64, i64)) -> Result<Vec<LatencyRow>> {
+        let data = self.data();
+        let mut durations: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for stored in &data.spans {
+            let (Some(end), true) = (stored.span.end, dimension == "tool") else { continue };
+            if stored.span.kind == SpanKind::Tool {
+                let us = u64::try_from(end.at.since(stored.span.start) / 1_000).unwrap();
+                durations.entry(stored.span.name.clone()).or_default().push(us);
+            }
+        }
+        let row = |(name, mut us): (String, Vec<u64>)| {
+            us.sort_unstable();
+            let at = |share: usize| us[(us.len() * share / 100).min(us.len() - 1)];
+            LatencyRow {
+                name,
+                count: us.len() as u64,
+                errors: 0,
+                p50_us: at(50),
+                p90_us: at(90),
+                p95_us: at(95),
+                p99_us: at(99),
+                max_us: at(100),
+            }
+        };
+        Ok(durations.into_iter().map(row).collect())
+    }
+
+    fn health(&self) -> Result<Health> {
+        Ok(Health {
+            journal: JournalHealth { segments: 1, bytes: 65_536, behind_bytes: 0 },
+            counters: vec![("received".to_owned(), 4711), ("malformed".to_owned(), 1)],
+            database_bytes: 212_000_000,
+            wal_bytes: 4_000_000,
+            destinations: vec![
+                DestinationHealth {
+                    name: "jaeger".to_owned(),
+                    endpoint_host: "127.0.0.1:4317".to_owned(),
+                    state: "ok".to_owned(),
+                    last_ok: Some(Timestamp(self.now_ns() - 2_000_000_000)),
+                    delivered: 1204,
+                    ..DestinationHealth::default()
+                },
+                DestinationHealth {
+                    name: "datadog".to_owned(),
+                    endpoint_host: "otlp.datadoghq.com:443".to_owned(),
+                    state: "paused".to_owned(),
+                    last_error: Some("401 Unauthorized: check dd-api-key".to_owned()),
+                    queued: 312,
+                    lost: vec![("expired".to_owned(), 4)],
+                    ..DestinationHealth::default()
+                },
+            ],
+            version: "0.1.0".to_owned(),
+        })
+    }
+
+    fn now_ns(&self) -> i64 {
+        self.data().now_ns
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Notice> {
+        self.changes.subscribe()
+    }
+}
+
+/// Knows the destination `datadog` only.
+#[derive(Debug)]
+pub struct OneDestination;
+
+impl Control for OneDestination {
+    fn retry(&self, destination: &str) -> Result<bool> {
+        Ok(destination == "datadog")
+    }
+}

@@ -1,0 +1,8 @@
+// Runs before the first paint: theme and blur must not flash.
+(() => {
+  const get = (key) => { try { return localStorage.getItem(key); } catch { return null; } };
+  const root = document.documentElement;
+  const theme = get("hookspan.theme");
+  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
+  if (get("hookspan.blur") === "1") root.dataset.blur = "1";
+})();

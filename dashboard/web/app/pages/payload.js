@@ -1,0 +1,73 @@
+// Content of a span: text nodes only, whatever it says.
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { get, enc } from "../api.js";
+import { runs } from "../ansi.js";
+import { bytes } from "../format.js";
+import { visible } from "../text.js";
+import { Loading, Trouble } from "../ui.js";
+
+const DEPTH_MAX = 32;
+const NODES_MAX = 2_000;
+
+export function Payload({ span, item }) {
+  const [state, set] = useState({ text: "", next: 0, total: 0, loading: true });
+  const more = (offset, before) => get(`spans/${span}/payload/${enc(item.part)}?offset=${offset}`).then(
+    (piece) => set({ text: before + (piece.text ?? ""), next: piece.next, total: piece.total, redacted: piece.redacted, kind: piece.kind }),
+    (error) => set((old) => ({ ...old, error, loading: false })),
+  );
+  useEffect(() => { more(0, ""); }, [span, item.part]);
+  if (state.error) return html`<${Trouble} error=${state.error} />`;
+  if (state.loading) return html`<${Loading} />`;
+  if (state.redacted) return html`<p class="dim">Not stored.</p>`;
+  return html`<div class="payload blurry">
+    <${Content} text=${state.text} kind=${state.next ? "text" : state.kind} />
+    ${state.next && html`<button type="button" class="more" onClick=${() => more(state.next, state.text)}>
+      more (${bytes(state.text.length)} of ${bytes(state.total)})</button>`}
+  </div>`;
+}
+
+function Content({ text, kind }) {
+  const tree = useMemo(() => (kind === "json" ? parsed(text) : null), [text, kind]);
+  if (tree) return html`<div class="json" role="group"><${Value} value=${tree.value} depth=${0} budget=${{ left: NODES_MAX }} /></div>`;
+  return html`<pre class="text" tabIndex="0">${text === "" ? html`<span class="dim">empty</span>` : lines(text)}</pre>`;
+}
+
+function parsed(text) {
+  try {
+    const value = JSON.parse(text);
+    return value !== null && typeof value === "object" ? { value } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Text with its colours. */
+function lines(text) {
+  return runs(text).map(({ text: part, bold, color }) => {
+    if (!bold && color === null) return part;
+    return html`<span class=${`${bold ? "b " : ""}${color === null ? "" : `c${color}`}`}>${part}</span>`;
+  });
+}
+
+function Value({ value, depth, budget }) {
+  budget.left -= 1;
+  if (budget.left < 0) return html`<span class="dim">… the raw hook has the rest</span>`;
+  if (typeof value === "string") return html`<${Text} text=${value} />`;
+  if (value === null || typeof value !== "object") return html`<span class="lit">${String(value)}</span>`;
+  const entries = Object.entries(value);
+  if (!entries.length) return html`<span class="dim">${Array.isArray(value) ? "[]" : "{}"}</span>`;
+  if (depth >= DEPTH_MAX) return html`<span class="dim">… deeper than ${DEPTH_MAX} levels</span>`;
+  const shown = entries.slice(0, Math.max(0, Math.min(entries.length, budget.left)));
+  return html`<dl>${shown.map(([key, below]) => html`<div class=${nests(below) ? "nest" : ""}>
+    <dt>${visible(key)}</dt><dd><${Value} value=${below} depth=${depth + 1} budget=${budget} /></dd></div>`)}
+    ${shown.length < entries.length && html`<div class="dim">… ${entries.length - shown.length} more</div>`}</dl>`;
+}
+
+function nests(value) {
+  return value !== null && typeof value === "object" && Object.keys(value).length > 0;
+}
+
+function Text({ text }) {
+  if (text.includes("\n") || text.length > 120) return html`<pre class="text" tabIndex="0">${lines(text)}</pre>`;
+  return html`<span class="str">${text === "" ? html`<span class="dim">""</span>` : lines(text)}</span>`;
+}

@@ -1,0 +1,546 @@
+// The waterfall: pooled rows of 22 px over typed columns. Nothing here knows the network; the page hands in a trace.
+import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN } from "./columns.js";
+import { axis, gaps, ticks, toX, toTime } from "./axis.js";
+import { duration, offset } from "./format.js";
+import { busy, endOf, kindIndex, visibleRows } from "./rows.js";
+import { visible } from "./text.js";
+
+/** Height of a row, pixels. */
+export const ROW_PX = 22;
+const OVERSCAN = 6;
+const DUR_PX = 76;
+const TWIST = { open: "▾", closed: "▸", leaf: "" };
+
+/**
+ * `host` gets the ruler and the rows. Callbacks: `onSelect(index)`, `onAxis({from, to, follow})`, `onOpen(index)`.
+ * State a page may keep: `selected` (index or -1), `folded` (row keys), `follow`, `manual` ([from, to] or null).
+ */
+export class Waterfall {
+  constructor(host, callbacks) {
+    this.host = host;
+    this.on = callbacks;
+    this.trace = null;
+    this.rows = [];
+    this.idle = [];
+    this.cuts = [];
+    this.folded = new Set();
+    this.hit = null;
+    this.notes = new Map();
+    this.selected = -1;
+    this.manual = null;
+    this.follow = true;
+    this.pool = [];
+    this.hatches = [];
+    this.rulerMarks = [];
+    this.frame = 0;
+    this.version = 0;
+    this.build();
+  }
+
+  build() {
+    const make = (tag, name) => {
+      const element = document.createElement(tag);
+      element.className = name;
+      return element;
+    };
+    this.ruler = make("div", "wf-ruler");
+    this.rulerNote = make("button", "wf-axis");
+    this.rulerNote.type = "button";
+    this.rulerNote.title = "Follow the rows in view, or keep the axis (a)";
+    this.rulerNote.addEventListener("click", () => this.toggleFollow());
+    this.rulerTrack = make("div", "wf-ruler-track");
+    this.ruler.append(this.rulerNote, this.rulerTrack);
+    this.body = make("div", "wf-body");
+    this.hatchLayer = make("div", "wf-hatches");
+    this.hatchLayer.setAttribute("aria-hidden", "true");
+    this.scroller = make("div", "wf-scroll");
+    this.scroller.setAttribute("role", "treegrid");
+    this.scroller.setAttribute("aria-label", "Spans of the session");
+    this.scroller.setAttribute("aria-colcount", "3");
+    this.scroller.tabIndex = 0;
+    this.sheet = make("div", "wf-sheet");
+    this.sheet.setAttribute("role", "rowgroup");
+    this.scroller.append(this.sheet);
+    this.body.append(this.hatchLayer, this.scroller);
+    this.host.replaceChildren(this.ruler, this.body);
+    this.scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
+    this.sheet.addEventListener("click", (event) => this.click(event));
+    this.sheet.addEventListener("dblclick", (event) => {
+      const row = this.rowAt(event);
+      if (row >= 0) this.toggle(row);
+    });
+    this.resize = new ResizeObserver(() => {
+      this.version += 1;
+      this.schedule();
+    });
+    this.resize.observe(this.body);
+  }
+
+  destroy() {
+    this.resize.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Shows a trace. `now` is the time open spans last until, from the session's start. */
+  show(trace, now) {
+    this.trace = trace;
+    this.now = now;
+    this.cuts = gaps(busy(trace, now));
+    this.span = [0, 1];
+    for (let i = 0; i < trace.n; i += 1) this.span[1] = Math.max(this.span[1], endOf(trace, i, now));
+    this.layout();
+  }
+
+  /** Recomputes the shown rows after folds, filter or trace changed. */
+  layout() {
+    if (!this.trace) return;
+    const keep = this.anchor();
+    const { rows, idle } = visibleRows(this.trace, this.folded, this.hit, this.now);
+    this.rows = rows;
+    this.idle = idle;
+    this.position = new Map(rows.map((row, at) => [row, at]));
+    this.sheet.style.height = `${rows.length * ROW_PX}px`;
+    this.scroller.setAttribute("aria-rowcount", String(rows.length));
+    this.version += 1;
+    this.restore(keep);
+    this.schedule();
+  }
+
+  // The first row in view keeps its place when rows above it come or go.
+  anchor() {
+    const at = Math.floor(this.scroller.scrollTop / ROW_PX);
+    const row = this.rows[at];
+    if (row === undefined || row < 0 || at === 0) return null;
+    return { key: this.keys?.[row] ?? this.trace.row[row], rest: this.scroller.scrollTop - at * ROW_PX };
+  }
+
+  restore(keep) {
+    this.keys = this.trace.row;
+    if (!keep) return;
+    const at = this.position.get(this.trace.index.get(keep.key));
+    if (at !== undefined) this.scroller.scrollTop = at * ROW_PX + keep.rest;
+  }
+
+  schedule() {
+    if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  metrics() {
+    const width = this.scroller.clientWidth;
+    const name = Math.round(Math.max(180, Math.min(420, width * 0.32)));
+    const track = Math.max(80, width - name - DUR_PX - 8);
+    return { width, name, track };
+  }
+
+  draw() {
+    this.frame = 0;
+    if (!this.trace) return;
+    const top = this.scroller.scrollTop;
+    const height = this.scroller.clientHeight;
+    const first = Math.max(0, Math.floor(top / ROW_PX));
+    const last = Math.min(this.rows.length, Math.ceil((top + height) / ROW_PX));
+    const { name, track } = this.metrics();
+    if (this.nameWidth !== name || this.trackWidth !== track) {
+      this.nameWidth = name;
+      this.trackWidth = track;
+      this.host.style.setProperty("--wf-name", `${name}px`);
+      this.host.style.setProperty("--wf-track", `${track}px`);
+    }
+    const [from, to] = this.manual ?? this.fit(first, last);
+    const scale = axis(from, to, track, this.cuts);
+    const changed = !this.axis || this.axis.from !== from || this.axis.to !== to || this.axis.width !== track || this.drawn !== this.version;
+    this.axis = scale;
+    if (changed) {
+      this.drawRuler(scale);
+      this.drawHatches(scale);
+      this.on.onAxis?.({ from, to, follow: !this.manual });
+    }
+    this.drawRows(Math.max(0, first - OVERSCAN), Math.min(this.rows.length, last + OVERSCAN), changed);
+    this.drawn = this.version;
+  }
+
+  /** The time the rows in view need. The session, and parents that leave the view, do not count. */
+  fit(first, last) {
+    const { trace, rows } = this;
+    const session = kindIndex(trace, "session");
+    let from = Infinity;
+    let to = -Infinity;
+    for (let at = first; at < last; at += 1) {
+      const i = rows[at];
+      if (i < 0) {
+        const [a, b] = this.idle[-1 - i];
+        if (at > first) from = Math.min(from, a);
+        if (at < last - 1) to = Math.max(to, b);
+        continue;
+      }
+      if (trace.kind[i] === session) continue;
+      const end = endOf(trace, i, this.now);
+      const open = trace.last[i] > i + 1 && !this.folded.has(trace.row[i]) && !this.hit;
+      const leaves = open && (this.position.get(trace.last[i] - 1) ?? Infinity) >= last;
+      from = Math.min(from, trace.start[i] - (leaves ? 0 : trace.wait[i]));
+      if (!leaves) to = Math.max(to, end);
+      else to = Math.max(to, trace.start[i]);
+    }
+    if (!(from < Infinity)) return this.span;
+    const pad = Math.max((to - from) * 0.01, 500);
+    return [Math.max(0, from - pad), Math.max(to + pad, from + 2_000)];
+  }
+
+  drawRuler(scale) {
+    const { step, ticks: marks } = ticks(scale);
+    const items = marks.map(({ t, x }) => ({ x, text: offset(t, step), cut: false }));
+    for (const p of scale.parts) {
+      if (!p.cut) continue;
+      const x = p.x0 + ((p.t1 - p.t0) * p.scale) / 2;
+      const near = items.some((item) => Math.abs(item.x - x) < 70);
+      if (!near) items.push({ x, text: `//${duration(p.us)}//`, cut: true });
+    }
+    items.forEach((item, i) => {
+      let mark = this.rulerMarks[i];
+      if (!mark) {
+        mark = document.createElement("span");
+        this.rulerMarks[i] = mark;
+        this.rulerTrack.append(mark);
+      }
+      mark.className = item.cut ? "wf-tick wf-tick-cut" : "wf-tick";
+      mark.textContent = item.text;
+      mark.style.transform = `translateX(${item.x}px)`;
+      mark.hidden = false;
+    });
+    for (let i = items.length; i < this.rulerMarks.length; i += 1) this.rulerMarks[i].hidden = true;
+    this.rulerNote.textContent = this.manual ? "axis is kept (a)" : "axis follows rows (a)";
+    this.rulerNote.setAttribute("aria-pressed", String(!this.manual));
+  }
+
+  drawHatches(scale) {
+    const cuts = scale.parts.filter((p) => p.cut);
+    cuts.forEach((p, i) => {
+      let hatch = this.hatches[i];
+      if (!hatch) {
+        hatch = document.createElement("div");
+        hatch.className = "wf-hatch";
+        this.hatches[i] = hatch;
+        this.hatchLayer.append(hatch);
+      }
+      hatch.hidden = false;
+      hatch.style.transform = `translateX(${p.x0}px)`;
+      hatch.style.width = `${(p.t1 - p.t0) * p.scale}px`;
+    });
+    for (let i = cuts.length; i < this.hatches.length; i += 1) this.hatches[i].hidden = true;
+  }
+
+  drawRows(first, last, moved) {
+    const wanted = new Set();
+    for (let at = first; at < last; at += 1) wanted.add(at);
+    // The selected row stays mounted, else aria-activedescendant points nowhere.
+    const chosen = this.position.get(this.selected);
+    if (chosen !== undefined) wanted.add(chosen);
+    const free = [];
+    for (const slot of this.pool) {
+      if (slot.at >= 0 && wanted.has(slot.at)) {
+        wanted.delete(slot.at);
+        if (moved || slot.version !== this.version) this.fill(slot, slot.at, slot.version !== this.version);
+      } else {
+        free.push(slot);
+      }
+    }
+    for (const at of wanted) this.fill(free.pop() ?? this.slot(), at, true);
+    for (const slot of free) {
+      if (slot.at !== -1) {
+        slot.at = -1;
+        slot.row.hidden = true;
+      }
+    }
+  }
+
+  slot() {
+    const part = (name, role) => {
+      const element = document.createElement("span");
+      element.className = name;
+      if (role) element.setAttribute("role", role);
+      return element;
+    };
+    const slot = { at: -1, version: -1, row: document.createElement("div") };
+    slot.row.setAttribute("role", "row");
+    slot.row.id = `wf-row-${this.pool.length}`;
+    slot.name = part("wf-name", "rowheader");
+    slot.twist = part("wf-twist");
+    slot.twist.setAttribute("aria-hidden", "true");
+    slot.text = part("wf-text");
+    slot.name.append(slot.twist, slot.text);
+    slot.track = part("wf-track", "gridcell");
+    slot.wait = part("wf-wait");
+    slot.bar = part("wf-bar");
+    slot.note = part("wf-note");
+    slot.track.append(slot.wait, slot.bar, slot.note);
+    slot.dur = part("wf-dur", "gridcell");
+    slot.row.append(slot.name, slot.track, slot.dur);
+    this.sheet.append(slot.row);
+    this.pool.push(slot);
+    return slot;
+  }
+
+  fill(slot, at, all) {
+    const i = this.rows[at];
+    slot.at = at;
+    slot.version = this.version;
+    if (all) {
+      slot.row.hidden = false;
+      slot.row.style.transform = `translateY(${at * ROW_PX}px)`;
+      slot.row.setAttribute("aria-rowindex", String(at + 1));
+      if (i < 0) this.fillIdle(slot, this.idle[-1 - i]);
+      else this.fillSpan(slot, i);
+    }
+    if (i < 0) this.placeIdle(slot, this.idle[-1 - i]);
+    else this.placeSpan(slot, i);
+  }
+
+  fillIdle(slot, [from, to, depth]) {
+    slot.row.className = "wf-row wf-idle";
+    slot.row.removeAttribute("aria-expanded");
+    slot.row.setAttribute("aria-selected", "false");
+    slot.row.setAttribute("aria-level", String(depth + 1));
+    slot.name.style.paddingLeft = `${8 + depth * 14}px`;
+    slot.twist.textContent = "";
+    slot.text.textContent = "your turn";
+    slot.dur.textContent = duration(to - from);
+    slot.wait.hidden = true;
+  }
+
+  placeIdle(slot, [from, to]) {
+    const x0 = toX(this.axis, from);
+    const x1 = toX(this.axis, to);
+    const cut = this.cuts.some(([a, b]) => a === from && b === to);
+    slot.bar.className = cut ? "wf-bar wf-bar-cut" : "wf-bar wf-bar-idle";
+    this.place(slot.bar, x0, x1);
+    this.note(slot, cut ? `// ${duration(to - from)} idle, cut` : "", x0, x1);
+  }
+
+  fillSpan(slot, i) {
+    const { trace } = this;
+    const kind = trace.kinds[trace.kind[i]];
+    const failed = trace.status[i] === ERROR;
+    const parent = trace.last[i] > i + 1;
+    const expanded = parent && (this.hit !== null || !this.folded.has(trace.row[i]));
+    const depth = trace.depth[i];
+    slot.row.className = `wf-row k-${kind}${failed ? " wf-failed" : ""}${i === this.selected ? " wf-selected" : ""}${this.hit?.[i] ? " wf-hit" : ""}`;
+    slot.row.setAttribute("aria-level", String(depth + 1));
+    slot.row.setAttribute("aria-selected", String(i === this.selected));
+    if (parent) slot.row.setAttribute("aria-expanded", String(expanded));
+    else slot.row.removeAttribute("aria-expanded");
+    slot.name.style.paddingLeft = `${8 + Math.min(depth, 12) * 14}px`;
+    slot.twist.textContent = parent ? (expanded ? TWIST.open : TWIST.closed) : TWIST.leaf;
+    slot.text.textContent = visible(trace.strs[trace.label[i]]);
+    slot.dur.textContent = trace.dur[i] < 0 ? `${duration(this.now - trace.start[i])} …` : duration(trace.dur[i]);
+    if (i === this.selected) this.scroller.setAttribute("aria-activedescendant", slot.row.id);
+  }
+
+  placeSpan(slot, i) {
+    const { trace } = this;
+    const start = trace.start[i];
+    const end = endOf(trace, i, this.now);
+    const x0 = toX(this.axis, start);
+    const x1 = toX(this.axis, end);
+    const flags = trace.flags[i];
+    const status = trace.status[i];
+    const point = trace.dur[i] === 0;
+    slot.bar.className = point
+      ? "wf-bar wf-point"
+      : `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || status === OPEN ? " wf-open-right" : ""}${status === OPEN ? " wf-running" : ""}`;
+    if (point) this.place(slot.bar, x0 - 3, x0 + 3);
+    else this.place(slot.bar, x0, x1);
+    const wait = trace.wait[i];
+    slot.wait.hidden = !(wait > 0);
+    if (wait > 0) this.place(slot.wait, toX(this.axis, start - wait), x0);
+    const words = [];
+    if (status === ERROR) words.push("✕ failed");
+    if (status === OPEN && trace.kinds[trace.kind[i]] !== "turn" && trace.kinds[trace.kind[i]] !== "session") words.push("running or waiting for approval");
+    else if (status === OPEN) words.push("running");
+    if (status === UNKNOWN) words.push("no end seen");
+    if (flags & TENTATIVE) words.push("link uncertain");
+    const extra = this.notes.get(trace.row[i]);
+    if (extra) words.push(extra);
+    this.note(slot, words.join(" · "), x0, x1);
+  }
+
+  // Bars that leave the track are cut at its edges, so that a long one costs no pixels.
+  place(bar, x0, x1) {
+    const left = Math.max(-2, Math.min(this.trackWidth + 2, x0));
+    const right = Math.max(-2, Math.min(this.trackWidth + 2, x1));
+    const gone = x1 < -2 || x0 > this.trackWidth + 2;
+    bar.style.transform = `translateX(${left}px)`;
+    bar.style.width = gone ? "0px" : `${Math.max(2, right - left)}px`;
+  }
+
+  // Beside the bar, where there is room: right, else left, else on it.
+  note(slot, text, x0, x1) {
+    if (slot.note.textContent !== text) slot.note.textContent = text;
+    if (!text) return;
+    const width = text.length * 6.3 + 10;
+    const right = Math.max(0, Math.min(x1, this.trackWidth));
+    const left = Math.max(0, x0);
+    let x = left + 6;
+    let inside = true;
+    if (right + width <= this.trackWidth) [x, inside] = [right + 5, false];
+    else if (left - width >= 0) [x, inside] = [left - width, false];
+    slot.note.classList.toggle("wf-note-in", inside);
+    slot.note.style.transform = `translateX(${x}px)`;
+  }
+
+  rowAt(event) {
+    const slot = this.pool.find((one) => one.row === event.target.closest?.(".wf-row"));
+    return slot ? this.rows[slot.at] : -1;
+  }
+
+  click(event) {
+    const i = this.rowAt(event);
+    if (i === undefined || i < 0) return;
+    if (event.target.classList.contains("wf-twist") && this.trace.last[i] > i + 1) this.toggle(i);
+    this.select(i, { scroll: false });
+  }
+
+  // What the keys do.
+
+  select(i, { scroll = true, quiet = false } = {}) {
+    if (i < 0 || !this.trace || i >= this.trace.n) return;
+    this.reveal(i);
+    this.selected = i;
+    this.version += 1;
+    if (scroll) this.scrollTo(i);
+    this.schedule();
+    if (!quiet) this.on.onSelect?.(i);
+  }
+
+  /** Unfolds whatever hides a row; a filter that hides it is lifted by the page. */
+  reveal(i) {
+    let changed = false;
+    for (let up = this.trace.parent[i]; up >= 0; up = this.trace.parent[up]) {
+      changed = this.folded.delete(this.trace.row[up]) || changed;
+    }
+    if (changed) this.layout();
+  }
+
+  scrollTo(i) {
+    const at = this.position.get(i);
+    if (at === undefined) return;
+    const top = at * ROW_PX;
+    const height = this.scroller.clientHeight;
+    const margin = Math.min(ROW_PX * 3, height / 4);
+    if (top < this.scroller.scrollTop + margin) this.scroller.scrollTop = top - margin;
+    else if (top + ROW_PX > this.scroller.scrollTop + height - margin) this.scroller.scrollTop = top + ROW_PX - height + margin;
+  }
+
+  move(step) {
+    const from = this.position.get(this.selected) ?? (step > 0 ? -1 : this.rows.length);
+    for (let at = from + step; at >= 0 && at < this.rows.length; at += Math.sign(step)) {
+      if (this.rows[at] >= 0) return this.select(this.rows[at]);
+    }
+    return undefined;
+  }
+
+  edge(end) {
+    const rows = end ? this.rows.slice().reverse() : this.rows;
+    const row = rows.find((i) => i >= 0);
+    if (row !== undefined) this.select(row);
+  }
+
+  /** The next row in tree order (shown or not) for which `test` holds; wraps round. */
+  seek(step, test) {
+    const { n } = this.trace;
+    const from = this.selected < 0 ? (step > 0 ? -1 : 0) : this.selected;
+    for (let k = 1; k <= n; k += 1) {
+      const i = (((from + step * k) % n) + n) % n;
+      if (test(i)) {
+        this.select(i);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  toggle(i, open = this.folded.has(this.trace.row[i])) {
+    if (this.trace.last[i] <= i + 1) return;
+    if (open) this.folded.delete(this.trace.row[i]);
+    else this.folded.add(this.trace.row[i]);
+    this.layout();
+  }
+
+  left() {
+    const i = this.selected;
+    if (i < 0) return;
+    const parent = this.trace.last[i] > i + 1;
+    if (parent && !this.folded.has(this.trace.row[i])) this.toggle(i, false);
+    else if (this.trace.parent[i] >= 0) this.select(this.trace.parent[i]);
+  }
+
+  right() {
+    const i = this.selected;
+    if (i < 0 || this.trace.last[i] <= i + 1) return;
+    if (this.folded.has(this.trace.row[i])) this.toggle(i, true);
+    else this.move(1);
+  }
+
+  foldTurns() {
+    const turn = kindIndex(this.trace, "turn");
+    for (let i = 0; i < this.trace.n; i += 1) if (this.trace.kind[i] === turn) this.folded.add(this.trace.row[i]);
+    const up = this.selected < 0 ? -1 : this.turnOf(this.selected);
+    if (up >= 0 && up !== this.selected) this.select(up, { quiet: false });
+    this.layout();
+    if (this.selected >= 0) this.scrollTo(this.selected);
+  }
+
+  turnOf(i) {
+    const turn = kindIndex(this.trace, "turn");
+    let found = -1;
+    for (let up = i; up >= 0; up = this.trace.parent[up]) if (this.trace.kind[up] === turn) found = up;
+    return found;
+  }
+
+  unfoldAll() {
+    this.folded.clear();
+    this.layout();
+    if (this.selected >= 0) this.scrollTo(this.selected);
+  }
+
+  filter(hit) {
+    this.hit = hit;
+    this.layout();
+    if (this.selected >= 0) this.scrollTo(this.selected);
+  }
+
+  setManual(range) {
+    this.manual = range;
+    this.version += 1;
+    this.schedule();
+  }
+
+  toggleFollow() {
+    this.setManual(this.manual ? null : [this.axis.from, this.axis.to]);
+  }
+
+  zoom(factor) {
+    const { from, to } = this.axis;
+    const i = this.selected;
+    const chosen = i >= 0 ? (this.trace.start[i] + endOf(this.trace, i, this.now)) / 2 : NaN;
+    const center = chosen >= from && chosen <= to ? chosen : toTime(this.axis, this.axis.width / 2);
+    const half = Math.max(50, ((to - from) / 2) * factor);
+    this.setManual([Math.max(0, center - half), Math.min(this.span[1], center + half)]);
+  }
+
+  fitAll() {
+    this.setManual([...this.span]);
+  }
+
+  /** Brings the first row that starts at or after `t` into view. */
+  jump(t) {
+    const { trace } = this;
+    const session = kindIndex(trace, "session");
+    let best = -1;
+    for (const i of this.rows) {
+      if (i < 0 || trace.kind[i] === session) continue;
+      if (trace.start[i] >= t && (best < 0 || trace.start[i] < trace.start[best])) best = i;
+      if (trace.start[i] <= t && endOf(trace, i, this.now) >= t && trace.last[i] === i + 1) best = i;
+    }
+    if (best >= 0) this.select(best);
+  }
+}
