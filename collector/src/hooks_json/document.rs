@@ -1,0 +1,255 @@
+//! A parsed hooks.json that remembers where everything is in the text.
+
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use jsonc_parser::common::{Range, Ranged as _};
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
+
+use super::entry;
+use crate::config::position;
+
+/// Why a hooks.json cannot be edited. Line and column count from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {what}")]
+pub struct Broken {
+    /// Line.
+    pub line: usize,
+    /// Column, in characters.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// The text and its structure. `root` is `None` when there is nothing but space and comments.
+pub struct Document<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The outermost object.
+    pub root: Option<Object<'a>>,
+    tokens: Vec<TokenAndRange<'a>>,
+}
+
+/// A `{}` or `[]` and what is in it, by place.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// From the opening to behind the closing sign.
+    pub range: Range,
+    /// Properties or elements.
+    pub items: Vec<Range>,
+}
+
+/// A hook that somebody configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The event it stands under.
+    pub event: String,
+    /// Its `command`, where it has one.
+    pub command: Option<String>,
+    /// Its place in the array of its event.
+    pub index: usize,
+    /// Its keys, in order.
+    pub keys: Vec<String>,
+    /// Line in the file.
+    pub line: usize,
+}
+
+impl Found {
+    /// Whether it is one of our entries.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.command.as_deref().is_some_and(entry::is_ours)
+    }
+}
+
+impl<'a> Document<'a> {
+    /// Parses JSON with comments and trailing commas, what Cursor reads. `text` comes without a byte order mark.
+    ///
+    /// # Errors
+    /// The text is not that, or the parts we must edit have another shape: `hooks` an object of arrays.
+    pub fn parse(text: &'a str) -> Result<Self, Broken> {
+        let collect =
+            CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        let parsed = parse_to_ast(text, &collect, &options).map_err(|error| {
+            let what = lower_first(&error.kind().to_string());
+            broken(text, error.range().start, what)
+        })?;
+        let root = match parsed.value {
+            None => None,
+            Some(Value::Object(root)) => Some(root),
+            Some(other) => {
+                return Err(broken(text, other.start(), "expected an object `{ ... }`".to_owned()));
+            }
+        };
+        let document = Self { text, root, tokens: parsed.tokens.unwrap_or_default() };
+        document.check_shape()?;
+        Ok(document)
+    }
+
+    fn check_shape(&self) -> Result<(), Broken> {
+        let Some(root) = &self.root else { return Ok(()) };
+        self.check_unique(root)?;
+        let Some(hooks) = root.get("hooks") else { return Ok(()) };
+        let Value::Object(hooks) = &hooks.value else {
+            let what = "`hooks` is not an object of events".to_owned();
+            return Err(broken(self.text, hooks.value.start(), what));
+        };
+        self.check_unique(hooks)?;
+        for property in &hooks.properties {
+            if !matches!(property.value, Value::Array(_)) {
+                let what = format!("`hooks.{}` is not an array", shorten(property.name.as_str()));
+                return Err(broken(self.text, property.value.start(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Readers disagree about which of two equal keys counts, so an edit of one of them could have no effect.
+    fn check_unique(&self, object: &Object<'_>) -> Result<(), Broken> {
+        for (index, property) in object.properties.iter().enumerate() {
+            let name = property.name.as_str();
+            if object.properties.iter().take(index).any(|other| other.name.as_str() == name) {
+                let what = format!("the key `{}` is there twice", shorten(name));
+                return Err(broken(self.text, property.start(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// `hooks`.
+    #[must_use]
+    pub fn hooks(&self) -> Option<&Object<'a>> {
+        self.root.as_ref()?.get_object("hooks")
+    }
+
+    /// The array of an event.
+    #[must_use]
+    pub fn event(&self, name: &str) -> Option<&Array<'a>> {
+        self.hooks()?.get_array(name)
+    }
+
+    /// Every configured hook, in the order of the file.
+    #[must_use]
+    pub fn found(&self) -> Vec<Found> {
+        let properties = self.hooks().map(|hooks| hooks.properties.as_slice()).unwrap_or_default();
+        properties.iter().flat_map(|property| self.found_in(property)).collect()
+    }
+
+    fn found_in(&self, property: &ObjectProp<'a>) -> Vec<Found> {
+        let Value::Array(array) = &property.value else { return Vec::new() };
+        let found = |(index, element): (usize, &Value<'a>)| {
+            let object = element.as_object();
+            Found {
+                event: property.name.as_str().to_owned(),
+                command: object
+                    .and_then(|object| object.get_string("command"))
+                    .map(|command| command.value.to_string()),
+                index,
+                keys: object.map_or_else(Vec::new, |object| {
+                    object.properties.iter().map(|key| key.name.as_str().to_owned()).collect()
+                }),
+                line: position(self.text, element.start()).0,
+            }
+        };
+        array.elements.iter().enumerate().map(found).collect()
+    }
+
+    /// The comma that follows the item ending at `end`, and whether a comment stands before it.
+    #[must_use]
+    pub fn comma_after(&self, end: usize) -> Option<Range> {
+        let next = self.after(end).find(|token| !is_comment(&token.token))?;
+        matches!(next.token, Token::Comma).then_some(next.range)
+    }
+
+    /// Where the last comment ends that begins on the line of `from`, or `from`: a comment stays with what it is about.
+    #[must_use]
+    pub fn end_of_line_comments(&self, from: usize) -> usize {
+        let mut end = from;
+        for token in self.after(from).take_while(|token| is_comment(&token.token)) {
+            if self.text.get(end..token.range.start).is_none_or(|gap| gap.contains(['\n', '\r'])) {
+                break;
+            }
+            end = token.range.end;
+        }
+        end
+    }
+
+    /// Where the last of the comments that follow `from` ends, or `from`.
+    #[must_use]
+    pub fn end_of_comments(&self, from: usize) -> usize {
+        self.after(from)
+            .take_while(|token| is_comment(&token.token))
+            .last()
+            .map_or(from, |token| token.range.end)
+    }
+
+    /// Where the token before `start` ends, comments included.
+    #[must_use]
+    pub fn end_before(&self, start: usize) -> usize {
+        self.tokens
+            .iter()
+            .take_while(|token| token.range.start < start)
+            .last()
+            .map_or(0, |token| token.range.end)
+    }
+
+    fn after(&self, end: usize) -> impl Iterator<Item = &TokenAndRange<'a>> {
+        self.tokens.iter().skip_while(move |token| token.range.start < end)
+    }
+}
+
+impl Container {
+    /// The properties of an object.
+    #[must_use]
+    pub fn object(object: &Object<'_>) -> Self {
+        Self { range: object.range, items: object.properties.iter().map(|p| p.range).collect() }
+    }
+
+    /// The elements of an array.
+    #[must_use]
+    pub fn array(array: &Array<'_>) -> Self {
+        Self { range: array.range, items: array.elements.iter().map(|e| e.range()).collect() }
+    }
+
+    /// Behind the opening sign.
+    #[must_use]
+    pub fn inside(&self) -> usize {
+        self.range.start + 1
+    }
+
+    /// Before the closing sign.
+    #[must_use]
+    pub fn close(&self) -> usize {
+        self.range.end - 1
+    }
+}
+
+fn is_comment(token: &Token<'_>) -> bool {
+    matches!(token, Token::CommentLine(_) | Token::CommentBlock(_))
+}
+
+fn broken(text: &str, offset: usize, what: String) -> Broken {
+    let (line, column) = position(text, offset);
+    Broken { line, column, what }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// A name from the file, fit for an error line.
+fn shorten(name: &str) -> String {
+    name.chars().take(60).flat_map(char::escape_default).collect()
+}

@@ -1,0 +1,367 @@
+//! The insertions of `install` and their exact inverse.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged as _;
+use serde::{Deserialize, Serialize};
+
+use super::document::{Broken, Container, Document, Found};
+use super::entry::{Entry, TIMEOUT_SECONDS};
+
+/// What `install` made in a file besides the entries, so that `uninstall` can tell ours from what was there, empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// Keys that were not there: `""` for the outermost object, `version`, `hooks`, `hooks/EVENT`.
+    pub keys: BTreeSet<String>,
+    /// Of the containers we put something into, those that were empty and on one line, with the space that we put before
+    /// their closing sign.
+    pub opened: BTreeMap<String, String>,
+}
+
+/// Adds an entry for each of `events`, brings existing ones of ours up to date and takes out those that are not wanted.
+/// Doing it again changes nothing. `made` is added to.
+///
+/// # Errors
+/// The text cannot be edited.
+pub fn install(
+    text: &str,
+    entry: &Entry,
+    events: &[&str],
+    made: &mut Made,
+) -> Result<String, Broken> {
+    let mut text = remove_unwanted(text, entry, events, made)?;
+    make_root(&mut text, made)?;
+    add_key(&mut text, "version", "1", made)?;
+    add_key(&mut text, "hooks", "{}", made)?;
+    for event in events {
+        let document = Document::parse(&text)?;
+        if document.found().iter().any(|found| found.is_ours() && found.event == *event) {
+            continue;
+        }
+        if document.event(event).is_none() {
+            let hooks = document.hooks().map(Container::object);
+            let name = serde_json::Value::String((*event).to_owned());
+            if let Some(hooks) = hooks {
+                text = append(&document, &hooks, &format!("{name}: []"), "hooks", made);
+                made.keys.insert(format!("hooks/{event}"));
+            }
+        }
+        let document = Document::parse(&text)?;
+        if let Some(array) = document.event(event).map(Container::array) {
+            let path = format!("hooks/{event}");
+            text = append(&document, &array, &entry.json(event), &path, made);
+        }
+    }
+    Ok(text)
+}
+
+/// Takes out every entry of ours and whatever of `made` is empty by then. Without `made` (the record is gone) only event
+/// arrays that our entries were alone in are taken for ours.
+///
+/// `was_absent` says that the file itself was ours: then `version` stays as long as somebody else's hooks need it.
+///
+/// # Errors
+/// The text cannot be edited.
+pub fn uninstall(text: &str, made: Option<&Made>, was_absent: bool) -> Result<String, Broken> {
+    let known = made.is_some();
+    let mut made = made.cloned().unwrap_or_default();
+    if !known {
+        let document = Document::parse(text)?;
+        let ours = document.found().into_iter().filter(Found::is_ours);
+        made.keys.extend(ours.map(|found| format!("hooks/{}", found.event)));
+    }
+    let mut text = remove_where(text, &mut made, |_| true)?;
+    remove_empty(&mut text, &["hooks"], &made)?;
+    let document = Document::parse(&text)?;
+    let version_is_needed = was_absent && document.hooks().is_some();
+    if made.keys.contains("version") && !version_is_needed {
+        remove_key(&mut text, &["version"], &made)?;
+    }
+    if made.keys.contains("") {
+        remove_root(&mut text)?;
+    }
+    Ok(text)
+}
+
+fn remove_unwanted(
+    text: &str,
+    entry: &Entry,
+    events: &[&str],
+    made: &mut Made,
+) -> Result<String, Broken> {
+    let mut first = BTreeMap::new();
+    for found in Document::parse(text)?.found().into_iter().filter(Found::is_ours) {
+        if events.contains(&found.event.as_str()) {
+            first.entry(found.event).or_insert(found.index);
+        }
+    }
+    let text = remove_where(text, made, |found| first.get(&found.event) != Some(&found.index))?;
+    update(&text, entry)
+}
+
+/// Rewrites those of our entries that are not exactly what we would write.
+fn update(text: &str, entry: &Entry) -> Result<String, Broken> {
+    let document = Document::parse(text)?;
+    let mut updated = text.to_owned();
+    for found in document.found().into_iter().rev().filter(Found::is_ours) {
+        let element =
+            document.event(&found.event).and_then(|array| array.elements.get(found.index));
+        let Some(Value::Object(object)) = element else { continue };
+        let timeout = object.get_number("timeout").map(|timeout| timeout.value);
+        let current = found.command == Some(entry.command(&found.event))
+            && found.keys.len() == 2
+            && timeout == Some(TIMEOUT_SECONDS.to_string().as_str());
+        if !current {
+            updated.replace_range(object.range.start..object.range.end, &entry.json(&found.event));
+        }
+    }
+    Ok(updated)
+}
+
+/// Removes our entries that satisfy `unwanted`, from the last to the first, and arrays that were made for them.
+fn remove_where(
+    text: &str,
+    made: &mut Made,
+    unwanted: impl Fn(&Found) -> bool,
+) -> Result<String, Broken> {
+    let mut text = text.to_owned();
+    let doomed: Vec<_> = Document::parse(&text)?
+        .found()
+        .into_iter()
+        .filter(|found| found.is_ours() && unwanted(found))
+        .collect();
+    for found in doomed.iter().rev() {
+        let document = Document::parse(&text)?;
+        let Some(array) = document.event(&found.event).map(Container::array) else { continue };
+        let path = format!("hooks/{}", found.event);
+        text = remove(&document, &array, found.index, made.opened.get(&path));
+        remove_empty(&mut text, &["hooks", &found.event], made)?;
+        if Document::parse(&text)?.event(&found.event).is_none() {
+            made.keys.remove(&path);
+            made.opened.remove(&path);
+        }
+    }
+    Ok(text)
+}
+
+/// Removes the value at `path` if we made it and nothing is in it, not even a comment.
+fn remove_empty(text: &mut String, path: &[&str], made: &Made) -> Result<(), Broken> {
+    if !made.keys.contains(&path.join("/")) {
+        return Ok(());
+    }
+    let document = Document::parse(text)?;
+    let container = match path {
+        ["hooks"] => document.hooks().map(Container::object),
+        ["hooks", event] => document.event(event).map(Container::array),
+        _ => None,
+    };
+    let Some(container) = container else { return Ok(()) };
+    let inside = container.inside();
+    if container.items.is_empty() && document.end_of_comments(inside) == inside {
+        remove_key(text, path, made)?;
+    }
+    Ok(())
+}
+
+fn remove_key(text: &mut String, path: &[&str], made: &Made) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    let (parent, name) = match path {
+        [name] => (document.root.as_ref(), name),
+        [.., name] => (document.hooks(), name),
+        [] => return Ok(()),
+    };
+    let Some(parent) = parent else { return Ok(()) };
+    let Some(index) = parent.properties.iter().position(|p| p.name.as_str() == *name) else {
+        return Ok(());
+    };
+    let parent_path = path.get(..path.len() - 1).unwrap_or_default().join("/");
+    let opened = made.opened.get(&parent_path);
+    *text = remove(&document, &Container::object(parent), index, opened);
+    Ok(())
+}
+
+/// Puts `{}` into a text that has no value, after its comments.
+fn make_root(text: &mut String, made: &mut Made) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    if document.root.is_some() {
+        return Ok(());
+    }
+    let newline = newline(text);
+    // A last line comment without its line break would swallow what follows.
+    let at = document.end_of_comments(0);
+    let mut insertion = format!("{{}}{newline}");
+    if at > 0 {
+        insertion.insert_str(0, newline);
+    }
+    text.insert_str(at, &insertion);
+    made.keys.insert(String::new());
+    Ok(())
+}
+
+/// The inverse of [`make_root`].
+fn remove_root(text: &mut String) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    let Some(root) = document.root.as_ref().map(Container::object) else { return Ok(()) };
+    if !root.items.is_empty() || document.end_of_comments(root.inside()) != root.inside() {
+        return Ok(());
+    }
+    let newline = newline(text);
+    let mut place = root.range.start..root.range.end;
+    if text.get(place.end..).is_some_and(|rest| rest.starts_with(newline)) {
+        place.end += newline.len();
+    }
+    let comment = document.end_before(place.start);
+    if comment > 0 && text.get(comment..place.start) == Some(newline) {
+        place.start = comment;
+    }
+    text.replace_range(place, "");
+    Ok(())
+}
+
+fn add_key(text: &mut String, key: &str, value: &str, made: &mut Made) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    let Some(root) = &document.root else { return Ok(()) };
+    if root.get(key).is_none() {
+        *text =
+            append(&document, &Container::object(root), &format!("\"{key}\": {value}"), "", made);
+        made.keys.insert(key.to_owned());
+    }
+    Ok(())
+}
+
+/// Adds an item at the end of a container, in the style of what is there.
+///
+/// When the last item has a comma behind it, so gets ours; when not, the comma goes directly behind the last item. That
+/// alone tells [`remove`] later which comma came with us.
+fn append(
+    document: &Document<'_>,
+    container: &Container,
+    item: &str,
+    path: &str,
+    made: &mut Made,
+) -> String {
+    let text = document.text;
+    let mut result = text.to_owned();
+    let Some(last) = container.items.last() else {
+        let at = document.end_of_comments(container.inside());
+        let own_lines = has_line_break(text.get(container.inside()..container.close()));
+        if own_lines || is_one_line(document) {
+            let gap = if own_lines { line_start(document, container, None) } else { String::new() };
+            result.insert_str(at, &format!("{gap}{item}"));
+        } else {
+            let gap = line_start(document, container, None);
+            let close = format!("{}{}", newline(text), indent_at(text, container.range.start));
+            result.insert_str(at, &format!("{gap}{item}{close}"));
+            made.opened.insert(path.to_owned(), close);
+        }
+        return result;
+    };
+    let comma = document.comma_after(last.end);
+    let at = document.end_of_line_comments(comma.map_or(last.end, |comma| comma.end));
+    let gap = match has_line_break(text.get(at..container.close())) {
+        true => line_start(document, container, Some(last.start)),
+        false => " ".to_owned(),
+    };
+    let trailing = if comma.is_some() { "," } else { "" };
+    result.insert_str(at, &format!("{gap}{item}{trailing}"));
+    if comma.is_none() {
+        result.insert(last.end, ',');
+    }
+    result
+}
+
+/// Takes an item out of a container, with the space before it and the comma that came with it.
+fn remove(
+    document: &Document<'_>,
+    container: &Container,
+    index: usize,
+    opened: Option<&String>,
+) -> String {
+    let text = document.text;
+    let mut result = text.to_owned();
+    let Some(item) = container.items.get(index) else { return result };
+    let start = document.end_before(item.start);
+    if let Some(comma) = document.comma_after(item.end) {
+        result.replace_range(comma.start..comma.end, "");
+        result.replace_range(start..item.end, "");
+        return result;
+    }
+    let before = index.checked_sub(1).and_then(|before| container.items.get(before));
+    let mut end = item.end;
+    if let (None, Some(close)) = (before, opened)
+        && text.get(end..).is_some_and(|rest| rest.starts_with(close))
+    {
+        end += close.len();
+    }
+    result.replace_range(start..end, "");
+    if let Some(comma) = before.and_then(|before| document.comma_after(before.end)) {
+        result.replace_range(comma.start..comma.end, "");
+    }
+    result
+}
+
+/// The line break and indentation before a new item: as the sibling has it, else one step deeper than the container.
+fn line_start(document: &Document<'_>, container: &Container, sibling: Option<usize>) -> String {
+    let text = document.text;
+    let own_line = sibling.filter(|&at| {
+        let line = text.get(..at).unwrap_or_default().rsplit(['\n', '\r']).next();
+        line.is_some_and(|line| line.chars().all(|c| c == ' ' || c == '\t'))
+    });
+    match own_line {
+        Some(at) => format!("{}{}", newline(text), indent_at(text, at)),
+        None => {
+            let outer = indent_at(text, container.range.start);
+            format!("{}{outer}{}", newline(text), indent_step(document))
+        }
+    }
+}
+
+/// The white space that the line of `at` begins with.
+fn indent_at(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind(['\n', '\r']).map_or(0, |newline| newline + 1);
+    let line = before.get(start..).unwrap_or_default();
+    line.get(..line.len() - line.trim_start_matches([' ', '\t']).len()).unwrap_or_default()
+}
+
+/// One step of indentation: what the first property stands in from the outermost brace, else two spaces.
+fn indent_step(document: &Document<'_>) -> String {
+    let first = document.root.as_ref().and_then(|root| Some((root, root.properties.first()?)));
+    let step = first.and_then(|(root, property)| {
+        let inner = indent_at(document.text, property.start());
+        inner.strip_prefix(indent_at(document.text, root.range.start))
+    });
+    step.filter(|step| !step.is_empty()).unwrap_or("  ").to_owned()
+}
+
+/// A text that somebody keeps on one line stays on one line.
+fn is_one_line(document: &Document<'_>) -> bool {
+    let Some(root) = &document.root else { return false };
+    !root.properties.is_empty()
+        && !has_line_break(document.text.get(root.range.start..root.range.end))
+}
+
+fn has_line_break(text: Option<&str>) -> bool {
+    text.is_some_and(|text| text.contains(['\n', '\r']))
+}
+
+/// The first line break of the text decides; a mixed file keeps its mixture.
+fn newline(text: &str) -> &'static str {
+    match text.find(['\n', '\r']) {
+        Some(at) => line_break(text.get(at..).unwrap_or_default()),
+        None => "\n",
+    }
+}
+
+fn line_break(text: &str) -> &'static str {
+    if text.starts_with("\r\n") {
+        "\r\n"
+    } else if text.starts_with('\n') {
+        "\n"
+    } else if text.starts_with('\r') {
+        "\r"
+    } else {
+        ""
+    }
+}

@@ -1,0 +1,159 @@
+//! One of our entries: `{ "command": "exec /path/hookspan-shim EVENT", "timeout": 10 }`.
+
+use std::path::Path;
+
+/// Seconds. Long against the shim's own deadline, short against a person's patience.
+pub const TIMEOUT_SECONDS: u64 = 10;
+
+/// File name of the hook program: the marker by which our entries are recognised, wherever it lies.
+pub const PROGRAM: &str = if cfg!(windows) { "hookspan-shim.exe" } else { "hookspan-shim" };
+
+/// What the commands of one installation have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    prefix: String,
+}
+
+impl Entry {
+    /// Commands that run `program`, with `--dir` when the state directory is not the one a hook finds by itself.
+    ///
+    /// `exec` keeps the shell that Cursor starts from staying in between; it is a shell word, so `with_exec` is for
+    /// POSIX hosts that start hooks through one.
+    ///
+    /// # Errors
+    /// A path is not Unicode, or holds a character that no hook command can carry; the text says which path.
+    pub fn new(program: &Path, dir: Option<&Path>, with_exec: bool) -> Result<Self, String> {
+        let mut prefix = if with_exec { "exec ".to_owned() } else { String::new() };
+        prefix.push_str(&word(program)?);
+        if let Some(dir) = dir {
+            prefix.push_str(" --dir ");
+            prefix.push_str(&word(dir)?);
+        }
+        Ok(Self { prefix })
+    }
+
+    /// The command line for `event`.
+    #[must_use]
+    pub fn command(&self, event: &str) -> String {
+        format!("{} {event}", self.prefix)
+    }
+
+    /// The entry for `event`, as text for hooks.json.
+    #[must_use]
+    pub fn json(&self, event: &str) -> String {
+        let command = serde_json::Value::String(self.command(event));
+        format!(r#"{{ "command": {command}, "timeout": {TIMEOUT_SECONDS} }}"#)
+    }
+}
+
+/// A path as one word of a command line: bare where possible, since some hosts do not run a quoted program.
+fn word(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let text = path.to_str().ok_or_else(|| format!("{shown}: the path is not Unicode"))?;
+    if text.contains(['\n', '\r', '\0']) {
+        return Err(format!("{shown}: a hook command cannot hold a line break"));
+    }
+    if cfg!(windows) {
+        return match text.contains([' ', '&', '(', ')', '\'', '"', '%', '^', '`', '$', ';']) {
+            true => Err(format!(
+                "{shown}: choose a state directory without spaces or signs, with --dir DIR"
+            )),
+            false => Ok(text.to_owned()),
+        };
+    }
+    let bare = |c: char| c.is_alphanumeric() || "/._-+@:,=%".contains(c);
+    if !text.is_empty() && text.chars().all(bare) {
+        return Ok(text.to_owned());
+    }
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
+/// Whether a command is one of ours: its program, after an optional `exec`, is called `hookspan-shim`.
+#[must_use]
+pub fn is_ours(command: &str) -> bool {
+    program(command).is_some_and(|path| {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+        name == "hookspan-shim" || name == "hookspan-shim.exe"
+    })
+}
+
+/// The program of a command line: its first word after an optional `exec` or `&`, without quotes.
+#[must_use]
+pub fn program(command: &str) -> Option<String> {
+    words(command).into_iter().find(|word| word != "exec" && word != "&")
+}
+
+/// The words of a command line, quotes resolved. Enough for what [`Entry`] writes and for a person's variations of it.
+#[must_use]
+pub fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = command.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            // Only before a quote or a space: anywhere else it separates the folders of a Windows path.
+            (None, '\\') if chars.peek().is_some_and(|next| matches!(next, '\'' | '"' | ' ')) => {
+                word.get_or_insert_default().extend(chars.next());
+            }
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_command_is_one_absolute_path_and_the_event() {
+        #[track_caller]
+        fn check(program: &str, dir: Option<&str>, with_exec: bool, expected: &str) {
+            let entry = Entry::new(Path::new(program), dir.map(Path::new), with_exec).unwrap();
+            assert_eq!(entry.command("stop"), expected);
+            assert!(is_ours(&entry.command("stop")));
+        }
+        check("/s/hookspan-shim", None, true, "exec /s/hookspan-shim stop");
+        check("/s/hookspan-shim", None, false, "/s/hookspan-shim stop");
+        check("/s/hookspan-shim", Some("/d"), true, "exec /s/hookspan-shim --dir /d stop");
+        check("/a b/hookspan-shim", None, true, "exec '/a b/hookspan-shim' stop");
+        check("/it's/hookspan-shim", None, true, r"exec '/it'\''s/hookspan-shim' stop");
+        check("/ü/hookspan-shim", None, true, "exec /ü/hookspan-shim stop");
+        check("/$(x)/hookspan-shim", None, true, "exec '/$(x)/hookspan-shim' stop");
+        assert!(Entry::new(Path::new("/a\nb/hookspan-shim"), None, true).is_err());
+    }
+
+    #[test]
+    fn ours_is_told_by_the_program_and_nothing_else() {
+        for ours in [
+            "/x/hookspan-shim stop",
+            "exec /x/hookspan-shim --dir /d stop",
+            "exec \"/x y/hookspan-shim\" stop",
+            r"C:\Users\u\hookspan\bin\hookspan-shim.exe stop",
+            r"& 'C:\a b\Hookspan-Shim.exe' stop",
+            "hookspan-shim stop",
+        ] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for foreign in [
+            "",
+            "exec",
+            "/x/hookspan-shim-wrapper stop",
+            "/x/my-hookspan-shim stop",
+            "tee /tmp/hookspan-shim",
+            "/hookspan-shim/run stop",
+            "echo hookspan-shim",
+        ] {
+            assert!(!is_ours(foreign), "{foreign}");
+        }
+    }
+}
