@@ -274,7 +274,7 @@ fn is_subsequence(part: &str, whole: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn install_then_uninstall_gives_the_same_bytes(
