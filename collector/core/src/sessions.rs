@@ -1,8 +1,13 @@
 //! All conversations that are still open: routing, binding of children, deadlines.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::{Event, SessionSummary, Span, SpanId, Timestamp, TurnSummary};
+use crate::conversation::Conversation;
+use crate::fact::Fact;
+use crate::group::{Group, Out};
+use crate::link::{Children, Conversations, Links, link, root};
+use crate::{Event, EventKind, SessionSummary, Span, SpanId, Timestamp, TurnSummary};
 
 /// What a person may set; see `telemetry` for meaning and defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,13 +73,15 @@ impl Default for Config {
 pub enum Change {
     /// Insert or replace a span.
     Span(Box<Span>),
-    /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late).
+    /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
+    /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
     Withdraw(SpanId),
     /// Insert or replace a session row.
     Session(Box<SessionSummary>),
     /// Insert or replace a turn row.
     Turn(Box<TurnSummary>),
-    /// A conversation belongs to this root now (itself, when it has no parent).
+    /// A conversation belongs to this root now (itself, when it has no parent). When the root is another conversation, the
+    /// session row and the turn rows of `conversation` as a root of its own are to be dropped.
     Bind {
         /// The conversation.
         conversation: Arc<str>,
@@ -101,38 +108,241 @@ pub struct Question {
 /// The fold. See the crate's documentation for the calling order.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    _config: Config,
+    config: Config,
+    conversations: Conversations,
+    links: Links,
+    /// Children by parent and subagent key.
+    children: Children,
+    groups: BTreeMap<Arc<str>, Group>,
+    /// Root last told for each conversation.
+    bound: BTreeMap<Arc<str>, Arc<str>>,
+    /// Conversations with new facts.
+    touched: BTreeSet<Arc<str>>,
+    /// Roots to derive again.
+    dirty: BTreeSet<Arc<str>>,
+    deadlines: BTreeSet<(Timestamp, Arc<str>)>,
+    /// Something that decides about links has changed.
+    relink: bool,
+    words: BTreeSet<Arc<str>>,
+    out: VecDeque<Change>,
 }
+
+/// Distinct labels and paths remembered so that equal ones share memory.
+const MAX_WORDS: usize = 4_096;
 
 impl Sessions {
     /// An empty fold.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { _config: config }
+        Self { config, ..Self::default() }
     }
 
     /// Whether anything of `conversation` is held. If not, and the raw log has hooks of it (or of its root) before this
     /// event, hand those in first.
     #[must_use]
-    pub fn holds(&self, _conversation: &str) -> bool {
-        false
+    pub fn holds(&self, conversation: &str) -> bool {
+        self.conversations.contains_key(conversation)
     }
 
     /// Takes an event.
-    pub fn handle(&mut self, _event: Event) {}
+    pub fn handle(&mut self, event: Event) {
+        let nowhere = matches!(event.kind, EventKind::Malformed | EventKind::WorkspaceOpen);
+        if event.conversation.is_empty() || nowhere {
+            return;
+        }
+        let id = self.word(&event.conversation);
+        let about = &event.about;
+        let mut words = |text: &Option<String>| text.as_deref().map(|text| self.word(text));
+        let model = words(&about.model);
+        let workspace = words(&about.workspace);
+        let version = words(&about.cursor_version);
+        let transcript = words(&about.transcript_path);
+        let host_name = (version.is_none() && event.host != crate::event::Host::Cursor)
+            .then(|| Arc::from(event.host.as_str()));
+        let generation = self.word(&event.generation);
+        let known = self.conversations.len();
+        let conversation = self
+            .conversations
+            .entry(id.clone())
+            .or_insert_with(|| Conversation::new(id.clone(), event.host));
+        let before = (conversation.first, conversation.root_only);
+        self.touched.insert(id.clone());
+        if let EventKind::Evidence(evidence) = event.kind {
+            conversation.consider(event.seq, evidence);
+            self.relink = true;
+            return;
+        }
+        if let Some(lineage) = event.lineage.clone() {
+            self.relink |= conversation.lineage.is_none();
+            conversation.lineage.get_or_insert(lineage);
+        }
+        let decides = decides_links(&event.kind);
+        let transcript_is_new = conversation.transcript() != transcript.as_ref();
+        conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
+        conversation.add(&generation, Fact::new(event, model));
+        let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none());
+        self.relink |= decides
+            || ambiguous
+            || transcript_is_new
+            || before != (conversation.first, conversation.root_only)
+            || known != self.conversations.len();
+    }
 
     /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
-    pub fn handle_deadline(&mut self, _now: Timestamp) {}
+    ///
+    /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook handed in;
+    /// the wall clock would close turns whose other half is still in the backlog.
+    pub fn handle_deadline(&mut self, now: Timestamp) {
+        self.derive();
+        let due: Vec<_> = self.deadlines.iter().take_while(|(at, _)| *at <= now).cloned().collect();
+        for entry in due {
+            self.deadlines.remove(&entry);
+            let (_, root) = entry;
+            if let Some(group) = self.groups.get_mut(&root) {
+                group.clock = group.clock.max(now);
+                self.dirty.insert(root);
+            }
+        }
+        self.derive();
+    }
 
     /// When [`Self::handle_deadline`] next has something to do.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Timestamp> {
-        None
+        self.deadlines.first().map(|(at, _)| *at)
     }
 
     /// The next change to store, until `None`.
     #[must_use]
     pub fn poll_change(&mut self) -> Option<Change> {
-        None
+        if self.out.is_empty() {
+            self.derive();
+        }
+        self.out.pop_front()
+    }
+
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if let Some(word) = self.words.get(text) {
+            return word.clone();
+        }
+        if self.words.len() >= MAX_WORDS {
+            self.words.clear();
+        }
+        let word: Arc<str> = text.into();
+        self.words.insert(word.clone());
+        word
+    }
+
+    /// Brings everything that depends on new facts or passed deadlines up to date.
+    fn derive(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        for id in &touched {
+            if let Some(conversation) = self.conversations.get_mut(id) {
+                conversation.lay_out(&self.config);
+            }
+        }
+        if std::mem::take(&mut self.relink) {
+            self.link();
+        }
+        for id in touched {
+            self.dirty.insert(root(&self.links, &id).clone());
+        }
+        while let Some(root) = self.dirty.pop_first() {
+            self.derive_group(&root);
+        }
+    }
+
+    fn link(&mut self) {
+        let links = link(&self.conversations);
+        if links == self.links && self.bound.len() == self.conversations.len() {
+            return;
+        }
+        let old = std::mem::replace(&mut self.links, links);
+        self.children.clear();
+        for (child, link) in &self.links {
+            if let Some(key) = &link.key {
+                let place = (link.parent.clone(), key.clone());
+                self.children.entry(place).or_default().push(child.clone());
+            }
+        }
+        let ids: Vec<Arc<str>> = self.conversations.keys().cloned().collect();
+        for id in ids {
+            let now = root(&self.links, &id).clone();
+            let was = self.bound.insert(id.clone(), now.clone());
+            if was.as_ref() != Some(&now) {
+                self.out.push_back(Change::Bind { conversation: id.clone(), root: now.clone() });
+            }
+            if was.as_ref() != Some(&now) || old.get(&id) != self.links.get(&id) {
+                self.force(&now);
+                if let Some(was) = was {
+                    self.force(&was);
+                }
+            }
+            if now != id
+                && let Some(mut group) = self.groups.remove(&id)
+            {
+                group.withdraw_session(&mut self.out);
+                self.deadlines.retain(|(_, root)| *root != id);
+            }
+        }
+    }
+
+    fn force(&mut self, root: &Arc<str>) {
+        self.dirty.insert(root.clone());
+        if let Some(group) = self.groups.get_mut(root) {
+            group.force = true;
+        }
+    }
+
+    fn derive_group(&mut self, id: &Arc<str>) {
+        let Some(conversation) = self.conversations.get(id) else { return };
+        if self.links.contains_key(id) || conversation.count == 0 {
+            return;
+        }
+        let group = self.groups.entry(id.clone()).or_default();
+        if let Some(at) = group.deadline.take() {
+            self.deadlines.remove(&(at, id.clone()));
+        }
+        let out = Out {
+            config: &self.config,
+            conversations: &self.conversations,
+            links: &self.links,
+            children: &self.children,
+            changes: &mut self.out,
+        };
+        if group.derive(id, out) {
+            self.forget(id);
+        } else if let Some(at) = self.groups.get(id).and_then(|group| group.deadline) {
+            self.deadlines.insert((at, id.clone()));
+        }
+    }
+
+    fn forget(&mut self, id: &Arc<str>) {
+        let members: Vec<Arc<str>> = self
+            .conversations
+            .keys()
+            .filter(|member| root(&self.links, member) == id)
+            .cloned()
+            .collect();
+        for member in &members {
+            self.conversations.remove(member);
+            self.links.remove(member);
+            self.bound.remove(member);
+        }
+        self.children.retain(|(parent, _), _| !members.contains(parent));
+        self.groups.remove(id);
+        self.out.push_back(Change::Forget(id.clone()));
+    }
+}
+
+/// Whether an event changes whose child a conversation may be.
+fn decides_links(kind: &EventKind) -> bool {
+    use EventKind as K;
+    match kind {
+        K::Prompt(_) | K::Stop(_) | K::SubagentStart(_) | K::SubagentStop(_) => true,
+        K::ToolStart(tool) | K::ToolEnd(tool) | K::ToolFailure(tool) => {
+            tool.class == crate::tool::ToolClass::Task
+        }
+        _ => false,
     }
 }

@@ -53,14 +53,12 @@ impl Reading {
     /// What the raw log notes of `event`.
     #[must_use]
     pub fn of(event: &Event) -> Self {
-        let name = match &event.kind {
-            EventKind::Unknown { name } => name.as_str(),
-            EventKind::Malformed => "",
-        };
+        let malformed = matches!(event.kind, EventKind::Malformed);
+        let name = if malformed { "" } else { &*event.name };
         Self {
             conversation: event.conversation.clone(),
             name: name.to_owned(),
-            malformed: matches!(event.kind, EventKind::Malformed),
+            malformed,
             unknown: matches!(event.kind, EventKind::Unknown { .. }),
         }
     }

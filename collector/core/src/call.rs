@@ -1,0 +1,249 @@
+//! Pairing: which hooks belong to one tool call.
+
+use std::collections::BTreeMap;
+
+use crate::fact::Fact;
+use crate::tool::{ToolClass, ToolFacts};
+use crate::{EventKind, Timestamp};
+
+/// Hooks of one instant may be written in any order within this time.
+const SLACK_NS: i64 = 200_000_000;
+/// The same bytes within this time are one event delivered twice.
+const DUPLICATE_NS: i64 = 5_000_000_000;
+
+/// One tool call, whatever part of its hooks arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Call<'a> {
+    /// Key of its span id.
+    pub(crate) key: String,
+    pub(crate) pre: Option<&'a Fact>,
+    pub(crate) post: Option<&'a Fact>,
+    pub(crate) before: Option<&'a Fact>,
+    pub(crate) after: Option<&'a Fact>,
+}
+
+impl<'a> Call<'a> {
+    /// Hooks in the order whose first answer wins: generic post, specific after, generic pre, specific before.
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = &'a Fact> {
+        [self.post, self.after, self.pre, self.before].into_iter().flatten()
+    }
+
+    /// The first answer of its hooks.
+    pub(crate) fn find<T>(&self, get: impl Fn(&'a ToolFacts) -> Option<T>) -> Option<T> {
+        self.hooks().find_map(|hook| tool_facts(&hook.kind).and_then(&get))
+    }
+
+    /// Receipt of the hook that opened it.
+    pub(crate) fn opened(&self) -> Option<Timestamp> {
+        self.pre
+            .or(self.before.filter(|fact| !matches!(fact.kind, EventKind::FileRead(_))))
+            .map(|fact| fact.at)
+    }
+
+    /// Receipt of the hook that ended it.
+    pub(crate) fn ended(&self) -> Option<Timestamp> {
+        self.post.or(self.after).map(|fact| fact.at)
+    }
+
+    pub(crate) fn first(&self) -> Timestamp {
+        self.hooks().map(|fact| fact.at).min().unwrap_or_default()
+    }
+
+    pub(crate) fn class(&self) -> ToolClass {
+        let classes = || self.hooks().filter_map(|hook| tool_facts(&hook.kind)).map(|t| t.class);
+        let attachment = classes().any(|class| class == ToolClass::Attachment);
+        if attachment { ToolClass::Attachment } else { classes().next().unwrap_or_default() }
+    }
+
+    fn overlaps(&self, at: Timestamp) -> bool {
+        self.pre.is_none_or(|pre| pre.at <= at.plus(SLACK_NS))
+            && self.post.is_none_or(|post| post.at.plus(SLACK_NS) >= at)
+    }
+
+    fn slot(&mut self, kind: &EventKind) -> &mut Option<&'a Fact> {
+        if is_start(kind) { &mut self.before } else { &mut self.after }
+    }
+
+    fn has(&self, kind: &EventKind) -> bool {
+        if is_start(kind) { self.before.is_some() } else { self.after.is_some() }
+    }
+}
+
+/// The call facts of a tool event of either layer.
+pub(crate) fn tool_facts(kind: &EventKind) -> Option<&ToolFacts> {
+    use EventKind as K;
+    match kind {
+        K::ToolStart(facts)
+        | K::ToolEnd(facts)
+        | K::ToolFailure(facts)
+        | K::ShellStart(facts)
+        | K::ShellEnd(facts)
+        | K::McpStart(facts)
+        | K::McpEnd(facts)
+        | K::FileRead(facts)
+        | K::FileEdit(facts) => Some(facts),
+        _ => None,
+    }
+}
+
+fn is_generic(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ToolStart(_) | EventKind::ToolEnd(_) | EventKind::ToolFailure(_))
+}
+
+fn is_start(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ShellStart(_) | EventKind::McpStart(_) | EventKind::FileRead(_))
+}
+
+/// Which class of generic call a specific event can belong to.
+fn family(class: ToolClass) -> ToolClass {
+    match class {
+        ToolClass::Attachment | ToolClass::Delete => ToolClass::Edit,
+        other => other,
+    }
+}
+
+/// All calls among `facts`, which are in order, sorted by their first hook.
+pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
+    let mut calls = generic(facts);
+    let known = calls.len();
+    add_specific(facts, &mut calls);
+    number(&mut calls[known..]);
+    calls.sort_by_key(|call| call.hooks().map(|fact| fact.key()).min());
+    calls
+}
+
+/// Calls of the generic layer: by id, or without one first in, first out by name and input.
+fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
+    let mut calls: Vec<Call<'a>> = Vec::new();
+    let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut by_input: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for &fact in facts.iter().filter(|fact| is_generic(&fact.kind)) {
+        let Some(tool) = tool_facts(&fact.kind) else { continue };
+        let starts = matches!(fact.kind, EventKind::ToolStart(_));
+        if let Some(id) = tool.id.as_deref() {
+            let at = *by_id.entry(id).or_insert_with(|| push(&mut calls, id.to_owned()));
+            let slot = if starts { &mut calls[at].pre } else { &mut calls[at].post };
+            slot.get_or_insert(fact);
+            continue;
+        }
+        let equals = by_input.entry(tool.fallback.as_str()).or_default();
+        let repeated = equals.iter().any(|&at| {
+            let other = if starts { calls[at].pre } else { calls[at].post };
+            other.is_some_and(|other| is_repeat(other, fact))
+        });
+        if repeated {
+            continue;
+        }
+        let waiting = equals.iter().copied().find(|&at| !starts && calls[at].post.is_none());
+        let at = waiting.unwrap_or_else(|| {
+            let at = push(&mut calls, format!("{}#{}", tool.fallback, equals.len()));
+            equals.push(at);
+            at
+        });
+        *(if starts { &mut calls[at].pre } else { &mut calls[at].post }) = Some(fact);
+    }
+    calls
+}
+
+fn push(calls: &mut Vec<Call<'_>>, key: String) -> usize {
+    calls.push(Call { key, ..Call::default() });
+    calls.len() - 1
+}
+
+fn is_repeat(first: &Fact, second: &Fact) -> bool {
+    second.at.since(first.at) <= DUPLICATE_NS && first.kind == second.kind
+}
+
+/// Gives each specific event to the call it is about, or makes it a call of its own.
+fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
+    let mut specific = facts.iter().copied().filter(|fact| !is_generic(&fact.kind)).peekable();
+    if specific.peek().is_none() {
+        return;
+    }
+    let mut by_content: BTreeMap<(ToolClass, u64), Vec<usize>> = BTreeMap::new();
+    let mut pathless: Vec<usize> = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let content = call.find(|tool| Some((family(tool.class), tool.content)));
+        if let Some(content) = content {
+            by_content.entry(content).or_default().push(at);
+        }
+        if family(call.class()) == ToolClass::Edit && call.find(|tool| tool.path.as_ref()).is_none()
+        {
+            pathless.push(at);
+        }
+    }
+    let generic = calls.len();
+    for fact in specific {
+        let Some(tool) = tool_facts(&fact.kind) else { continue };
+        let equals = by_content.entry((family(tool.class), tool.content)).or_default();
+        let is_edit = matches!(fact.kind, EventKind::FileEdit(_));
+        let found = choose(fact, tool, equals, calls, generic);
+        let found = match found {
+            Found::New if is_edit => choose(fact, tool, &pathless, calls, generic),
+            found => found,
+        };
+        match found {
+            Found::Call(at) => *calls[at].slot(&fact.kind) = Some(fact),
+            Found::Repeat => {}
+            Found::New => {
+                let at = push(calls, tool.fallback.clone());
+                *calls[at].slot(&fact.kind) = Some(fact);
+                equals.push(at);
+            }
+        }
+    }
+}
+
+enum Found {
+    Call(usize),
+    /// A call has this event already.
+    Repeat,
+    New,
+}
+
+fn choose(
+    fact: &Fact,
+    tool: &ToolFacts,
+    equals: &[usize],
+    calls: &[Call<'_>],
+    generic: usize,
+) -> Found {
+    let free = |at: &&usize| !calls[**at].has(&fact.kind);
+    // Both layers report the same duration to the last bit.
+    let same_duration = |at: &&usize| {
+        let post = calls[**at].post.and_then(|post| tool_facts(&post.kind));
+        tool.duration_ms.is_some() && post.is_some_and(|post| post.duration_ms == tool.duration_ms)
+    };
+    if let Some(&at) = equals.iter().filter(free).find(same_duration) {
+        return Found::Call(at);
+    }
+    let fits = |at: &&usize| {
+        let call = &calls[**at];
+        if **at < generic {
+            return call.overlaps(fact.at);
+        }
+        // Among calls without a generic half, a start never joins an end that came before it.
+        !is_start(&fact.kind)
+            && call.before.is_some_and(|before| before.at <= fact.at.plus(SLACK_NS))
+    };
+    if let Some(&at) = equals.iter().filter(free).find(fits) {
+        return Found::Call(at);
+    }
+    let repeats = |at: &usize| {
+        let call = &calls[*at];
+        let other = if is_start(&fact.kind) { call.before } else { call.after };
+        (*at < generic && call.overlaps(fact.at) && other.is_some())
+            || other.is_some_and(|other| is_repeat(other, fact))
+    };
+    if equals.iter().any(repeats) { Found::Repeat } else { Found::New }
+}
+
+/// Numbers equal calls without a generic half.
+fn number(calls: &mut [Call<'_>]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for call in calls {
+        let count = seen.entry(call.key.clone()).or_default();
+        call.key = format!("{}#{count}", call.key);
+        *count += 1;
+    }
+}

@@ -1,0 +1,402 @@
+//! One conversation: its facts, cut into turns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::call::tool_facts;
+use crate::event::{Evidence, Host, Lineage};
+use crate::fact::{Fact, insert};
+use crate::tool::ToolClass;
+use crate::{Config, EventKind, Timestamp};
+
+/// A hook may be written this much before the one that opens its turn.
+const SLACK_NS: i64 = 200_000_000;
+/// A prompt equal to the one before within this time is the same one, delivered twice.
+const REPEAT_NS: i64 = 5_000_000_000;
+
+/// Everything held of one conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) id: Arc<str>,
+    pub(crate) host: Host,
+    /// First workspace root and when it was said; the earliest wins.
+    workspace: Option<(Timestamp, u64, Arc<str>)>,
+    /// `cursor_version`; the latest wins.
+    version: Option<(Timestamp, u64, Arc<str>)>,
+    /// `transcript_path`; the latest wins.
+    transcript: Option<(Timestamp, u64, Arc<str>)>,
+    /// Facts that name their generation.
+    pub(crate) explicit: BTreeMap<Arc<str>, Vec<Fact>>,
+    /// Facts that belong to whatever turn is open.
+    pub(crate) loose: Vec<Fact>,
+    /// `sessionStart`, `sessionEnd`.
+    pub(crate) session: Vec<Fact>,
+    /// Tab events.
+    pub(crate) tabs: Vec<Fact>,
+    /// Which generation a call id was first named in.
+    homes: BTreeMap<Box<str>, (Timestamp, Arc<str>)>,
+    /// Work handed to other agents, by subagent key.
+    pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
+    /// Stops and prompts: a foreground delegation does not outlive them.
+    pub(crate) breaks: Vec<Timestamp>,
+    /// Prompts by (time, hook), with their generation.
+    prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
+    pub(crate) first: Timestamp,
+    pub(crate) last: Timestamp,
+    /// It did what only a root does: prompt, response, stop, session events.
+    pub(crate) root_only: bool,
+    pub(crate) evidence: Option<(u64, Evidence)>,
+    pub(crate) lineage: Option<Lineage>,
+    /// Turns in order of their start; see [`Self::lay_out`].
+    pub(crate) turns: Vec<Turn>,
+    /// Indexes of loose facts outside any turn.
+    pub(crate) outside: Vec<usize>,
+    pub(crate) count: usize,
+}
+
+/// A stretch of work between prompt and stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) generation: Arc<str>,
+    pub(crate) synthetic: bool,
+    pub(crate) start: Timestamp,
+    /// Its loose facts, as indexes.
+    pub(crate) loose: Vec<usize>,
+}
+
+/// Work handed to another agent, as far as it matters for finding its conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delegation {
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) stop: Option<Timestamp>,
+    pub(crate) background: bool,
+    pub(crate) model: Option<String>,
+}
+
+impl Conversation {
+    pub(crate) fn new(id: Arc<str>, host: Host) -> Self {
+        Self {
+            id,
+            host,
+            workspace: None,
+            version: None,
+            transcript: None,
+            explicit: BTreeMap::new(),
+            loose: Vec::new(),
+            session: Vec::new(),
+            tabs: Vec::new(),
+            homes: BTreeMap::new(),
+            delegations: BTreeMap::new(),
+            breaks: Vec::new(),
+            prompts: BTreeMap::new(),
+            first: Timestamp(i64::MAX),
+            last: Timestamp(i64::MIN),
+            root_only: false,
+            evidence: None,
+            lineage: None,
+            turns: Vec::new(),
+            outside: Vec::new(),
+            count: 0,
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> Option<&Arc<str>> {
+        self.workspace.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn version(&self) -> Option<&Arc<str>> {
+        self.version.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn transcript(&self) -> Option<&Arc<str>> {
+        self.transcript.as_ref().map(|(_, _, value)| value)
+    }
+
+    /// Notes what the envelope says about the conversation as a whole.
+    pub(crate) fn describe(
+        &mut self,
+        (at, seq): (Timestamp, u64),
+        workspace: Option<Arc<str>>,
+        version: Option<Arc<str>>,
+        transcript: Option<Arc<str>>,
+    ) {
+        self.first = self.first.min(at);
+        self.last = self.last.max(at);
+        if let Some(value) = workspace
+            && self.workspace.as_ref().is_none_or(|&(t, s, _)| (at, seq) < (t, s))
+        {
+            self.workspace = Some((at, seq, value));
+        }
+        let newer = |old: &Option<(Timestamp, u64, Arc<str>)>| {
+            old.as_ref().is_none_or(|&(t, s, _)| (at, seq) > (t, s))
+        };
+        if let Some(value) = version
+            && newer(&self.version)
+        {
+            self.version = Some((at, seq, value));
+        }
+        if let Some(value) = transcript
+            && newer(&self.transcript)
+        {
+            self.transcript = Some((at, seq, value));
+        }
+    }
+
+    /// Takes evidence; the stronger stays, of equals the earlier.
+    pub(crate) fn consider(&mut self, seq: u64, evidence: Evidence) {
+        let rank = |seq: u64, e: &Evidence| (e.confidence, e.source, std::cmp::Reverse(seq));
+        if self.evidence.as_ref().is_none_or(|(s, old)| rank(seq, &evidence) > rank(*s, old)) {
+            self.evidence = Some((seq, evidence));
+        }
+    }
+
+    /// Files a fact. False if that hook is known already.
+    pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
+        use EventKind as K;
+        self.note_delegation(&fact);
+        if matches!(fact.kind, K::Stop(_) | K::Prompt(_))
+            && let Err(at) = self.breaks.binary_search(&fact.at)
+        {
+            self.breaks.insert(at, fact.at);
+        }
+        if matches!(fact.kind, K::Prompt(_)) {
+            self.prompts.insert((fact.at, fact.seq), generation.clone());
+        }
+        self.root_only |= matches!(
+            fact.kind,
+            K::Prompt(_) | K::Response(_) | K::Stop(_) | K::SessionStart { .. } | K::SessionEnd(_)
+        );
+        let is_new = match &fact.kind {
+            K::SessionStart { .. } | K::SessionEnd(_) => insert(&mut self.session, fact),
+            K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
+            K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
+            _ if generation.is_empty() => insert(&mut self.loose, fact),
+            _ => {
+                if let Some(id) = call_id(&fact.kind) {
+                    let home = (fact.at, generation.clone());
+                    let known = self.homes.entry(id.into()).or_insert_with(|| home.clone());
+                    if home < *known {
+                        *known = home;
+                    }
+                }
+                insert(self.explicit.entry(generation.clone()).or_default(), fact)
+            }
+        };
+        self.count += usize::from(is_new);
+        is_new
+    }
+
+    fn note_delegation(&mut self, fact: &Fact) {
+        use EventKind as K;
+        let (key, start, stop) = match &fact.kind {
+            K::SubagentStart(agent) => {
+                (agent.id.as_deref().unwrap_or(&agent.fallback), Some(fact.at), None)
+            }
+            K::SubagentStop(agent) => {
+                let start = agent.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
+                (agent.id.as_deref().unwrap_or(&agent.fallback), start, Some(fact.at))
+            }
+            K::ToolStart(tool) if tool.class == ToolClass::Task => {
+                (tool.id.as_deref().unwrap_or(&tool.fallback), Some(fact.at), None)
+            }
+            K::ToolEnd(tool) | K::ToolFailure(tool) if tool.class == ToolClass::Task => {
+                let start = tool.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
+                (tool.id.as_deref().unwrap_or(&tool.fallback), start, Some(fact.at))
+            }
+            _ => return,
+        };
+        let entry = self.delegations.entry(key.into()).or_default();
+        entry.start = [entry.start, start].into_iter().flatten().min();
+        entry.stop = entry.stop.max(stop);
+        match &fact.kind {
+            K::SubagentStart(agent) if entry.model.is_none() => entry.model = agent.model.clone(),
+            K::ToolStart(tool) => {
+                let background = tool.delegate.as_ref().and_then(|delegate| delegate.background);
+                entry.background |= background == Some(true);
+            }
+            _ => {}
+        }
+    }
+
+    /// Cuts the facts into turns.
+    pub(crate) fn lay_out(&mut self, config: &Config) {
+        let mut turns: Vec<Open> = Vec::new();
+        for (generation, facts) in &self.explicit {
+            if let Some(first) = facts.iter().find(|fact| opens_turn(&fact.kind)) {
+                let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
+                let turn = Turn {
+                    generation: generation.clone(),
+                    synthetic: false,
+                    start: first.at,
+                    loose: Vec::new(),
+                };
+                turns.push(Open { turn, last: first.at, closed: stop.map(|f| f.at), prompt: None });
+            }
+        }
+        turns.sort_by(|a, b| {
+            (a.turn.start, &a.turn.generation).cmp(&(b.turn.start, &b.turn.generation))
+        });
+        self.outside.clear();
+        let mut synthetic = 0;
+        for (index, fact) in self.loose.iter().enumerate() {
+            match self.place(fact, &turns, config) {
+                Place::In(at) => {
+                    let open = &mut turns[at];
+                    open.turn.loose.push(index);
+                    open.last = open.last.max(fact.at);
+                    if matches!(fact.kind, EventKind::Stop(_)) && open.closed.is_none() {
+                        open.closed = Some(fact.at);
+                    }
+                }
+                Place::Outside => self.outside.push(index),
+                Place::Opens => {
+                    let turn = Turn {
+                        generation: format!("~{synthetic}").into(),
+                        synthetic: true,
+                        start: fact.at,
+                        loose: vec![index],
+                    };
+                    synthetic += 1;
+                    let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
+                    let is_stop = matches!(fact.kind, EventKind::Stop(_));
+                    let closed = is_stop.then_some(fact.at);
+                    let at = turns.partition_point(|open| open.turn.start <= fact.at);
+                    turns.insert(at, Open { turn, last: fact.at, closed, prompt });
+                }
+            }
+        }
+        self.turns = turns.into_iter().map(|open| open.turn).collect();
+    }
+
+    fn place(&self, fact: &Fact, turns: &[Open], config: &Config) -> Place {
+        let home = call_id(&fact.kind).and_then(|id| self.homes.get(id));
+        if let Some((_, home)) = home
+            && let Some(at) = turns.iter().position(|open| open.turn.generation == *home)
+        {
+            return Place::In(at);
+        }
+        let before = turns.partition_point(|open| open.turn.start <= fact.at);
+        if let EventKind::Prompt(prompt) = &fact.kind {
+            let last = before.checked_sub(1).map(|at| (at, &turns[at]));
+            if let Some((at, open)) = last
+                && let Some(index) = open.prompt
+                && let EventKind::Prompt(other) = &self.loose[index].kind
+                && other == prompt
+                && fact.at.since(self.loose[index].at) <= REPEAT_NS
+            {
+                return Place::In(at);
+            }
+            return Place::Opens;
+        }
+        let is_open = |open: &Open| {
+            let last = self.last_before(open, fact.at);
+            fact.at.since(last) <= config.generation_idle_ns
+                && open.closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
+                && !self.ended_between(open.turn.start, fact.at, config)
+        };
+        if let Some(at) = before.checked_sub(1)
+            && is_open(&turns[at])
+        {
+            return Place::In(at);
+        }
+        if turns.get(before).is_some_and(|next| next.turn.start.since(fact.at) <= SLACK_NS) {
+            return Place::In(before);
+        }
+        if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
+    }
+
+    /// The last fact of an open turn that is not after `at`.
+    fn last_before(&self, open: &Open, at: Timestamp) -> Timestamp {
+        let Some(facts) = self.explicit.get(&open.turn.generation) else { return open.last };
+        let until = facts.partition_point(|fact| fact.at <= at);
+        until.checked_sub(1).map_or(open.last, |i| open.last.max(facts[i].at))
+    }
+
+    fn ended_between(&self, start: Timestamp, at: Timestamp, config: &Config) -> bool {
+        self.session.iter().any(|fact| {
+            matches!(fact.kind, EventKind::SessionEnd(_))
+                && fact.at >= start
+                && at.since(fact.at) > config.settle_delay_ns
+        })
+    }
+
+    /// The next prompt that is not the turn's own.
+    pub(crate) fn next_prompt(&self, turn: &Turn) -> Option<Timestamp> {
+        let own = |at: Timestamp, seq: u64, generation: &Arc<str>| {
+            if turn.synthetic {
+                turn.loose.iter().any(|&i| (self.loose[i].at, self.loose[i].seq) == (at, seq))
+            } else {
+                *generation == turn.generation
+            }
+        };
+        self.prompts
+            .range((turn.start, 0)..)
+            .find(|&(&(at, seq), generation)| !own(at, seq, generation))
+            .map(|(&(at, _), _)| at)
+    }
+
+    /// The first session end since a turn started.
+    pub(crate) fn session_end_after(&self, start: Timestamp) -> Option<Timestamp> {
+        self.session
+            .iter()
+            .find(|fact| fact.at >= start && matches!(fact.kind, EventKind::SessionEnd(_)))
+            .map(|fact| fact.at)
+    }
+
+    /// The facts of a turn, in order.
+    pub(crate) fn facts(&self, turn: &Turn) -> Vec<&Fact> {
+        let explicit = self.explicit.get(&turn.generation).map(Vec::as_slice).unwrap_or_default();
+        let mut facts: Vec<&Fact> = explicit.iter().collect();
+        if !turn.loose.is_empty() {
+            facts.extend(turn.loose.iter().map(|&index| &self.loose[index]));
+            facts.sort_by_key(|fact| fact.key());
+        }
+        facts
+    }
+}
+
+/// A turn while loose facts are placed.
+struct Open {
+    turn: Turn,
+    last: Timestamp,
+    closed: Option<Timestamp>,
+    /// Index of the loose prompt that opened it.
+    prompt: Option<usize>,
+}
+
+enum Place {
+    In(usize),
+    Opens,
+    Outside,
+}
+
+/// Whether an event makes a turn exist.
+pub(crate) fn opens_turn(kind: &EventKind) -> bool {
+    use EventKind as K;
+    !matches!(
+        kind,
+        K::Unknown { .. }
+            | K::Malformed
+            | K::WorkspaceOpen
+            | K::Evidence(_)
+            | K::SessionStart { .. }
+            | K::SessionEnd(_)
+            | K::TabRead { .. }
+            | K::TabEdit { .. }
+            | K::Compaction(_)
+    )
+}
+
+/// The call or subagent id an event carries.
+fn call_id(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.id.as_deref(),
+        kind => tool_facts(kind)?.id.as_deref(),
+    }
+}
+
+/// Milliseconds to nanoseconds; saturates.
+pub(crate) fn nanos(ms: f64) -> i64 {
+    // `as` saturates at the ends of i64.
+    (ms * 1e6).round() as i64
+}

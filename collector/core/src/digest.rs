@@ -1,0 +1,57 @@
+//! Small hashes inside the fold. Never part of an id that leaves it; those are SHA-256, see [`crate::id`].
+
+use sha2::{Digest, Sha256};
+
+/// FNV-1a over parts, each closed by its length: equal parts, equal digest.
+pub(crate) fn digest(parts: &[&[u8]]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for part in parts {
+        for &byte in *part {
+            hash = step(hash, u64::from(byte));
+        }
+        hash = mix(hash, part.len() as u64);
+    }
+    hash
+}
+
+fn step(hash: u64, value: u64) -> u64 {
+    (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+/// Folds one number into a running hash.
+pub(crate) fn mix(hash: u64, value: u64) -> u64 {
+    let mut x = (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^= x >> 32;
+    x.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ (x >> 29)
+}
+
+/// `~` and 16 hex digits of SHA-256: the key of something that came without an id.
+pub(crate) fn content_key(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
+            hash.update([0]);
+        }
+        hash.update(part.as_bytes());
+    }
+    let mut key = String::from("~");
+    for byte in hash.finalize().iter().take(8) {
+        key.push_str(&format!("{byte:02x}"));
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_key_is_the_documented_one() {
+        assert_eq!(content_key(&["hmm"]), "~0a034dc9c0d0d4fa");
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        assert_ne!(digest(&[b"ab", b"c"]), digest(&[b"a", b"bc"]));
+    }
+}

@@ -1,0 +1,68 @@
+//! An event as the fold keeps it: small, and in an order that does not depend on arrival.
+
+use std::sync::Arc;
+
+use crate::{Event, EventKind, Timestamp};
+
+/// One event inside a conversation.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    pub(crate) at: Timestamp,
+    pub(crate) seq: u64,
+    /// Model label as sent.
+    pub(crate) model: Option<Arc<str>>,
+    /// `model_id` and `model_params`, where sent.
+    pub(crate) labels: Option<Box<(Option<String>, Option<String>)>>,
+    pub(crate) kind: EventKind,
+}
+
+impl Fact {
+    pub(crate) fn new(event: Event, model: Option<Arc<str>>) -> Self {
+        let about = event.about;
+        let labels = (about.model_id.is_some() || about.model_params.is_some())
+            .then(|| Box::new((about.model_id, about.model_params)));
+        Self { at: event.at, seq: event.seq, model, labels, kind: event.kind }
+    }
+
+    /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.
+    pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
+        (self.at, rank(&self.kind), self.seq)
+    }
+}
+
+fn rank(kind: &EventKind) -> u8 {
+    use EventKind as K;
+    match kind {
+        K::WorkspaceOpen | K::Prompt(_) => 0,
+        K::SessionStart { .. } => 1,
+        K::ToolStart(_) => 2,
+        K::SubagentStart(_) => 3,
+        K::ShellStart(_) | K::McpStart(_) | K::FileRead(_) => 4,
+        K::ShellEnd(_) | K::McpEnd(_) | K::FileEdit(_) => 5,
+        K::ToolEnd(_) | K::ToolFailure(_) => 6,
+        K::Thought(_) => 7,
+        K::Response(_) => 8,
+        K::SubagentStop(_) => 9,
+        K::Compaction(_) | K::TabRead { .. } | K::TabEdit { .. } => 10,
+        K::Unknown { .. } | K::Malformed | K::Evidence(_) => 10,
+        K::Stop(_) => 11,
+        K::SessionEnd(_) => 12,
+    }
+}
+
+/// Puts a fact in its place. False if that hook is already there.
+pub(crate) fn insert(facts: &mut Vec<Fact>, fact: Fact) -> bool {
+    let key = fact.key();
+    // Nearly always at the end.
+    if facts.last().is_none_or(|last| last.key() < key) {
+        facts.push(fact);
+        return true;
+    }
+    match facts.binary_search_by(|other| other.key().cmp(&key)) {
+        Ok(_) => false,
+        Err(at) => {
+            facts.insert(at, fact);
+            true
+        }
+    }
+}

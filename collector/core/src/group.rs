@@ -1,0 +1,537 @@
+//! A root conversation with everything below it: deriving what to store, once per poll.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::build::{self, Shared, is_call, request_model, span, verdict};
+use crate::conversation::Conversation;
+use crate::digest::{digest, mix};
+use crate::event::Confidence;
+use crate::link::{Children, Conversations, Links, root};
+use crate::parts::parts;
+use crate::segment::{self, Segment};
+use crate::sessions::{Change, Question, TraceMode};
+use crate::tree::{Tree, What, World, grow};
+use crate::{
+    Config, EndReason, Link, SessionState, SessionSummary, SpanId, SpanKind, Status, Timestamp,
+    Tokens, TraceId, TurnSummary,
+};
+
+/// What is remembered of a group between two derivations.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) clock: Timestamp,
+    /// Derive every turn again, whatever its stamp says.
+    pub(crate) force: bool,
+    pub(crate) deadline: Option<Timestamp>,
+    turns: BTreeMap<Arc<str>, TurnState>,
+    /// Spans outside turns: session, compaction, tab.
+    around: Shown,
+    session: Option<SessionSummary>,
+    /// Occasions on which evidence was asked for, per parent conversation.
+    asked: BTreeMap<Arc<str>, u64>,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            clock: Timestamp(i64::MIN),
+            force: false,
+            deadline: None,
+            turns: BTreeMap::new(),
+            around: Shown::new(),
+            session: None,
+            asked: BTreeMap::new(),
+        }
+    }
+}
+
+/// Spans as last told: their conversation, kind, and signature.
+type Shown = BTreeMap<SpanId, (Arc<str>, SpanKind, u64)>;
+
+#[derive(Debug)]
+struct TurnState {
+    stamp: u64,
+    /// Conversations below it, with their number of facts.
+    below: Vec<(Arc<str>, usize)>,
+    deadline: Option<Timestamp>,
+    settle: Option<Timestamp>,
+    shown: Shown,
+    row: TurnSummary,
+    sum: Sum,
+}
+
+/// What a turn adds to its session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sum {
+    pub(crate) start: Timestamp,
+    pub(crate) last: Timestamp,
+    pub(crate) tool_calls: u64,
+    pub(crate) errors: u64,
+    pub(crate) subagents: u64,
+    pub(crate) open: bool,
+    pub(crate) tool_open: bool,
+    pub(crate) last_error: Option<String>,
+    pub(crate) idle: bool,
+    pub(crate) failed: bool,
+}
+
+/// Where derivation reads from and writes to.
+pub(crate) struct Out<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) conversations: &'a Conversations,
+    pub(crate) links: &'a Links,
+    pub(crate) children: &'a Children,
+    pub(crate) changes: &'a mut VecDeque<Change>,
+}
+
+/// A turn's place in its session.
+struct Place {
+    index: u64,
+    previous: Option<(TraceId, SpanId, Timestamp)>,
+    segment: usize,
+}
+
+impl Group {
+    /// Tells everything that changed. True when nothing is left to do and the group may be forgotten.
+    pub(crate) fn derive(&mut self, id: &Arc<str>, out: Out<'_>) -> bool {
+        let world = World {
+            config: out.config,
+            conversations: out.conversations,
+            links: out.links,
+            children: out.children,
+            clock: self.clock,
+        };
+        let Some(conversation) = out.conversations.get(id) else { return false };
+        let mut gone: Shown = Shown::new();
+        self.drop_vanished(conversation, &mut gone);
+        let force = std::mem::take(&mut self.force);
+        let mut previous: Option<(TraceId, SpanId, Timestamp)> = None;
+        let segments = segment::starts(world, conversation);
+        for (index, turn) in conversation.turns.iter().enumerate() {
+            let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
+            let place = Place { index: index as u64 + 1, previous, segment };
+            let trace = trace(world.config, id, &turn.generation, segment);
+            let own = SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), "");
+            previous = Some((trace, own, turn.start));
+            let stamp = stamp(conversation, turn, &place);
+            if !force && self.is_current(&turn.generation, stamp, world) {
+                continue;
+            }
+            let tree = grow(world, conversation, turn);
+            let old = self.turns.remove(&turn.generation);
+            let state = tell(&tree, world, (trace, &place, stamp), old, &mut gone, out.changes);
+            self.ask(&tree, world, out.changes);
+            self.turns.insert(turn.generation.clone(), state);
+        }
+        let around = self.tell_around(world, conversation, &mut gone, out.changes);
+        let here = |member: &Arc<str>| root(out.links, member) == id;
+        for (span, (member, _, _)) in gone {
+            let shown = self.turns.values().any(|state| state.shown.contains_key(&span));
+            if !shown && !self.around.contains_key(&span) && here(&member) {
+                out.changes.push_back(Change::Withdraw(span));
+            }
+        }
+        self.schedule(world, conversation, around)
+    }
+
+    /// Withdraws what only a root conversation has, when this one turns out to be a child.
+    pub(crate) fn withdraw_session(&mut self, changes: &mut VecDeque<Change>) {
+        let turns = self.turns.values().flat_map(|state| &state.shown);
+        for (span, (_, kind, _)) in turns.chain(&self.around) {
+            if matches!(kind, SpanKind::Session | SpanKind::Generation) {
+                changes.push_back(Change::Withdraw(*span));
+            }
+        }
+    }
+
+    fn drop_vanished(&mut self, conversation: &Conversation, gone: &mut Shown) {
+        let alive: BTreeSet<&Arc<str>> =
+            conversation.turns.iter().map(|turn| &turn.generation).collect();
+        self.turns.retain(|generation, state| {
+            let keep = alive.contains(generation);
+            if !keep {
+                gone.append(&mut state.shown);
+            }
+            keep
+        });
+    }
+
+    fn is_current(&self, generation: &Arc<str>, stamp: u64, world: World<'_>) -> bool {
+        let Some(state) = self.turns.get(generation) else { return false };
+        let count = |member: &Arc<str>| world.conversations.get(member).map_or(0, |c| c.count);
+        state.stamp == stamp
+            && state.deadline.is_none_or(|at| at > self.clock)
+            && state.below.iter().all(|(member, facts)| count(member) == *facts)
+    }
+
+    /// Asks for evidence when a subagent's conversation is not proven: at its stop, at the turn's end.
+    fn ask(&mut self, tree: &Tree<'_>, world: World<'_>, changes: &mut VecDeque<Change>) {
+        for node in &tree.nodes {
+            let What::Agent(agent, link, child) = &node.what else { continue };
+            if link.is_some_and(|link| link.confidence >= Confidence::Transcript) {
+                continue;
+            }
+            let parent = node.conversation;
+            let Some(path) = parent.transcript() else { continue };
+            let occasion = mix(
+                node.signature,
+                u64::from(agent.stop.is_some()) * 2 + u64::from(tree.close.is_some()),
+            );
+            let asked = self.asked.entry(parent.id.clone()).or_default();
+            if *asked == occasion || (agent.stop.is_none() && tree.close.is_none()) {
+                continue;
+            }
+            *asked = occasion;
+            let mut candidates: Vec<Arc<str>> = child.iter().map(|c| c.id.clone()).collect();
+            let others = world.conversations.values().filter(|other| {
+                !other.root_only
+                    && other.workspace() == parent.workspace()
+                    && world
+                        .links
+                        .get(&other.id)
+                        .is_none_or(|l| l.confidence < Confidence::Transcript)
+            });
+            for other in others.take(64) {
+                if other.id != parent.id && !candidates.contains(&other.id) {
+                    candidates.push(other.id.clone());
+                }
+            }
+            changes.push_back(Change::Ask(Question {
+                parent: parent.id.clone(),
+                transcript_path: path.to_string(),
+                candidates,
+            }));
+        }
+    }
+
+    /// Tells session spans, spans outside turns, and the session's row. Gives back when the last of them settles.
+    fn tell_around(
+        &mut self,
+        world: World<'_>,
+        conversation: &Conversation,
+        gone: &mut Shown,
+        changes: &mut VecDeque<Change>,
+    ) -> Vec<Segment> {
+        let sums: Vec<(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)> = conversation
+            .turns
+            .iter()
+            .filter_map(|turn| {
+                let state = self.turns.get(&turn.generation)?;
+                Some((&turn.generation, &state.sum, &state.row, state.settle))
+            })
+            .collect();
+        let segments = segment::segments(world, conversation, &sums);
+        let spans = segment::spans(world, conversation, &segments, &sums);
+        let row = summary(world, conversation, &segments, &sums);
+        let mut shown = Shown::new();
+        for span in spans {
+            let signature = digest(&[format!("{span:?}").as_bytes()]);
+            let entry = (span.conversation.clone(), span.kind, signature);
+            if self.around.get(&span.id).is_none_or(|(_, _, old)| *old != signature) {
+                changes.push_back(Change::Span(Box::new(span.clone())));
+            }
+            shown.insert(span.id, entry);
+        }
+        let old = std::mem::replace(&mut self.around, shown);
+        gone.extend(old.into_iter().filter(|(span, _)| !self.around.contains_key(span)));
+        if self.session.as_ref() != Some(&row) {
+            changes.push_back(Change::Session(Box::new(row.clone())));
+            self.session = Some(row);
+        }
+        segments
+    }
+
+    fn schedule(
+        &mut self,
+        world: World<'_>,
+        conversation: &Conversation,
+        segments: Vec<Segment>,
+    ) -> bool {
+        let turns = self.turns.values();
+        let mut all: Vec<Timestamp> =
+            turns.filter_map(|state| state.deadline).filter(|at| *at > self.clock).collect();
+        all.extend(
+            segments.iter().filter_map(|segment| segment.settle).filter(|at| *at > self.clock),
+        );
+        let open = self.turns.values().any(|state| state.settle.is_none());
+        if all.is_empty() && !open {
+            let last = self.turns.values().map(|state| state.sum.last).max();
+            let last = last.unwrap_or(conversation.last).max(conversation.last);
+            let forget = last.plus(world.config.session_idle_ns + 1);
+            if self.clock >= forget {
+                return true;
+            }
+            all.push(forget);
+        }
+        self.deadline = all.into_iter().min();
+        false
+    }
+}
+
+/// The trace a turn lives in.
+pub(crate) fn trace(
+    config: &Config,
+    root: &Arc<str>,
+    generation: &Arc<str>,
+    segment: usize,
+) -> TraceId {
+    match config.trace_mode {
+        TraceMode::Generation => TraceId::derive("generation", root, generation),
+        TraceMode::Session => TraceId::derive("session", root, &segment.to_string()),
+    }
+}
+
+/// Changes whenever the turn's own facts or its place do.
+fn stamp(conversation: &Conversation, turn: &crate::conversation::Turn, place: &Place) -> u64 {
+    let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
+    let mut stamp = mix(explicit as u64, turn.loose.len() as u64);
+    for &index in &turn.loose {
+        stamp = mix(stamp, conversation.loose[index].seq);
+    }
+    let number = |at: Option<Timestamp>| at.map_or(0, |at| at.0 as u64);
+    stamp = mix(stamp, number(conversation.next_prompt(turn)));
+    stamp = mix(stamp, number(conversation.session_end_after(turn.start)));
+    stamp = mix(stamp, place.index);
+    stamp = mix(stamp, place.segment as u64);
+    let text = |text: Option<&Arc<str>>| text.map_or(0, |text| digest(&[text.as_bytes()]));
+    stamp = mix(stamp, text(conversation.workspace()));
+    stamp = mix(stamp, text(conversation.version()));
+    place.previous.map_or(stamp, |(trace, span, at)| {
+        let trace = digest(&[&trace.0, &span.0]);
+        mix(mix(stamp, trace), at.0 as u64)
+    })
+}
+
+/// Tells a turn's spans and row as far as they changed.
+fn tell(
+    tree: &Tree<'_>,
+    world: World<'_>,
+    (trace, place, stamp): (TraceId, &Place, u64),
+    old: Option<TurnState>,
+    gone: &mut Shown,
+    changes: &mut VecDeque<Change>,
+) -> TurnState {
+    let root = &tree.root.id;
+    let session_mode = world.config.trace_mode == TraceMode::Session;
+    let parent = (session_mode && world.config.session_span)
+        .then(|| SpanId::derive(root, "", SpanKind::Session.as_str(), &place.segment.to_string()));
+    let sum = sum(tree);
+    let links = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
+    let links =
+        links.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
+    let tool_errors = tree
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(at, node)| is_call(node) && is_error(tree, *at))
+        .count() as u64;
+    let shared = Shared {
+        root: root.clone(),
+        trace,
+        parent,
+        links: links.into_iter().collect(),
+        index: place.index,
+        tool_calls: sum.tool_calls,
+        tool_errors,
+        model: request_model(&tree.reading),
+        ambiguous: false,
+    };
+    let context = mix(stamp, digest(&[&trace.0, shared.model.unwrap_or_default().as_bytes()]));
+    let mut shown = Shown::new();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let settled = node.settle.is_some_and(|settle| settle <= world.clock);
+        let signature = signature(tree, at, context, &shared, settled);
+        let told = old.as_ref().and_then(|old| old.shown.get(&node.id));
+        if told.is_none_or(|(_, _, old)| *old != signature) {
+            changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled))));
+        }
+        shown.insert(node.id, (node.conversation.id.clone(), node.kind, signature));
+    }
+    let row = row(tree, &shared, &sum);
+    if let Some(old) = &old {
+        gone.extend(
+            old.shown
+                .iter()
+                .filter(|(span, _)| !shown.contains_key(span))
+                .map(|(s, v)| (*s, v.clone())),
+        );
+    }
+    if old.as_ref().is_none_or(|old| old.row != row) {
+        changes.push_back(Change::Turn(Box::new(row.clone())));
+    }
+    let mut below: Vec<(Arc<str>, usize)> = Vec::new();
+    for node in &tree.nodes {
+        if let What::Agent(_, _, Some(child)) = node.what {
+            below.push((child.id.clone(), child.count));
+        }
+    }
+    TurnState { stamp, below, deadline: tree.deadline, settle: tree.settle, shown, row, sum }
+}
+
+/// Changes whenever the span of a node would.
+fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>, settled: bool) -> u64 {
+    let node = &tree.nodes[at];
+    let parent = node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent);
+    let mut hash = mix(node.signature, digest(&[&shared.trace.0, &parent.map_or([0; 8], |p| p.0)]));
+    hash = mix(hash, node.start.0 as u64);
+    hash = mix(hash, node.end.map_or(1, |end| (end.at.0 as u64) ^ ((end.reason as u64) << 60)));
+    let flags = [
+        settled,
+        node.start_inferred,
+        node.end_inferred,
+        node.incomplete,
+        node.late,
+        node.end.is_some(),
+    ];
+    for flag in flags {
+        hash = mix(hash, u64::from(flag));
+    }
+    let text = |text: Option<&Arc<str>>| text.map_or(0, |text| digest(&[text.as_bytes()]));
+    hash = mix(hash, text(node.conversation.version()));
+    hash = mix(hash, text(node.conversation.workspace()));
+    match node.kind {
+        SpanKind::Generation => mix(mix(hash, context), mix(shared.tool_calls, shared.tool_errors)),
+        SpanKind::Response => mix(hash, context),
+        _ => hash,
+    }
+}
+
+fn is_error(tree: &Tree<'_>, at: usize) -> bool {
+    status(tree, at) != Status::Unset
+}
+
+/// The status of a node, without building its span.
+fn status(tree: &Tree<'_>, at: usize) -> Status {
+    let node = &tree.nodes[at];
+    let failed = |kind, message: &str| Status::Error { kind, message: message.to_owned() };
+    match &node.what {
+        What::Call(call) => verdict(call, node, build::agent_status(tree, at)).1,
+        What::Agent(agent, _, _) => {
+            match agent.stop.and_then(|(_, facts)| facts.status.as_deref()) {
+                Some("error") => failed(crate::ErrorType::SubagentError, "subagent failed"),
+                _ => Status::Unset,
+            }
+        }
+        What::Turn => match tree.reading.stop.and_then(|(_, stop)| stop.status.as_deref()) {
+            Some("error") => failed(crate::ErrorType::AgentError, "agent error"),
+            _ => Status::Unset,
+        },
+        _ => Status::Unset,
+    }
+}
+
+fn sum(tree: &Tree<'_>) -> Sum {
+    let mut sum = Sum {
+        start: tree.nodes[0].start,
+        open: tree.close.is_none(),
+        idle: tree.close.is_some_and(|close| close.reason == EndReason::Idle),
+        ..Sum::default()
+    };
+    let mut last_error = None;
+    for (at, node) in tree.nodes.iter().enumerate() {
+        sum.last = sum.last.max(node.end.map_or(node.start, |end| end.at));
+        sum.tool_calls += u64::from(is_call(node));
+        sum.subagents += u64::from(node.kind == SpanKind::Subagent);
+        sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
+        if let Status::Error { message, .. } = status(tree, at) {
+            sum.errors += 1;
+            sum.failed |= at == 0;
+            let when = node.end.map_or(node.start, |end| end.at);
+            last_error = last_error.max(Some((when, at, message)));
+        }
+    }
+    sum.last_error = last_error.map(|(_, _, message)| message);
+    sum
+}
+
+fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
+    let node = &tree.nodes[0];
+    let until = node.end.map_or(sum.last, |end| end.at);
+    TurnSummary {
+        root: tree.root.id.clone(),
+        generation: tree.turn.generation.clone(),
+        span: node.id,
+        trace: shared.trace,
+        index: shared.index,
+        started_at: node.start,
+        ended_at: node.end.map(|end| end.at),
+        end_reason: node.end.map(|end| end.reason),
+        prompt: tree.reading.prompt.and_then(|(_, prompt)| prompt.preview.clone()),
+        model: model(tree),
+        status: tree.reading.stop.and_then(|(_, stop)| stop.status.clone()),
+        tool_calls: sum.tool_calls,
+        errors: sum.errors,
+        tokens: tree.reading.tokens(),
+        parts: parts(tree, node.start, until),
+    }
+}
+
+/// The label for lists: what was asked for, else `default`.
+fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
+    let prompt = tree.reading.prompt.map(|(fact, _)| fact);
+    let stop = tree.reading.stop.map(|(fact, _)| fact);
+    let facts = || [prompt, stop].into_iter().flatten();
+    let named = facts().find(|fact| crate::turn::label(fact).is_some());
+    let named = named.and_then(|fact| fact.model.clone());
+    named
+        .or_else(|| tree.reading.tool_model.map(Arc::from))
+        .or_else(|| facts().find_map(|fact| fact.model.clone()))
+}
+
+fn summary(
+    world: World<'_>,
+    conversation: &Conversation,
+    segments: &[Segment],
+    sums: &[(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
+) -> SessionSummary {
+    let last_turn = sums.last();
+    let last = segments.last();
+    let failed = last.is_some_and(|segment| segment.failed);
+    let state = match (last_turn, last) {
+        (Some((_, sum, _, _)), _) if sum.open && sum.tool_open => SessionState::ToolOpen,
+        (Some((_, sum, _, _)), _) if sum.open => SessionState::Running,
+        _ if failed => SessionState::Errored,
+        (_, Some(segment)) if segment.ended.is_some() => SessionState::Done,
+        (_, Some(segment)) if segment.close.is_some() => SessionState::Stale,
+        (Some((_, sum, _, _)), _) if sum.failed => SessionState::Errored,
+        _ => SessionState::YourTurn,
+    };
+    let mut tokens: Option<Tokens> = None;
+    for turn in sums.iter().filter_map(|(_, _, row, _)| row.tokens) {
+        let sum = tokens.get_or_insert_default();
+        sum.input = sum.input.saturating_add(turn.input);
+        sum.output = sum.output.saturating_add(turn.output);
+        sum.cache_read = sum.cache_read.saturating_add(turn.cache_read);
+        sum.cache_write = sum.cache_write.saturating_add(turn.cache_write);
+    }
+    let total = |get: fn(&Sum) -> u64| sums.iter().map(|(_, sum, _, _)| get(sum)).sum::<u64>();
+    let version = conversation.version().map(|version| &**version);
+    let session_errors = segments.iter().filter(|segment| segment.failed).count() as u64;
+    let last_error = sums.iter().rev().find_map(|(_, sum, _, _)| sum.last_error.clone());
+    SessionSummary {
+        root: conversation.id.clone(),
+        state,
+        started_at: segments.first().map_or(conversation.first, |segment| segment.start),
+        last_at: segments.last().map_or(conversation.last, |s| s.last).max(conversation.last),
+        ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
+        workspace: conversation.workspace().cloned(),
+        model: sums.iter().rev().find_map(|(_, _, row, _)| row.model.clone()),
+        surface: build::surface(version),
+        cursor_version: conversation.version().cloned(),
+        first_prompt: sums.iter().find_map(|(_, _, row, _)| row.prompt.clone()),
+        last_error: if failed { Some("session error".to_owned()) } else { last_error },
+        generations: sums.len() as u64,
+        tool_calls: total(|sum| sum.tool_calls),
+        subagents: total(|sum| sum.subagents),
+        errors: total(|sum| sum.errors)
+            + if world.config.session_span { session_errors } else { 0 },
+        errored_turns: sums.iter().filter(|(_, sum, _, _)| sum.errors > 0).count() as u64,
+        active_ns: sums.iter().map(|(_, sum, row, _)| active(sum, row)).sum(),
+        tokens,
+    }
+}
+
+fn active(sum: &Sum, row: &TurnSummary) -> i64 {
+    row.ended_at.unwrap_or(sum.last).since(row.started_at).max(0)
+}

@@ -1,0 +1,125 @@
+//! Where a turn's time went: a sweep over its leaves.
+
+use crate::build::wait_ms;
+use crate::conversation::nanos;
+use crate::tool::ToolClass;
+use crate::tree::{Tree, What};
+use crate::{Parts, Timestamp};
+
+/// Kinds of part, as indexes. `SUBAGENT` counts only where none of the agent's own leaves runs.
+const THINKING: usize = 0;
+const TOOLS: usize = 1;
+const SHELL: usize = 2;
+const MCP: usize = 3;
+const EDITS: usize = 4;
+const WAIT: usize = 5;
+const SUBAGENT: usize = 6;
+
+/// Splits the time from `start` to `end` among the leaves. Parallel time is shared evenly, so the parts add up to the whole.
+pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
+    let mut edges: Vec<(Timestamp, usize, i64)> = Vec::with_capacity(tree.nodes.len() * 2);
+    let mut leaf = |from: Timestamp, to: Timestamp, kind: usize| {
+        let (from, to) = (from.max(start), to.min(end));
+        if from < to {
+            edges.push((from, kind, 1));
+            edges.push((to, kind, -1));
+        }
+    };
+    for node in &tree.nodes {
+        let until = node.end.map_or(end, |end| end.at);
+        match &node.what {
+            What::Thought(..) => leaf(node.start, until, THINKING),
+            What::Agent(..) => leaf(node.start, until, SUBAGENT),
+            What::Call(call) => {
+                if let Some(kind) = kind_of(call.class()) {
+                    leaf(node.start, until, kind);
+                    if let Some(wait) = wait_ms(call) {
+                        leaf(node.start.plus(-nanos(wait)), node.start, WAIT);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    edges.sort_unstable();
+    sweep(&edges, start, end)
+}
+
+fn kind_of(class: ToolClass) -> Option<usize> {
+    match class {
+        ToolClass::Shell => Some(SHELL),
+        ToolClass::Mcp => Some(MCP),
+        ToolClass::Edit | ToolClass::Delete => Some(EDITS),
+        ToolClass::Task => None,
+        _ => Some(TOOLS),
+    }
+}
+
+fn sweep(edges: &[(Timestamp, usize, i64)], start: Timestamp, end: Timestamp) -> Parts {
+    let mut active = [0_i64; 7];
+    let mut sums = [0_i64; 7];
+    let mut at = start;
+    let mut spent = 0_i64;
+    for &(time, kind, change) in edges {
+        spent += share(&active, time.since(at), &mut sums);
+        at = time;
+        active[kind] += change;
+    }
+    Parts {
+        thinking: sums[THINKING],
+        tools: sums[TOOLS],
+        shell: sums[SHELL],
+        mcp: sums[MCP],
+        edits: sums[EDITS],
+        subagent: sums[SUBAGENT],
+        wait: sums[WAIT],
+        other: end.since(start).max(0).saturating_sub(spent),
+    }
+}
+
+/// Gives each active leaf its share of `length`; what does not divide goes to the first. Returns what was given away.
+fn share(active: &[i64; 7], length: i64, sums: &mut [i64; 7]) -> i64 {
+    let leaves: i64 = active[..SUBAGENT].iter().sum();
+    if length <= 0 || (leaves == 0 && active[SUBAGENT] == 0) {
+        return 0;
+    }
+    if leaves == 0 {
+        sums[SUBAGENT] += length;
+        return length;
+    }
+    let mut rest = length;
+    for kind in (0..SUBAGENT).rev() {
+        let given = (i128::from(length) * i128::from(active[kind]) / i128::from(leaves)) as i64;
+        sums[kind] += given;
+        rest -= given;
+    }
+    let first = active[..SUBAGENT].iter().position(|count| *count > 0).unwrap_or_default();
+    sums[first] += rest;
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_time_is_shared_and_the_parts_add_up() {
+        let edge = |at, kind, change| (Timestamp(at), kind, change);
+        let mut edges = vec![
+            edge(10, SUBAGENT, 1),
+            edge(20, TOOLS, 1),
+            edge(20, TOOLS, 1),
+            edge(30, SHELL, 1),
+            edge(41, TOOLS, -1),
+            edge(41, TOOLS, -1),
+            edge(50, SHELL, -1),
+            edge(60, SUBAGENT, -1),
+        ];
+        edges.sort_unstable();
+        let parts = sweep(&edges, Timestamp(0), Timestamp(100));
+        assert_eq!(parts.subagent, 20);
+        assert_eq!(parts.tools, 10 + 8);
+        assert_eq!(parts.shell, 3 + 9);
+        assert_eq!(parts.other, 50);
+    }
+}

@@ -1,0 +1,333 @@
+//! Cursor's field names, and how to read a body that may be anything.
+//!
+//! A body is read one level deep into raw values; each field is typed alone and only when asked for, so an odd field
+//! costs itself. Nothing recurses over hostile nesting except [`serde_json::Value`], which keeps its limit of 128.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A body's text: without a byte order mark, UTF-16 converted, damaged UTF-8 repaired.
+pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
+    match body {
+        [0xff, 0xfe, rest @ ..] => Cow::Owned(utf16(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => Cow::Owned(utf16(rest, u16::from_be_bytes)),
+        [b'{', 0, ..] => Cow::Owned(utf16(body, u16::from_le_bytes)),
+        [0, b'{', ..] => Cow::Owned(utf16(body, u16::from_be_bytes)),
+        _ => {
+            let mut rest = body;
+            while let Some(stripped) = rest.strip_prefix(b"\xef\xbb\xbf") {
+                rest = stripped;
+            }
+            String::from_utf8_lossy(rest)
+        }
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units = bytes.chunks_exact(2).map(|pair| match pair {
+        &[a, b] => unit([a, b]),
+        _ => 0,
+    });
+    let text: String =
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    text.trim_start_matches('\u{feff}').to_owned()
+}
+
+/// The fields of one JSON object, in order, values unread.
+#[derive(Debug, Default)]
+pub(crate) struct Fields<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// Some key has an upper-case letter, so camelCase spellings are worth a second look.
+    camel: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// The object's fields, if `text` is exactly one JSON object.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        let exact = self.fields.iter().rev().find(|(key, _)| key == name);
+        let found = match exact {
+            None if self.camel => self.fields.iter().rev().find(|(key, _)| is_camel_of(key, name)),
+            exact => exact,
+        };
+        found.map(|&(_, value)| value).filter(|value| value.get() != "null")
+    }
+
+    /// The first of `names` that is present.
+    pub(crate) fn first(&self, names: &[&str]) -> Option<&'a RawValue> {
+        names.iter().find_map(|name| self.raw(name))
+    }
+
+    /// Text of a field. Numbers and flags are not text.
+    pub(crate) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.raw(name).and_then(text)
+    }
+
+    /// Text that is not empty, owned.
+    pub(crate) fn word(&self, name: &str) -> Option<String> {
+        self.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned)
+    }
+
+    /// A number, also one written as text.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.raw(name).and_then(number)
+    }
+
+    /// A whole number; fractions are cut off.
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
+        let raw = self.raw(name)?;
+        if let Ok(int) = serde_json::from_str::<i64>(raw.get()) {
+            return Some(int);
+        }
+        // `as` saturates, which is what a forged number deserves.
+        number(raw).map(|number| number as i64)
+    }
+
+    /// A count: a whole number that is not negative.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        self.int(name).and_then(|int| u64::try_from(int).ok())
+    }
+
+    /// A flag, also one written as text.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.raw(name)?.get() {
+            "true" | "\"true\"" => Some(true),
+            "false" | "\"false\"" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The fields of an object field, or of a JSON object inside a text field (which then lives in `store`).
+    pub(crate) fn object<'s>(&self, name: &str, store: &'s mut String) -> Option<Fields<'s>>
+    where
+        'a: 's,
+    {
+        object(self.raw(name)?, store)
+    }
+}
+
+/// The fields of an object, or of a JSON object inside text (which then lives in `store`).
+pub(crate) fn object<'s>(raw: &'s RawValue, store: &'s mut String) -> Option<Fields<'s>> {
+    if raw.get().starts_with('{') {
+        return Fields::parse(raw.get());
+    }
+    *store = text(raw)?.into_owned();
+    store.trim_start().starts_with('{').then(|| Fields::parse(store)).flatten()
+}
+
+/// The elements of an array, unread.
+pub(crate) fn array(raw: &RawValue) -> Vec<&RawValue> {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+/// The text of a JSON string. Lone surrogates become replacement characters.
+pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    let Wtf8(bytes) = serde_json::from_str(raw.get()).ok()?;
+    Some(Cow::Owned(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }))
+}
+
+fn number(raw: &RawValue) -> Option<f64> {
+    let text = text(raw);
+    let digits = text.as_deref().unwrap_or_else(|| raw.get());
+    digits.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Whether `key` is `name` with its underscores turned into capitals.
+fn is_camel_of(key: &str, name: &str) -> bool {
+    let mut wanted = name.bytes();
+    for byte in key.bytes() {
+        let expected = match wanted.next() {
+            Some(b'_') => wanted.next().map(|byte| byte.to_ascii_uppercase()),
+            other => other,
+        };
+        if expected != Some(byte) {
+            return false;
+        }
+    }
+    wanted.next().is_none()
+}
+
+/// The value of a top-level text field in a document that does not parse: the first `"name" : "value"` in it.
+/// Escapes are not undone; ids have none.
+pub(crate) fn scan<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = text;
+    loop {
+        let at = rest.find(name)?;
+        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+        rest = after;
+        if !before.ends_with('"') || before.ends_with("\\\"") {
+            continue;
+        }
+        let value = after.strip_prefix('"').map(str::trim_start).and_then(|s| s.strip_prefix(':'));
+        let Some(value) = value.map(str::trim_start).and_then(|s| s.strip_prefix('"')) else {
+            continue;
+        };
+        let end = value.find(['"', '\\'])?;
+        if value[end..].starts_with('"') {
+            return Some(&value[..end]);
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::with_capacity(20);
+                let mut camel = false;
+                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
+                    fields.push((key, value));
+                }
+                Ok(Fields { fields, camel })
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A key, borrowed where it has no escapes, and readable where it has a lone surrogate.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Key<'de>, E> {
+                Ok(Key(String::from_utf8_lossy(bytes)))
+            }
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(String::from_utf8_lossy(bytes).into_owned())))
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Text)
+    }
+}
+
+/// A string's bytes with lone surrogates kept, as `serde_json` gives them to whoever asks for bytes.
+struct Wtf8(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Wtf8 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Wtf8;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Wtf8, E> {
+                Ok(Wtf8(bytes.to_vec()))
+            }
+            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Wtf8, E> {
+                Ok(Wtf8(bytes))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Wtf8, E> {
+                Ok(Wtf8(text.as_bytes().to_vec()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(body: &[u8], name: &str) -> Option<String> {
+        let text = decode(body);
+        Fields::parse(&text).and_then(|fields| fields.text(name).map(Cow::into_owned))
+    }
+
+    #[test]
+    fn a_body_is_read_in_any_encoding() {
+        let json = r#"{"prompt":"naïve"}"#;
+        let with_bom = [b"\xef\xbb\xbf".as_slice(), json.as_bytes(), b"\r\n"].concat();
+        let le: Vec<u8> = json.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let be: Vec<u8> = "\u{feff}"
+            .encode_utf16()
+            .chain(json.encode_utf16())
+            .flat_map(u16::to_be_bytes)
+            .collect();
+        for body in [json.as_bytes(), &with_bom, &le, &be] {
+            assert_eq!(field(body, "prompt").as_deref(), Some("naïve"));
+        }
+        assert_eq!(field(b"{\"prompt\":\"a\xff\"}", "prompt").as_deref(), Some("a\u{fffd}"));
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_repaired() {
+        assert_eq!(
+            field(br#"{"t":"a\ud83dz\n"}"#, "t").as_deref(),
+            Some("a\u{fffd}\u{fffd}\u{fffd}z\n")
+        );
+        assert_eq!(field(br#"{"t":"\ud83d\ude00"}"#, "t").as_deref(), Some("😀"));
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_wins_and_null_is_absent() {
+        assert_eq!(field(br#"{"t":"a","t":"b"}"#, "t").as_deref(), Some("b"));
+        assert_eq!(field(br#"{"t":null}"#, "t"), None);
+    }
+
+    #[test]
+    fn camel_case_names_are_read_too() {
+        assert_eq!(
+            field(br#"{"hookEventName":"stop"}"#, "hook_event_name").as_deref(),
+            Some("stop")
+        );
+        assert_eq!(field(br#"{"hookEventname":"stop"}"#, "hook_event_name"), None);
+    }
+
+    #[test]
+    fn depth_costs_nothing() {
+        let deep = format!("{{\"x\":{}{},\"t\":\"y\"}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(field(deep.as_bytes(), "t").as_deref(), Some("y"));
+    }
+
+    #[test]
+    fn ids_are_found_in_a_torn_document() {
+        let torn = r#"{"prompt":"say \"conversation_id\":\"x\"", "conversation_id" : "c1","generation_id":"g"#;
+        assert_eq!(scan(torn, "conversation_id"), Some("c1"));
+        assert_eq!(scan(torn, "generation_id"), None);
+    }
+
+    #[test]
+    fn numbers_come_as_numbers_or_text() {
+        let fields = Fields::parse(r#"{"a":12.5,"b":"12.5","c":1e400,"d":"x","e":7}"#).unwrap();
+        assert_eq!(fields.number("a"), Some(12.5));
+        assert_eq!(fields.number("b"), Some(12.5));
+        assert_eq!(fields.number("c"), None);
+        assert_eq!(fields.number("d"), None);
+        assert_eq!(fields.int("e"), Some(7));
+        assert_eq!(fields.int("a"), Some(12));
+    }
+}

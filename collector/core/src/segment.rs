@@ -1,0 +1,390 @@
+//! Segments: a conversation's stretches between start, `sessionEnd` and long silence, and the spans outside turns.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::attributes::Attributes;
+use crate::build::{compaction, openinference, surface, timing};
+use crate::conversation::Conversation;
+use crate::event::SessionEnd;
+use crate::fact::Fact;
+use crate::group::Sum;
+use crate::sessions::{TabMode, TraceMode};
+use crate::tree::World;
+use crate::{
+    End, EndReason, ErrorType, EventKind, Link, Span, SpanEvent, SpanId, SpanKind, Status,
+    Timestamp, TraceId, TurnSummary,
+};
+
+/// Events this soon after a `sessionEnd` still belong to it.
+const END_GRACE_NS: i64 = 5_000_000_000;
+const MINUTE_NS: i64 = 60_000_000_000;
+const MAX_LINKS: usize = 128;
+
+/// One stretch of a conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub(crate) start: Timestamp,
+    pub(crate) last: Timestamp,
+    /// The hook that ended it.
+    pub(crate) ended: Option<Timestamp>,
+    pub(crate) close: Option<End>,
+    pub(crate) settle: Option<Timestamp>,
+    pub(crate) failed: bool,
+}
+
+type Turns<'a> = [(&'a Arc<str>, &'a Sum, &'a TurnSummary, Option<Timestamp>)];
+
+/// Starts of the segments, as far as turns need them: by their first facts alone.
+pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Timestamp> {
+    let turns = conversation.turns.iter().map(|turn| {
+        let facts = conversation.explicit.get(&turn.generation);
+        let last = facts.and_then(|facts| facts.last()).map(|fact| fact.at);
+        let loose = turn.loose.last().map(|&index| conversation.loose[index].at);
+        (turn.start, last.max(loose).unwrap_or(turn.start))
+    });
+    cut(world, conversation, turns).into_iter().map(|segment| segment.start).collect()
+}
+
+/// The segments with everything known about them.
+pub(crate) fn segments(
+    world: World<'_>,
+    conversation: &Conversation,
+    turns: &Turns<'_>,
+) -> Vec<Segment> {
+    let intervals = turns.iter().map(|(_, sum, _, _)| (sum.start, sum.last));
+    let mut segments = cut(world, conversation, intervals);
+    let count = segments.len();
+    for index in 0..count {
+        let next = segments.get(index + 1).map(|next| next.start);
+        let segment = &mut segments[index];
+        let idle = segment.last.plus(world.config.session_idle_ns + 1);
+        let until = segment.ended.map_or(idle, |at| at.plus(END_GRACE_NS));
+        if next.is_some() || world.clock >= until {
+            let reason = if segment.ended.is_some() { EndReason::Matched } else { EndReason::Idle };
+            let at = segment.ended.unwrap_or(segment.last).max(segment.last);
+            segment.close = Some(End { at, reason });
+        }
+        let range = segment.start..next.unwrap_or(Timestamp(i64::MAX));
+        let inside = turns.iter().filter(|(_, sum, _, _)| range.contains(&sum.start));
+        let mut settle = Some(until);
+        for (_, _, _, turn) in inside {
+            settle = settle.zip(*turn).map(|(a, b)| a.max(b));
+        }
+        segment.settle = settle;
+    }
+    segments
+}
+
+fn cut(
+    world: World<'_>,
+    conversation: &Conversation,
+    turns: impl Iterator<Item = (Timestamp, Timestamp)>,
+) -> Vec<Segment> {
+    let mut items: Vec<(Timestamp, Timestamp, Option<&SessionEnd>)> =
+        turns.map(|(start, last)| (start, last, None)).collect();
+    let outside = conversation.outside.iter().map(|&index| &conversation.loose[index]);
+    items.extend(outside.map(|fact| (fact.at, fact.at, None)));
+    items.extend(conversation.session.iter().map(|fact| match &fact.kind {
+        EventKind::SessionEnd(end) => (fact.at, fact.at, Some(end)),
+        _ => (fact.at, fact.at, None),
+    }));
+    items.sort_by_key(|(start, last, end)| (*start, end.is_some(), *last));
+    let mut segments: Vec<Segment> = Vec::new();
+    for (start, last, end) in items {
+        let joins = segments.last().is_some_and(|open| match open.ended {
+            Some(at) => start.since(at) <= END_GRACE_NS,
+            None => start.since(open.last) <= world.config.session_idle_ns,
+        });
+        if !joins {
+            let (ended, close, settle) = (None, None, None);
+            segments.push(Segment { start, last, ended, close, settle, failed: false });
+        }
+        let Some(open) = segments.last_mut() else { continue };
+        open.last = open.last.max(last);
+        if let Some(end) = end {
+            open.ended.get_or_insert(start);
+            let is_error = |text: &Option<String>| text.as_deref() == Some("error");
+            open.failed |= is_error(&end.reason) || is_error(&end.final_status);
+        }
+    }
+    segments
+}
+
+/// Session spans and the spans outside turns.
+pub(crate) fn spans(
+    world: World<'_>,
+    conversation: &Conversation,
+    segments: &[Segment],
+    turns: &Turns<'_>,
+) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for (index, segment) in segments.iter().enumerate() {
+        let next = segments.get(index + 1).map_or(Timestamp(i64::MAX), |next| next.start);
+        let settled = segment.settle.is_some_and(|at| at <= world.clock);
+        let inside = |at: Timestamp| at >= segment.start && at < next;
+        if world.config.session_span {
+            let own: Vec<_> = turns.iter().filter(|(_, sum, _, _)| inside(sum.start)).collect();
+            spans.push(session(world, conversation, segments, index, &own, settled));
+        }
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for &loose in &conversation.outside {
+            let fact = &conversation.loose[loose];
+            if let (EventKind::Compaction(facts), true) = (&fact.kind, inside(fact.at)) {
+                let count = seen.entry(facts.key.as_str()).or_default();
+                let key = format!("{}#{count}", facts.key);
+                *count += 1;
+                let mut attributes = Attributes::default();
+                compaction(fact, facts, &mut attributes);
+                let mut span = blank(conversation, SpanKind::Compaction, &key, attributes);
+                span.trace = session_trace(conversation, index);
+                span.parent = world.config.session_span.then(|| session_id(conversation, index));
+                span.start = fact.at;
+                span.end = Some(End { at: fact.at, reason: EndReason::Matched });
+                span.settled = settled;
+                finish(&mut span, (false, true));
+                spans.push(span);
+            }
+        }
+    }
+    spans.extend(tabs(world, conversation));
+    spans
+}
+
+fn session_trace(conversation: &Conversation, segment: usize) -> TraceId {
+    TraceId::derive("session", &conversation.id, &segment.to_string())
+}
+
+fn session_id(conversation: &Conversation, segment: usize) -> SpanId {
+    let key = segment.to_string();
+    SpanId::derive(&conversation.id, "", SpanKind::Session.as_str(), &key)
+}
+
+fn session(
+    world: World<'_>,
+    conversation: &Conversation,
+    segments: &[Segment],
+    index: usize,
+    turns: &[&(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
+    settled: bool,
+) -> Span {
+    let segment = &segments[index];
+    let next = segments.get(index + 1).map_or(Timestamp(i64::MAX), |next| next.start);
+    let facts =
+        || conversation.session.iter().filter(|fact| fact.at >= segment.start && fact.at < next);
+    let end = facts().find_map(|fact| match &fact.kind {
+        EventKind::SessionEnd(end) => Some(end),
+        _ => None,
+    });
+    let start = facts().find_map(|fact| match &fact.kind {
+        EventKind::SessionStart { background, mode } => Some((*background, mode.as_deref())),
+        _ => None,
+    });
+    let mut own = Attributes::default();
+    own.some_text("cursor.session.reason", end.and_then(|end| end.reason.as_deref()));
+    own.some_text("cursor.session.final_status", end.and_then(|end| end.final_status.as_deref()));
+    let background = start.and_then(|(background, _)| background);
+    own.flag("cursor.is_background_agent", background.or(end.and_then(|end| end.background)));
+    own.some_text("cursor.composer_mode", start.and_then(|(_, mode)| mode));
+    let duration = end.and_then(|end| end.duration_ms).filter(|ms| *ms > 0);
+    own.double("cursor.duration_ms", duration.map(|ms| ms as f64));
+    own.int("hookspan.session.segment", i64::try_from(index).ok());
+    own.count("hookspan.session.generations", turns.len() as u64);
+    let total = |get: fn(&Sum) -> u64| turns.iter().map(|(_, sum, _, _)| get(sum)).sum::<u64>();
+    own.count("hookspan.session.tool_calls", total(|sum| sum.tool_calls));
+    own.count("hookspan.session.errors", total(|sum| sum.errors));
+    own.count("hookspan.session.subagents", total(|sum| sum.subagents));
+    let tokens = || turns.iter().filter_map(|(_, _, row, _)| row.tokens);
+    if tokens().next().is_some() {
+        own.count("hookspan.usage.input_tokens", tokens().map(|tokens| tokens.input).sum());
+        own.count("hookspan.usage.output_tokens", tokens().map(|tokens| tokens.output).sum());
+    }
+    if segment.failed {
+        own.text("error.type", ErrorType::SessionError.as_str());
+    }
+    let mut span = blank(conversation, SpanKind::Session, &index.to_string(), own);
+    span.trace = session_trace(conversation, index);
+    span.start = segment.start;
+    span.end = segment.close;
+    span.settled = settled;
+    if segment.failed {
+        let message = "session error".to_owned();
+        span.status = Status::Error { kind: ErrorType::SessionError, message };
+    }
+    span.links = links(world, conversation, segments, index, turns);
+    span.events = unknown(conversation, segment.start, next);
+    finish(&mut span, (false, segment.ended.is_none()));
+    span
+}
+
+fn links(
+    world: World<'_>,
+    conversation: &Conversation,
+    segments: &[Segment],
+    index: usize,
+    turns: &[&(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
+) -> Vec<Link> {
+    let mut links = Vec::new();
+    if world.config.trace_mode == TraceMode::Generation {
+        links.extend(turns.iter().take(MAX_LINKS).map(|(_, sum, row, _)| Link {
+            trace: row.trace,
+            span: row.span,
+            kind: "generation",
+            at: sum.start,
+        }));
+    }
+    if let Some(previous) = index.checked_sub(1) {
+        links.push(Link {
+            trace: session_trace(conversation, previous),
+            span: session_id(conversation, previous),
+            kind: "previous_segment",
+            at: segments[previous].start,
+        });
+    }
+    links
+}
+
+/// Unknown hooks outside turns, as events of the session.
+fn unknown(conversation: &Conversation, start: Timestamp, next: Timestamp) -> Vec<SpanEvent> {
+    let facts = conversation.outside.iter().map(|&index| &conversation.loose[index]);
+    facts
+        .filter(|fact| fact.at >= start && fact.at < next)
+        .filter_map(|fact| match &fact.kind {
+            EventKind::Unknown { name } => {
+                let mut own = Attributes::default();
+                own.text("cursor.hook.name", name.as_str());
+                let name = Cow::Borrowed("cursor.hook");
+                Some(SpanEvent { at: fact.at, name, attributes: own.finish() })
+            }
+            _ => None,
+        })
+        .take(64)
+        .collect()
+}
+
+/// Tab events, as the configuration wants them.
+fn tabs(world: World<'_>, conversation: &Conversation) -> Vec<Span> {
+    let minute = |fact: &Fact| fact.at.0.div_euclid(MINUTE_NS);
+    let chunks = conversation.tabs.chunk_by(|a, b| minute(a) == minute(b));
+    match world.config.tab {
+        TabMode::Off => Vec::new(),
+        TabMode::Rollup => chunks.map(|facts| rollup(world, conversation, facts)).collect(),
+        TabMode::Span => chunks.flat_map(|facts| singles(world, conversation, facts)).collect(),
+    }
+}
+
+fn rollup(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Span {
+    let minute = facts[0].at.0.div_euclid(MINUTE_NS).to_string();
+    let mut files: Vec<&str> = Vec::new();
+    let (mut edits, mut reads, mut added, mut removed) = (0, 0, 0, 0);
+    for fact in facts {
+        let path = match &fact.kind {
+            EventKind::TabEdit { path, added: a, removed: r } => {
+                edits += 1;
+                added += a;
+                removed += r;
+                path
+            }
+            EventKind::TabRead { path } => {
+                reads += 1;
+                path
+            }
+            _ => continue,
+        };
+        files.extend(path.as_deref());
+    }
+    files.sort_unstable();
+    files.dedup();
+    let mut own = Attributes::default();
+    own.count("hookspan.tab.edits", edits);
+    own.count("hookspan.tab.reads", reads);
+    own.count("hookspan.tab.files", files.len() as u64);
+    own.int("hookspan.edit.lines_added", Some(added));
+    own.int("hookspan.edit.lines_removed", Some(removed));
+    let mut span = blank(conversation, SpanKind::Tab, &minute, own);
+    span.trace = TraceId::derive("tab", &conversation.id, &minute);
+    span.start = facts[0].at;
+    let last = facts.last().map_or(span.start, |fact| fact.at);
+    span.end = Some(End { at: last, reason: EndReason::Matched });
+    let minute_end = Timestamp((facts[0].at.0.div_euclid(MINUTE_NS) + 1).saturating_mul(MINUTE_NS));
+    span.settled = world.clock >= minute_end.plus(world.config.settle_delay_ns);
+    finish(&mut span, (false, false));
+    span
+}
+
+fn singles(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Vec<Span> {
+    let minute = facts[0].at.0.div_euclid(MINUTE_NS).to_string();
+    let edits = facts.iter().filter_map(|fact| match &fact.kind {
+        EventKind::TabEdit { path, added, removed } => Some((fact, path, *added, *removed)),
+        _ => None,
+    });
+    edits
+        .enumerate()
+        .map(|(index, (fact, path, added, removed))| {
+            let mut own = Attributes::default();
+            own.path("file.path", path.as_deref());
+            own.int("hookspan.edit.lines_added", Some(added));
+            own.int("hookspan.edit.lines_removed", Some(removed));
+            let key = format!("{minute}#{index}");
+            let mut span = blank(conversation, SpanKind::Tab, &key, own);
+            span.name = "cursor.tab.edit".to_owned();
+            span.plain_name = Cow::Borrowed("cursor.tab.edit");
+            span.trace = TraceId::derive("tab", &conversation.id, &key);
+            span.start = fact.at;
+            span.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            span.settled = world.clock >= fact.at.plus(MINUTE_NS + world.config.settle_delay_ns);
+            finish(&mut span, (false, false));
+            span
+        })
+        .collect()
+}
+
+/// A span outside turns, with the attributes so far.
+fn blank(conversation: &Conversation, kind: SpanKind, key: &str, mut own: Attributes) -> Span {
+    let name = match kind {
+        SpanKind::Compaction => "context_compaction",
+        SpanKind::Tab => "cursor.tab",
+        _ => "cursor.session",
+    };
+    let root = &conversation.id;
+    own.text("gen_ai.conversation.id", &**root);
+    own.text("session.id", &**root);
+    own.text("cursor.conversation.id", &**root);
+    own.text("gen_ai.agent.name", conversation.host.as_str());
+    own.text("hookspan.kind", kind.as_str());
+    own.text("openinference.span.kind", openinference(kind));
+    own.text("hookspan.surface", surface(conversation.version().map(|version| &**version)));
+    Span {
+        id: SpanId::derive(root, "", kind.as_str(), key),
+        trace: TraceId([0; 16]),
+        parent: None,
+        links: Vec::new(),
+        kind,
+        name: name.to_owned(),
+        plain_name: Cow::Borrowed(name),
+        root: root.clone(),
+        conversation: root.clone(),
+        generation: Arc::from(""),
+        workspace: conversation.workspace().cloned(),
+        cursor_version: conversation.version().cloned(),
+        start: Timestamp::default(),
+        end: None,
+        status: Status::Unset,
+        attributes: own.finish(),
+        events: Vec::new(),
+        contents: Vec::new(),
+        settled: false,
+    }
+}
+
+/// Adds what depends on start and end.
+fn finish(span: &mut Span, (start_inferred, end_inferred): (bool, bool)) {
+    let mut own = Attributes::default();
+    own.text("hookspan.timing", timing(start_inferred, end_inferred && span.end.is_some()));
+    if let Some(end) = span.end {
+        own.text("hookspan.end_reason", end.reason.as_str());
+    }
+    span.attributes.append(&mut own.finish());
+    span.attributes.sort_by(|a, b| a.key.as_bytes().cmp(b.key.as_bytes()));
+}

@@ -1,0 +1,541 @@
+//! What one hook says about a tool call: small facts, never the texts themselves.
+
+use serde_json::value::RawValue;
+
+use crate::digest::{content_key, digest};
+use crate::payload::{Fields, array, object, text};
+
+/// `hookspan.tool.class`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ToolClass {
+    /// A shell command.
+    Shell,
+    /// Reads a file.
+    Read,
+    /// Looks for files or text.
+    Search,
+    /// Changes a file.
+    Edit,
+    /// Removes a file.
+    Delete,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Hands work to another agent.
+    Task,
+    /// A pasted image, written by the editor itself.
+    Attachment,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl ToolClass {
+    /// The word in attributes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Mcp => "mcp",
+            Self::Task => "task",
+            Self::Attachment => "attachment",
+            Self::Other => "other",
+        }
+    }
+
+    fn of(tool: &str) -> Self {
+        match tool {
+            "Shell" | "Bash" | "shell" | "local_shell" | "run_terminal_cmd" | "run_in_terminal"
+            | "run_command" | "PowerShell" => Self::Shell,
+            "Read" | "ReadFile" | "TabRead" | "read_file" | "NotebookRead" => Self::Read,
+            "Grep" | "Glob" | "LS" | "Search" | "SemanticSearch" | "WebSearch" | "ToolSearch"
+            | "codebase_search" | "grep_search" | "file_search" | "list_files" | "list_dir" => {
+                Self::Search
+            }
+            "Write" | "StrReplace" | "Edit" | "MultiEdit" | "ApplyPatch" | "EditNotebook"
+            | "NotebookEdit" | "apply_patch" | "apply_diff" | "write_file" | "edit_file"
+            | "search_replace" => Self::Edit,
+            "Delete" | "delete_file" => Self::Delete,
+            "Task" | "Subagent" | "Agent" => Self::Task,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One hook's view of a call. Every field but the name is optional because any hook may be the only one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolFacts {
+    /// `tool_use_id`, byte for byte; empty is absent.
+    pub id: Option<String>,
+    /// Tool name, bare for MCP.
+    pub tool: String,
+    /// Class.
+    pub class: ToolClass,
+    /// What both hook layers of one call agree on: command, path, or MCP tool with its input.
+    pub content: u64,
+    /// `~` + hash of name and input, the key of a call without an id.
+    pub fallback: String,
+    /// Bytes of the input as received.
+    pub input_bytes: Option<u64>,
+    /// Bytes of the output as received.
+    pub output_bytes: Option<u64>,
+    /// `duration` in milliseconds.
+    pub duration_ms: Option<f64>,
+    /// File the call is about, as sent.
+    pub path: Option<String>,
+    /// Executable of a simple shell command.
+    pub executable: Option<String>,
+    /// Working directory.
+    pub cwd: Option<String>,
+    /// Shell sandbox.
+    pub sandbox: Option<bool>,
+    /// Shell timeout.
+    pub timeout_ms: Option<i64>,
+    /// Exit code of a shell command.
+    pub exit_code: Option<i64>,
+    /// The output itself says it failed (`isError`, `success: false`).
+    pub is_error: bool,
+    /// `failure_type`.
+    pub failure: Option<String>,
+    /// `is_interrupt`.
+    pub interrupt: Option<bool>,
+    /// Whether the body holds an error text.
+    pub has_error_text: bool,
+    /// What an edit changes.
+    pub edits: Option<Edits>,
+    /// `content_length` of a read.
+    pub content_length: Option<i64>,
+    /// `output_mode` of a search.
+    pub output_mode: Option<String>,
+    /// MCP server.
+    pub server: Option<Box<Server>>,
+    /// Facts of a delegating call.
+    pub delegate: Option<Box<Delegate>>,
+}
+
+/// Size of an edit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Number of edits.
+    pub count: i64,
+    /// Lines added.
+    pub added: i64,
+    /// Lines removed.
+    pub removed: i64,
+}
+
+/// An MCP server as a hook names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// `mcp_server_name`.
+    pub name: Option<String>,
+    /// Host of its URL.
+    pub address: Option<String>,
+    /// Port of its URL.
+    pub port: Option<i64>,
+    /// Whether it is started by a command (pipe) rather than reached by URL (tcp).
+    pub pipe: bool,
+    /// Whether the body holds the command.
+    pub has_command: bool,
+}
+
+/// A call that hands work to another agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delegate {
+    /// `subagent_type`.
+    pub agent: Option<String>,
+    /// `run_in_background`.
+    pub background: Option<bool>,
+    /// Digest of the prompt, to compare with a child's task.
+    pub task: u64,
+}
+
+impl ToolFacts {
+    /// From preToolUse, postToolUse, postToolUseFailure and their relatives.
+    pub(crate) fn generic(fields: &Fields<'_>) -> Self {
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.word(name));
+        let sent = cut(sent.unwrap_or_else(|| "unknown".to_owned()), 256);
+        let input = fields.first(&["tool_input", "params"]);
+        let raw = input.map_or("", RawValue::get);
+        let mut facts = Self { id: fields.word("tool_use_id"), ..Self::default() };
+        facts.name(&sent);
+        if facts.id.is_none() {
+            facts.fallback = content_key(&[&sent, raw]);
+        }
+        facts.input_bytes = input.map(|input| input.get().len() as u64);
+        facts.read_input(input);
+        facts.duration_ms = milliseconds(fields);
+        facts.failure = fields.word("failure_type").map(|text| cut(text, 64));
+        facts.interrupt = fields.flag("is_interrupt");
+        facts.has_error_text = fields.first(&["error_message", "error"]).is_some();
+        facts.cwd = facts.cwd.take().or_else(|| fields.word("cwd")).map(|text| cut(text, 4_096));
+        facts.read_output(fields.first(&["tool_output", "tool_response", "result"]));
+        facts
+    }
+
+    /// From beforeShellExecution and afterShellExecution.
+    pub(crate) fn shell(fields: &Fields<'_>) -> Self {
+        let command = fields.first(&["command", "command_line"]).and_then(text);
+        let command = command.unwrap_or_default();
+        let output = fields.raw("output");
+        Self {
+            tool: "Shell".to_owned(),
+            class: ToolClass::Shell,
+            content: shell_content(&command),
+            fallback: content_key(&["Shell", &command]),
+            input_bytes: Some(command.len() as u64),
+            output_bytes: output.map(|output| output.get().len() as u64),
+            duration_ms: milliseconds(fields),
+            executable: executable(&command),
+            cwd: fields.word("cwd").map(|text| cut(text, 4_096)),
+            sandbox: fields.flag("sandbox"),
+            exit_code: fields.int("exit_code"),
+            ..Self::default()
+        }
+    }
+
+    /// From beforeMCPExecution and afterMCPExecution.
+    pub(crate) fn mcp(fields: &Fields<'_>) -> Self {
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.word(name));
+        let tool = bare(&cut(sent.unwrap_or_else(|| "unknown".to_owned()), 256)).to_owned();
+        let input = fields.first(&["tool_input", "params"]);
+        let mut facts = Self {
+            content: mcp_content(&tool, input),
+            fallback: content_key(&[&tool, input.map_or("", RawValue::get)]),
+            tool,
+            class: ToolClass::Mcp,
+            input_bytes: input.map(|input| input.get().len() as u64),
+            duration_ms: milliseconds(fields),
+            server: Some(Box::new(server(fields))),
+            ..Self::default()
+        };
+        facts.read_output(fields.first(&["result_json", "result"]));
+        facts
+    }
+
+    /// From beforeReadFile and afterFileEdit: `tool` is the name the generic layer would give.
+    pub(crate) fn file(fields: &Fields<'_>, tool: &str) -> Self {
+        let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
+        let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
+        let mut facts = Self {
+            tool: tool.to_owned(),
+            class: ToolClass::of(tool),
+            content: path_content(&path),
+            fallback: content_key(&[tool, &path]),
+            edits,
+            ..Self::default()
+        };
+        if edits.is_some_and(|edits| edits.added == 0 && edits.removed == 0) {
+            facts.note_attachment(&path);
+        }
+        facts.path = Some(cut(path.into_owned(), 4_096)).filter(|path| !path.is_empty());
+        facts
+    }
+
+    fn name(&mut self, sent: &str) {
+        self.tool = bare(sent).to_owned();
+        self.class =
+            if self.tool.len() < sent.len() { ToolClass::Mcp } else { ToolClass::of(sent) };
+        let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        if let Some((name, _)) = claude {
+            let name = Some(name.to_owned());
+            self.server = Some(Box::new(Server { name, pipe: true, ..Server::default() }));
+        }
+    }
+
+    fn read_input(&mut self, input: Option<&RawValue>) {
+        let mut store = String::new();
+        let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
+        let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
+        let path = path.and_then(text).unwrap_or_default();
+        match self.class {
+            ToolClass::Shell => self.read_shell_input(&fields),
+            ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
+            ToolClass::Task => self.read_task_input(&fields),
+            ToolClass::Edit => self.read_edit_input(&fields, input, &path),
+            ToolClass::Search => {
+                self.output_mode = fields.word("output_mode").map(|text| cut(text, 64));
+                self.content = path_content(&path);
+            }
+            _ => self.content = path_content(&path),
+        }
+        self.path = Some(cut(path.into_owned(), 4_096)).filter(|path| !path.is_empty());
+    }
+
+    fn read_shell_input(&mut self, fields: &Fields<'_>) {
+        let command = fields.text("command").unwrap_or_default();
+        self.content = shell_content(&command);
+        self.executable = executable(&command);
+        self.cwd = fields.first(&["cwd", "working_directory"]).and_then(text).map(Into::into);
+        self.cwd = self.cwd.take().filter(|cwd: &String| !cwd.is_empty());
+        self.timeout_ms = fields.int("timeout");
+    }
+
+    fn read_task_input(&mut self, fields: &Fields<'_>) {
+        let task = fields.text("prompt").unwrap_or_default();
+        self.delegate = Some(Box::new(Delegate {
+            agent: fields.word("subagent_type").map(|text| cut(text, 128)),
+            background: fields.flag("run_in_background"),
+            task: digest(&[task.as_bytes()]),
+        }));
+    }
+
+    fn read_edit_input(&mut self, fields: &Fields<'_>, input: Option<&RawValue>, path: &str) {
+        self.content = path_content(path);
+        let content = fields.text("content");
+        self.edits = if let Some(list) = fields.raw("edits") {
+            Some(edits(list))
+        } else if let Some(content) = &content {
+            Some(Edits { count: 1, added: lines(content), removed: 0 })
+        } else if fields.raw("new_string").is_some() {
+            Some(edit(fields))
+        } else {
+            input.and_then(text).map(|patch| patch_edits(&patch))
+        };
+        if content.is_some_and(|content| content.is_empty()) {
+            self.note_attachment(path);
+        }
+    }
+
+    /// A pasted image arrives as a Write of an empty file into the editor's own asset folder.
+    fn note_attachment(&mut self, path: &str) {
+        let image = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
+        let path = path.replace('\\', "/").to_ascii_lowercase();
+        if path.contains("/.cursor/projects/")
+            && path.contains("/assets/")
+            && image.iter().any(|end| path.ends_with(end))
+        {
+            self.class = ToolClass::Attachment;
+        }
+    }
+
+    fn read_output(&mut self, output: Option<&RawValue>) {
+        let Some(output) = output else { return };
+        self.output_bytes = Some(output.get().len() as u64);
+        if !matches!(self.class, ToolClass::Shell | ToolClass::Mcp | ToolClass::Read) {
+            return;
+        }
+        let mut store = String::new();
+        let Some(fields) = object(output, &mut store) else { return };
+        self.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
+        self.is_error =
+            fields.flag("isError") == Some(true) || fields.flag("success") == Some(false);
+        self.content_length = fields.int("content_length");
+    }
+}
+
+/// Cuts on a character boundary.
+pub(crate) fn cut(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        let boundary = (0..=max).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(boundary.unwrap_or_default());
+    }
+    text
+}
+
+/// An MCP tool's own name; any other name as it is.
+fn bare(sent: &str) -> &str {
+    if let Some(tool) = sent.strip_prefix("MCP:") {
+        return tool;
+    }
+    let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    claude.map_or(sent, |(_, tool)| tool)
+}
+
+/// `duration` (milliseconds, also as text), else `duration_ms`.
+fn milliseconds(fields: &Fields<'_>) -> Option<f64> {
+    ["duration", "duration_ms"]
+        .iter()
+        .find_map(|name| fields.number(name))
+        .filter(|duration| *duration >= 0.0)
+}
+
+fn shell_content(command: &str) -> u64 {
+    digest(&[b"shell", command.as_bytes()])
+}
+
+fn mcp_content(tool: &str, input: Option<&RawValue>) -> u64 {
+    // One layer sends the input as an object, the other as JSON in a string: compare what they mean.
+    let raw = input.map_or("", RawValue::get);
+    let inner = input.and_then(text);
+    let written = inner.as_deref().unwrap_or(raw);
+    let value = serde_json::from_str::<serde_json::Value>(written).map(|value| value.to_string());
+    digest(&[b"mcp", tool.as_bytes(), value.as_deref().unwrap_or(written).as_bytes()])
+}
+
+fn path_content(path: &str) -> u64 {
+    let path = path.replace('\\', "/");
+    // Windows spells one drive in three ways: `/d:/x`, `D:/x`, `d:/x`.
+    let path = match path.as_bytes() {
+        [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => &path[1..],
+        _ => &path,
+    };
+    match path.as_bytes() {
+        [drive, b':', ..] => digest(&[&[drive.to_ascii_lowercase()], &path.as_bytes()[1..]]),
+        _ => digest(&[path.as_bytes()]),
+    }
+}
+
+/// The program of a command that is one simple command, after an optional `cd DIR &&`.
+fn executable(command: &str) -> Option<String> {
+    let mut rest = command.trim();
+    if rest.starts_with("cd ")
+        && let Some((folder, after)) = rest.split_once("&&")
+        && !folder.contains(['|', ';', '\n', '`', '(', '$'])
+    {
+        rest = after.trim_start();
+    }
+    if rest.contains(['|', ';', '&', '\n', '`', '(', ')']) {
+        return None;
+    }
+    let is_assignment = |word: &str| {
+        word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    };
+    let word = rest.split_whitespace().find(|word| !is_assignment(word))?;
+    let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\']).next()?;
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+    ((1..=64).contains(&name.len()) && name.bytes().all(allowed)).then(|| name.to_owned())
+}
+
+fn server(fields: &Fields<'_>) -> Server {
+    let url = fields.first(&["mcp_server_url", "url"]).and_then(text);
+    let (address, port) = url.as_deref().map_or((None, None), host_and_port);
+    let command = fields.word("command");
+    let name = ["mcp_server_name", "server"].iter().find_map(|name| fields.word(name));
+    Server {
+        name: name.map(|text| cut(text, 256)),
+        pipe: url.is_none(),
+        address,
+        port,
+        has_command: command.is_some(),
+    }
+}
+
+/// Host and port of a URL, without user, path or query.
+fn host_and_port(url: &str) -> (Option<String>, Option<i64>) {
+    let Some((scheme, rest)) = url.split_once("://") else { return (None, None) };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+        _ => (authority, None),
+    };
+    let default = match scheme {
+        "https" | "wss" => Some(443),
+        "http" | "ws" => Some(80),
+        _ => None,
+    };
+    let host = Some(cut(host.to_owned(), 256)).filter(|host| !host.is_empty());
+    let port = port.or(default).filter(|_| host.is_some());
+    (host, port)
+}
+
+fn edits(list: &RawValue) -> Edits {
+    let mut sum = Edits::default();
+    for item in array(list) {
+        let mut store = String::new();
+        let one = object(item, &mut store).map(|fields| edit(&fields)).unwrap_or_default();
+        sum.count = sum.count.saturating_add(1);
+        sum.added = sum.added.saturating_add(one.added);
+        sum.removed = sum.removed.saturating_add(one.removed);
+    }
+    sum
+}
+
+fn edit(fields: &Fields<'_>) -> Edits {
+    let old = fields.first(&["old_string", "oldText"]).and_then(text).unwrap_or_default();
+    let new = fields.first(&["new_string", "newText"]).and_then(text).unwrap_or_default();
+    let (added, removed) = changed_lines(&old, &new);
+    Edits { count: 1, added, removed }
+}
+
+/// Lines added and removed, not counting the unchanged lines at both ends.
+fn changed_lines(old: &str, new: &str) -> (i64, i64) {
+    let head = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (old.lines().skip(head), new.lines().skip(head));
+    let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    (signed(new.len() - tail), signed(old.len() - tail))
+}
+
+fn changes(fields: &Fields<'_>) -> Option<Edits> {
+    let mut store = String::new();
+    let changes = fields.object("changes", &mut store)?;
+    let modified = changes.int("modified").unwrap_or_default();
+    let lines = |name| changes.int(name).unwrap_or_default().saturating_add(modified);
+    Some(Edits { count: 1, added: lines("added"), removed: lines("removed") })
+}
+
+fn patch_edits(patch: &str) -> Edits {
+    let mut sum = Edits::default();
+    for line in patch.lines() {
+        sum.count += i64::from(line.starts_with("*** ") && line.contains(" File: "));
+        sum.added += i64::from(line.starts_with('+') && !line.starts_with("+++"));
+        sum.removed += i64::from(line.starts_with('-') && !line.starts_with("---"));
+    }
+    sum
+}
+
+fn lines(text: &str) -> i64 {
+    signed(text.lines().count())
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_executable_is_named_for_a_simple_command_only() {
+        let cases = [
+            ("cargo test", Some("cargo")),
+            ("cd /x/y && cargo build --release", Some("cargo")),
+            ("RUST_LOG=debug /usr/bin/git status", Some("git")),
+            ("ls | wc -l", None),
+            ("a; b", None),
+            ("cd x && a && b", None),
+            ("$(which x) y", None),
+            ("", None),
+            ("'C:\\tools\\rg.exe' x", Some("rg.exe")),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(executable(command).as_deref(), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_server_url_gives_host_and_port_and_nothing_else() {
+        let cases = [
+            ("https://u:p@mcp.example.com/sse?k=1", (Some("mcp.example.com"), Some(443))),
+            ("http://[::1]:8080/x", (Some("[::1]"), Some(8_080))),
+            ("http://[::1]/x", (Some("[::1]"), Some(80))),
+            ("notion", (None, None)),
+        ];
+        for (url, (host, port)) in cases {
+            assert_eq!(host_and_port(url), (host.map(str::to_owned), port), "{url}");
+        }
+    }
+
+    #[test]
+    fn both_layers_spell_one_path() {
+        let paths = ["/d:/App/a.rs", "D:\\App\\a.rs", "d:/App/a.rs"];
+        assert!(paths.iter().all(|path| path_content(path) == path_content("d:\\App\\a.rs")));
+        assert_ne!(path_content("/App/a.rs"), path_content("/app/a.rs"));
+    }
+
+    #[test]
+    fn only_changed_lines_count() {
+        assert_eq!(changed_lines("a\nb\nc", "a\nx\ny\nc"), (2, 1));
+        assert_eq!(changed_lines("", ""), (0, 0));
+        assert_eq!(changed_lines("a", "a"), (0, 0));
+        assert_eq!(changed_lines("a\na", "a"), (0, 1));
+    }
+}

@@ -1,0 +1,646 @@
+//! One root turn with everything below it: who is whose parent, when each part starts, ends and settles.
+
+use std::sync::Arc;
+
+use crate::call::Call;
+use crate::conversation::{Conversation, Turn, nanos};
+use crate::digest::mix;
+use crate::event::{Compaction, Confidence, Response, Thought};
+use crate::fact::Fact;
+use crate::link::{Children, Conversations, Link, Links};
+use crate::tool::ToolClass;
+use crate::turn::{Agent, Reading};
+use crate::{Config, End, EndReason, EventKind, SpanId, SpanKind, Timestamp};
+
+/// Children nest no deeper than this; what would be deeper hangs below the last level.
+const MAX_DEPTH: u32 = 16;
+
+/// What a tree is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct World<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) conversations: &'a Conversations,
+    pub(crate) links: &'a Links,
+    /// Children by parent and subagent key.
+    pub(crate) children: &'a Children,
+    /// How far time has passed for this group.
+    pub(crate) clock: Timestamp,
+}
+
+/// Why and when a turn closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Close {
+    /// The moment that closed it: a hook's, or the deadline's own.
+    pub(crate) at: Timestamp,
+    pub(crate) reason: EndReason,
+}
+
+/// A span to be.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) id: SpanId,
+    pub(crate) kind: SpanKind,
+    pub(crate) conversation: &'a Conversation,
+    pub(crate) generation: Arc<str>,
+    pub(crate) parent: Option<usize>,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Option<End>,
+    pub(crate) start_inferred: bool,
+    pub(crate) end_inferred: bool,
+    /// Never ended by itself.
+    pub(crate) incomplete: bool,
+    /// Settles apart from its turn because it came after it.
+    pub(crate) late: bool,
+    /// Does not hold its turn: late, or in the background.
+    pub(crate) detached: bool,
+    /// When it is final, once that is known.
+    pub(crate) settle: Option<Timestamp>,
+    /// The subagent it runs in, as a node.
+    pub(crate) agent: Option<usize>,
+    pub(crate) depth: u32,
+    pub(crate) what: What<'a>,
+    /// Changes whenever the span would.
+    pub(crate) signature: u64,
+}
+
+/// What a node is about.
+#[derive(Debug)]
+pub(crate) enum What<'a> {
+    Turn,
+    Call(Call<'a>),
+    Thought(&'a Fact, &'a Thought),
+    /// A response, and whether it carries the turn's usage.
+    Response(&'a Fact, &'a Response, bool),
+    Agent(Agent<'a>, Option<&'a Link>, Option<&'a Conversation>),
+    Compaction(&'a Fact, &'a Compaction),
+}
+
+/// A root turn, grown.
+pub(crate) struct Tree<'a> {
+    pub(crate) root: &'a Conversation,
+    pub(crate) turn: &'a Turn,
+    /// Parents before children; the first is the turn itself.
+    pub(crate) nodes: Vec<Node<'a>>,
+    /// The turn's own reading, without calls and other parts, which became nodes.
+    pub(crate) reading: Reading<'a>,
+    pub(crate) close: Option<Close>,
+    pub(crate) settle: Option<Timestamp>,
+    /// When time alone would change something next.
+    pub(crate) deadline: Option<Timestamp>,
+}
+
+/// What surrounds a conversation's facts.
+#[derive(Clone, Copy)]
+struct Frame {
+    parent: usize,
+    agent: Option<usize>,
+    depth: u32,
+    /// When and why whatever is open in it ends.
+    end: Option<End>,
+    /// Facts after this are late.
+    cutoff: Timestamp,
+    settle: Option<Timestamp>,
+    /// Whether settled parts may leave before the turn.
+    flush: bool,
+    detached: bool,
+}
+
+/// Grows the tree of `turn`, a turn of the root conversation `root`.
+pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn) -> Tree<'a> {
+    let facts = root.facts(turn);
+    let mut below = Vec::new();
+    gather(world, root, &facts, &mut below, 0);
+    let close = close(world, root, turn, &facts, &below);
+    let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
+    let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
+    let on_time = facts.partition_point(|fact| fact.at <= cutoff);
+    let reading = Reading::of(&facts[..on_time]);
+    let last = facts[..on_time]
+        .iter()
+        .map(|fact| fact.at)
+        .chain(below.iter().copied().filter(|&at| at <= cutoff))
+        .max()
+        .unwrap_or(turn.start);
+    let end = close.map(|close| {
+        let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
+        End { at: stop.map_or(last, |(fact, _)| fact.at), reason: close.reason }
+    });
+    let started = reading.prompt.map_or(turn.start, |(fact, _)| fact.at.min(turn.start));
+    let mut signature = mix(1, facts.len() as u64);
+    for fact in facts[..on_time].iter() {
+        signature = mix(signature, fact.seq);
+    }
+    let node = Node {
+        id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
+        kind: SpanKind::Generation,
+        conversation: root,
+        generation: turn.generation.clone(),
+        parent: None,
+        start: started,
+        end,
+        start_inferred: reading.prompt.is_none(),
+        end_inferred: close.is_some_and(|close| close.reason != EndReason::Matched),
+        incomplete: false,
+        late: false,
+        detached: false,
+        settle,
+        agent: None,
+        depth: 0,
+        what: What::Turn,
+        signature,
+    };
+    let mut tree = Tree { root, turn, nodes: vec![node], reading, close, settle, deadline: None };
+    let frame = Frame {
+        parent: 0,
+        agent: None,
+        depth: 0,
+        end,
+        cutoff,
+        settle,
+        flush: world.config.flush_after_ns > 0,
+        detached: false,
+    };
+    let own = std::mem::take(&mut tree.reading);
+    tree.reading = tree.add(world, root, &turn.generation, own, frame);
+    let late = Reading::of(&facts[on_time..]);
+    tree.add_late(world, root, &turn.generation, late, frame);
+    tree.widen();
+    tree.note_deadlines(world, last);
+    tree
+}
+
+/// Times of all facts below a conversation's facts, at any depth.
+fn gather<'a>(
+    world: World<'a>,
+    conversation: &'a Conversation,
+    facts: &[&'a Fact],
+    times: &mut Vec<Timestamp>,
+    depth: u32,
+) {
+    if depth >= MAX_DEPTH || world.children.is_empty() {
+        return;
+    }
+    for child in children_of(world, conversation, facts) {
+        for turn in &child.turns {
+            let facts = child.facts(turn);
+            times.extend(facts.iter().map(|fact| fact.at));
+            gather(world, child, &facts, times, depth + 1);
+        }
+    }
+}
+
+/// The child conversations that these facts delegate to.
+fn children_of<'a>(
+    world: World<'a>,
+    conversation: &'a Conversation,
+    facts: &[&'a Fact],
+) -> Vec<&'a Conversation> {
+    let mut keys: Vec<&str> = Vec::new();
+    for fact in facts {
+        let key = match &fact.kind {
+            EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => {
+                a.id.as_deref().or(Some(a.fallback.as_str()))
+            }
+            EventKind::ToolStart(t) | EventKind::ToolEnd(t) | EventKind::ToolFailure(t)
+                if t.class == ToolClass::Task =>
+            {
+                t.id.as_deref().or(Some(t.fallback.as_str()))
+            }
+            _ => None,
+        };
+        keys.extend(key.filter(|key| !keys.contains(key)));
+    }
+    keys.iter().flat_map(|key| children_by_key(world, conversation, key)).collect()
+}
+
+fn children_by_key<'a>(
+    world: World<'a>,
+    conversation: &Conversation,
+    key: &str,
+) -> impl Iterator<Item = &'a Conversation> {
+    let base = key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base);
+    let found = world.children.get(&(conversation.id.clone(), Box::from(base)));
+    found.into_iter().flatten().filter_map(move |child| world.conversations.get(child))
+}
+
+/// Decides whether the turn is closed, as of the world's clock.
+fn close(
+    world: World<'_>,
+    root: &Conversation,
+    turn: &Turn,
+    facts: &[&Fact],
+    below: &[Timestamp],
+) -> Option<Close> {
+    let config = world.config;
+    let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_))).map(|f| f.at);
+    let prompt = root.next_prompt(turn).map(|at| Close { at, reason: EndReason::Superseded });
+    let ended =
+        root.session_end_after(turn.start).map(|at| Close { at, reason: EndReason::Stopped });
+    let around = [prompt, ended].into_iter().flatten().min_by_key(|close| close.at);
+    let stop = stop.map(|at| Close { at, reason: EndReason::Matched });
+    // The hooks of one instant come in any order: a stop just behind what closed its turn is still its end.
+    let first = match (stop, around) {
+        (Some(stop), Some(around)) if stop.at > around.at.plus(config.settle_delay_ns) => {
+            Some(around)
+        }
+        (Some(stop), _) => Some(stop),
+        (None, around) => around,
+    };
+    let until = first.map_or(world.clock, |close| close.at);
+    let last = facts.iter().map(|f| f.at).chain(below.iter().copied()).max().unwrap_or(turn.start);
+    if until.max(last).since(turn.start) <= config.generation_idle_ns {
+        return first;
+    }
+    let mut times: Vec<Timestamp> =
+        facts.iter().map(|fact| fact.at).chain(below.iter().copied()).collect();
+    times.push(turn.start);
+    times.retain(|at| first.is_none_or(|close| *at <= close.at));
+    times.sort_unstable();
+    times.push(until);
+    let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > config.generation_idle_ns);
+    let idle = gap
+        .map(|pair| Close { at: pair[0].plus(config.generation_idle_ns), reason: EndReason::Idle });
+    idle.or(first)
+}
+
+impl<'a> Tree<'a> {
+    /// Adds the parts of one reading below `frame.parent`. Gives the reading back, emptied of them.
+    fn add(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        mut reading: Reading<'a>,
+        frame: Frame,
+    ) -> Reading<'a> {
+        let first = self.nodes.len();
+        let mut agents = std::mem::take(&mut reading.agents);
+        for (index, call) in std::mem::take(&mut reading.calls).into_iter().enumerate() {
+            let is_task = call.class() == ToolClass::Task;
+            let known = agents.iter_mut().position(|agent| agent.call == Some(index));
+            let agent = match known {
+                Some(at) => Some(agents.swap_remove(at)),
+                None if is_task => self.silent_agent(world, conversation, &call, frame.depth),
+                None => None,
+            };
+            let thought = reading.thoughts.iter().map(|(_, fact, _)| fact.at);
+            let next = is_task.then(|| thought.filter(|at| *at > call.first()).min()).flatten();
+            self.add_call(world, conversation, generation, call, agent, next, frame);
+        }
+        agents.sort_by_key(|agent| agent.start.or(agent.stop).map(|(fact, _)| fact.key()));
+        for agent in agents {
+            self.add_agent(world, conversation, generation, agent, frame);
+        }
+        for (key, fact, thought) in std::mem::take(&mut reading.thoughts) {
+            let duration = thought.duration_ms.map(nanos);
+            let mut node = self.blank(conversation, generation, SpanKind::Thought, &key, frame);
+            node.start = fact.at.plus(-duration.unwrap_or_default());
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.start_inferred = duration.is_none();
+            node.signature = mix(2, fact.seq);
+            node.what = What::Thought(fact, thought);
+            self.push(world, node, frame);
+        }
+        for (key, fact, compaction) in std::mem::take(&mut reading.compactions) {
+            let mut node = self.blank(conversation, generation, SpanKind::Compaction, &key, frame);
+            node.start = fact.at;
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.end_inferred = true;
+            node.signature = mix(3, fact.seq);
+            node.what = What::Compaction(fact, compaction);
+            self.push(world, node, frame);
+        }
+        if world.config.llm_spans {
+            self.add_responses(conversation, generation, &mut reading, frame, first);
+        }
+        reading
+    }
+
+    fn add_responses(
+        &mut self,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        reading: &mut Reading<'a>,
+        frame: Frame,
+        first: usize,
+    ) {
+        let responses = std::mem::take(&mut reading.responses);
+        let count = responses.len();
+        for (index, (key, fact, response)) in responses.iter().enumerate() {
+            let sibling = self.nodes[first..]
+                .iter()
+                .filter(|node| node.parent == Some(frame.parent))
+                .filter_map(|node| node.end.map(|end| end.at))
+                .filter(|&at| at <= fact.at)
+                .max();
+            let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
+            let duration = response.duration_ms.filter(|ms| *ms >= 0.0).map(nanos);
+            let prompt = self.nodes[frame.parent].start.min(fact.at);
+            node.start = duration
+                .map(|ns| fact.at.plus(-ns))
+                .unwrap_or_else(|| sibling.unwrap_or(prompt).max(prompt));
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.start_inferred = duration.is_none();
+            let last = index + 1 == count;
+            let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
+            node.signature = mix(mix(4, fact.seq), if last { stop.wrapping_add(1) } else { 0 });
+            node.what = What::Response(fact, response, last);
+            node.settle = frame.settle;
+            self.nodes.push(node);
+        }
+        reading.responses = responses;
+    }
+
+    /// A delegating call whose subagent events never came (CLI) still has a subagent when a child is known.
+    fn silent_agent(
+        &self,
+        world: World<'a>,
+        conversation: &Conversation,
+        call: &Call<'a>,
+        depth: u32,
+    ) -> Option<Agent<'a>> {
+        let mut children = children_by_key(world, conversation, &call.key);
+        (depth < MAX_DEPTH && children.next().is_some())
+            .then(|| Agent { key: call.key.clone(), ..Agent::default() })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
+    fn add_call(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        call: Call<'a>,
+        agent: Option<Agent<'a>>,
+        next_thought: Option<Timestamp>,
+        mut frame: Frame,
+    ) {
+        let background =
+            call.find(|tool| tool.delegate.as_ref().and_then(|delegate| delegate.background));
+        if background == Some(true) && call.ended().is_none() {
+            frame = background_frame(world, frame, agent.as_ref());
+        }
+        let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
+        let duration = call.find(|tool| tool.duration_ms).map(nanos);
+        let opened = call.opened();
+        let is_read = call.pre.is_none() && call.post.is_none() && call.after.is_none();
+        let lone_read = call.before.filter(|_| is_read && opened.is_none()).map(|fact| fact.at);
+        let stopped = agent.as_ref().and_then(|agent| agent.stop).map(|(fact, _)| fact.at);
+        let borrowed = stopped.or(next_thought.filter(|_| {
+            background != Some(true) && agent.as_ref().is_none_or(|agent| agent.start.is_none())
+        }));
+        if let Some(at) = call.ended() {
+            node.end = Some(End { at, reason: EndReason::Matched });
+        } else if let Some(at) = lone_read.or(borrowed) {
+            node.end = Some(End { at, reason: EndReason::Matched });
+            node.end_inferred = true;
+        } else if let Some(end) = frame.end {
+            node.end = Some(end);
+            node.end_inferred = true;
+            node.incomplete = true;
+        }
+        let run = node.end.zip(duration).map(|(end, ns)| end.at.plus(-ns));
+        node.start = match (opened, run) {
+            (Some(opened), Some(run)) => opened.max(run),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => call.first(),
+        };
+        node.start_inferred = opened.is_none() && duration.is_none();
+        clamp(&mut node);
+        node.signature = call.hooks().fold(5, |hash, fact| mix(hash, fact.seq));
+        if let Some((fact, _)) = agent.as_ref().and_then(|agent| agent.stop) {
+            node.signature = mix(node.signature, fact.seq);
+        }
+        node.what = What::Call(call);
+        let at = self.push(world, node, frame);
+        if let Some(agent) = agent {
+            self.add_agent(world, conversation, generation, agent, Frame { parent: at, ..frame });
+        }
+    }
+
+    fn add_agent(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        agent: Agent<'a>,
+        frame: Frame,
+    ) {
+        let children: Vec<&'a Conversation> = if frame.depth < MAX_DEPTH {
+            children_by_key(world, conversation, &agent.key).collect()
+        } else {
+            Vec::new()
+        };
+        let times = |child: &&Conversation| (child.first, child.last);
+        let first = children.iter().map(times).map(|(first, _)| first).min();
+        let last = children.iter().map(times).map(|(_, last)| last).max();
+        let mut node = self.blank(conversation, generation, SpanKind::Subagent, &agent.key, frame);
+        let stop = agent.stop.map(|(fact, _)| fact.at);
+        let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
+        let started = agent.start.map(|(fact, _)| fact.at);
+        let call_end = self.nodes[frame.parent].end.filter(|_| frame.parent > 0);
+        node.end = match (stop, call_end, frame.end) {
+            (Some(at), _, _) => Some(End { at, reason: EndReason::Matched }),
+            (None, Some(end), _) | (None, None, Some(end)) => {
+                let at = last.unwrap_or(end.at).min(frame.cutoff);
+                Some(End {
+                    at,
+                    reason: if end.reason == EndReason::Matched {
+                        EndReason::Stopped
+                    } else {
+                        end.reason
+                    },
+                })
+            }
+            (None, None, None) => None,
+        };
+        node.end_inferred = stop.is_none() && node.end.is_some();
+        node.incomplete = node.end_inferred && last.is_none();
+        let run = stop.zip(duration).map(|(at, ns)| at.plus(-ns));
+        let fallback = stop.unwrap_or(self.nodes[frame.parent].start);
+        node.start = run.or(started).or(first).unwrap_or(fallback);
+        node.start_inferred = run.is_none() && started.is_none();
+        clamp(&mut node);
+        let hooks = [agent.start, agent.stop].into_iter().flatten();
+        node.signature = hooks.fold(6, |hash, (fact, _)| mix(hash, fact.seq));
+        let child = children.first().copied();
+        let link = child.and_then(|child| world.links.get(&child.id));
+        if let (Some(child), Some(link)) = (child, link) {
+            node.signature = mix(node.signature, child.count as u64);
+            node.signature = mix(node.signature, link.confidence as u64 * 8 + link.source as u64);
+        }
+        let end = node
+            .end
+            .filter(|_| stop.is_some())
+            .map(|end| End { at: end.at, reason: EndReason::Stopped });
+        node.what = What::Agent(agent, link, child);
+        let at = self.push(world, node, frame);
+        let sure = link.is_some_and(|link| link.confidence >= Confidence::Transcript);
+        for child in children {
+            let inner = Frame {
+                parent: at,
+                agent: Some(at),
+                depth: frame.depth + 1,
+                end: end.or(frame.end),
+                flush: frame.flush && sure,
+                ..frame
+            };
+            self.add_child(world, child, inner);
+        }
+    }
+
+    /// Adds all turns of a child conversation.
+    fn add_child(&mut self, world: World<'a>, child: &'a Conversation, frame: Frame) {
+        for turn in &child.turns {
+            let facts = child.facts(turn);
+            let on_time = facts.partition_point(|fact| fact.at <= frame.cutoff);
+            self.add(world, child, &turn.generation, Reading::of(&facts[..on_time]), frame);
+            let late = Reading::of(&facts[on_time..]);
+            self.add_late(world, child, &turn.generation, late, frame);
+        }
+    }
+
+    /// Adds what came after its turn had left: new calls only, each on its own.
+    fn add_late(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        mut reading: Reading<'a>,
+        frame: Frame,
+    ) {
+        if reading.first.is_none() {
+            return;
+        }
+        let known = |tree: &Self, kind: SpanKind, key: &str| {
+            let id = SpanId::derive(&conversation.id, generation, kind.as_str(), key);
+            tree.nodes.iter().any(|node| node.id == id)
+        };
+        reading.calls.retain(|call| !known(self, SpanKind::Tool, &call.key));
+        reading.thoughts.retain(|(key, _, _)| !known(self, SpanKind::Thought, key));
+        reading.compactions.retain(|(key, _, _)| !known(self, SpanKind::Compaction, key));
+        reading.agents.retain(|agent| !known(self, SpanKind::Subagent, &agent.key));
+        for agent in &mut reading.agents {
+            agent.call = None;
+        }
+        reading.responses.clear();
+        let first = self.nodes.len();
+        let frame = Frame {
+            settle: None,
+            end: None,
+            flush: false,
+            detached: true,
+            cutoff: Timestamp(i64::MAX),
+            ..frame
+        };
+        self.add(world, conversation, generation, reading, frame);
+        for node in &mut self.nodes[first..] {
+            node.late = true;
+        }
+    }
+
+    fn blank(
+        &self,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        kind: SpanKind,
+        key: &str,
+        frame: Frame,
+    ) -> Node<'a> {
+        Node {
+            id: SpanId::derive(&conversation.id, generation, kind.as_str(), key),
+            kind,
+            conversation,
+            generation: generation.clone(),
+            parent: Some(frame.parent),
+            start: Timestamp::default(),
+            end: None,
+            start_inferred: false,
+            end_inferred: false,
+            incomplete: false,
+            late: false,
+            detached: frame.detached,
+            settle: frame.settle,
+            agent: frame.agent,
+            depth: frame.depth,
+            what: What::Turn,
+            signature: 0,
+        }
+    }
+
+    /// Decides when a part is final, and adds it.
+    fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
+        let delay = world.config.settle_delay_ns;
+        let ended = node.end.map(|end| end.at.plus(delay));
+        if frame.detached {
+            let idle = node.start.plus(world.config.generation_idle_ns + delay);
+            node.settle = Some(ended.unwrap_or(idle));
+            if node.end.is_none() && world.clock >= idle {
+                node.end = Some(End { at: node.start, reason: EndReason::Idle });
+                node.end_inferred = true;
+                node.incomplete = true;
+            }
+        } else if frame.flush
+            && !node.incomplete
+            && matches!(node.what, What::Call(_) | What::Thought(..))
+            && !matches!(&node.what, What::Call(call) if call.class() == ToolClass::Task)
+            && let Some(ended) = ended
+        {
+            let flush = self.nodes[0].start.plus(world.config.flush_after_ns).max(ended);
+            node.settle = Some(node.settle.map_or(flush, |settle| settle.min(flush)));
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Parents cover their children; no child is cut to fit.
+    fn widen(&mut self) {
+        for at in (1..self.nodes.len()).rev() {
+            let node = &self.nodes[at];
+            let (start, end, detached) = (node.start, node.end, node.detached);
+            let Some(parent) = node.parent else { continue };
+            let parent = &mut self.nodes[parent];
+            if detached && !parent.detached {
+                continue;
+            }
+            parent.start = parent.start.min(start);
+            if let (Some(own), Some(end)) = (&mut parent.end, end) {
+                own.at = own.at.max(end.at);
+            }
+        }
+    }
+
+    fn note_deadlines(&mut self, world: World<'_>, last: Timestamp) {
+        let open = match self.close {
+            None => Some(last.plus(world.config.generation_idle_ns)),
+            Some(_) => None,
+        };
+        // Idleness is "longer than": it shows one nanosecond after.
+        let open = open.map(|at| at.plus(1));
+        let parts = self.nodes.iter().filter_map(|node| node.settle);
+        self.deadline = parts.chain(open).filter(|&at| at > world.clock).min();
+    }
+}
+
+/// A background call does not end with its turn.
+fn background_frame(world: World<'_>, frame: Frame, agent: Option<&Agent<'_>>) -> Frame {
+    let Some(settle) = frame.settle else { return frame };
+    let stop = agent.and_then(|agent| agent.stop).map(|(fact, _)| fact.at);
+    if stop.is_some_and(|stop| stop <= settle) || world.config.settle_delay_ns < 0 {
+        return frame;
+    }
+    Frame {
+        end: None,
+        settle: None,
+        flush: false,
+        detached: true,
+        cutoff: Timestamp(i64::MAX),
+        ..frame
+    }
+}
+
+fn clamp(node: &mut Node<'_>) {
+    if let Some(end) = node.end {
+        node.start = node.start.min(end.at);
+    }
+}

@@ -1,0 +1,175 @@
+//! Reading one turn: what its facts amount to, before anything is a span.
+
+use std::collections::BTreeMap;
+
+use crate::call::{Call, pair, tool_facts};
+use crate::event::{Compaction, Prompt, Response, Stop, SubagentFacts, Thought};
+use crate::fact::Fact;
+use crate::tool::ToolClass;
+use crate::{EventKind, Timestamp, Tokens};
+
+/// A turn, read.
+#[derive(Debug, Default)]
+pub(crate) struct Reading<'a> {
+    pub(crate) first: Option<Timestamp>,
+    pub(crate) prompt: Option<(&'a Fact, &'a Prompt)>,
+    pub(crate) stop: Option<(&'a Fact, &'a Stop)>,
+    pub(crate) calls: Vec<Call<'a>>,
+    pub(crate) thoughts: Vec<(String, &'a Fact, &'a Thought)>,
+    pub(crate) responses: Vec<(String, &'a Fact, &'a Response)>,
+    pub(crate) compactions: Vec<(String, &'a Fact, &'a Compaction)>,
+    pub(crate) agents: Vec<Agent<'a>>,
+    pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
+    /// The label a tool event carries, for turns whose prompt and stop carry none.
+    pub(crate) tool_model: Option<&'a str>,
+}
+
+/// A subagent as its parent tells of it.
+#[derive(Debug, Default)]
+pub(crate) struct Agent<'a> {
+    /// Key of its span id.
+    pub(crate) key: String,
+    pub(crate) start: Option<(&'a Fact, &'a SubagentFacts)>,
+    pub(crate) stop: Option<(&'a Fact, &'a SubagentFacts)>,
+    /// Its delegating call, as an index.
+    pub(crate) call: Option<usize>,
+}
+
+impl<'a> Agent<'a> {
+    /// The first answer of stop, then start.
+    pub(crate) fn find<T>(&self, get: impl Fn(&'a SubagentFacts) -> Option<T>) -> Option<T> {
+        [self.stop, self.start].into_iter().flatten().find_map(|(_, facts)| get(facts))
+    }
+}
+
+impl<'a> Reading<'a> {
+    /// Reads facts, which are in order.
+    pub(crate) fn of(facts: &[&'a Fact]) -> Self {
+        let mut reading = Self { first: facts.first().map(|fact| fact.at), ..Self::default() };
+        let mut tools = Vec::with_capacity(facts.len());
+        let mut agents = Vec::new();
+        for &fact in facts {
+            if tool_facts(&fact.kind).is_some() {
+                reading.tool_model = reading.tool_model.or_else(|| label(fact));
+                tools.push(fact);
+                continue;
+            }
+            match &fact.kind {
+                EventKind::Prompt(prompt) => {
+                    reading.prompt.get_or_insert((fact, &**prompt));
+                }
+                EventKind::Stop(stop) => {
+                    reading.stop.get_or_insert((fact, stop));
+                }
+                EventKind::Thought(thought) => {
+                    add(&mut reading.thoughts, &thought.key, fact, &**thought, thought.step);
+                }
+                EventKind::Response(response) => {
+                    add(&mut reading.responses, &response.key, fact, &**response, false);
+                }
+                EventKind::Compaction(compaction) => {
+                    add(&mut reading.compactions, &compaction.key, fact, &**compaction, false);
+                }
+                EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
+                EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
+                EventKind::Unknown { name } => reading.unknown.push((fact, name)),
+                _ => {}
+            }
+        }
+        reading.calls = pair(&tools);
+        reading.agents = pair_agents(&agents, &reading.calls);
+        reading
+    }
+
+    /// Token counts, once: those of the stop, else of the last response that has some.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        let stop = self.stop.and_then(|(_, stop)| stop.tokens);
+        stop.or_else(|| self.responses.iter().rev().find_map(|(_, _, response)| response.tokens))
+    }
+}
+
+/// A model label worth showing.
+pub(crate) fn label(fact: &Fact) -> Option<&str> {
+    fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
+}
+
+/// Adds a keyed fact unless it repeats the one before. A step is a key in itself; equal texts are numbered.
+fn add<'a, T: PartialEq>(
+    list: &mut Vec<(String, &'a Fact, &'a T)>,
+    key: &str,
+    fact: &'a Fact,
+    value: &'a T,
+    is_step: bool,
+) {
+    const REPEAT_NS: i64 = 5_000_000_000;
+    let base = |other: &str| other == key || other.rsplit_once('#').is_some_and(|(b, _)| b == key);
+    let repeated = list
+        .iter()
+        .rev()
+        .take_while(|(_, other, _)| fact.at.since(other.at) <= REPEAT_NS)
+        .any(|(other, _, old)| base(other) && *old == value);
+    if repeated || (is_step && list.iter().any(|(other, _, _)| other == key)) {
+        return;
+    }
+    let key = if is_step {
+        key.to_owned()
+    } else {
+        let count = list.iter().filter(|(other, _, _)| base(other)).count();
+        format!("{key}#{count}")
+    };
+    list.push((key, fact, value));
+}
+
+/// Pairs starts with stops: by id, else the oldest open start of the same type.
+fn pair_agents<'a>(
+    facts: &[(&'a Fact, &'a SubagentFacts, bool)],
+    calls: &[Call<'a>],
+) -> Vec<Agent<'a>> {
+    let by_id: BTreeMap<&str, usize> = calls
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| call.class() == ToolClass::Task)
+        .map(|(at, call)| (call.key.as_str(), at))
+        .collect();
+    let mut agents: Vec<Agent<'a>> = Vec::new();
+    let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();
+    for &(fact, agent, starts) in facts {
+        let open = match agent.id.as_deref() {
+            Some(id) => agents.iter().position(|other| other.key == id),
+            None if starts => None,
+            None => agents.iter().position(|other| {
+                other.stop.is_none()
+                    && other.start.is_some_and(|(_, o)| o.id.is_none() && o.agent == agent.agent)
+            }),
+        };
+        let at = open.unwrap_or_else(|| {
+            let key = agent.id.clone().unwrap_or_else(|| {
+                let count = occurrences.entry(&agent.fallback).or_default();
+                *count += 1;
+                format!("{}#{}", agent.fallback, *count - 1)
+            });
+            let call = by_id.get(key.as_str()).copied();
+            agents.push(Agent { key, call, ..Agent::default() });
+            agents.len() - 1
+        });
+        let slot = if starts { &mut agents[at].start } else { &mut agents[at].stop };
+        slot.get_or_insert((fact, agent));
+    }
+    claim_by_task(&mut agents, calls);
+    agents
+}
+
+/// A subagent without ids belongs to the first unclaimed delegating call with the same task.
+fn claim_by_task(agents: &mut [Agent<'_>], calls: &[Call<'_>]) {
+    for at in 0..agents.len() {
+        let Some(task) = agents[at].find(|facts| facts.id.is_none().then_some(facts.task)) else {
+            continue;
+        };
+        let free = |index: &usize| agents.iter().all(|other| other.call != Some(*index));
+        let same = |call: &Call<'_>| {
+            call.find(|tool| tool.delegate.as_ref().map(|d| d.task)) == Some(task)
+        };
+        let found = (0..calls.len()).filter(|&i| same(&calls[i])).find(free);
+        agents[at].call = found;
+    }
+}

@@ -1,0 +1,263 @@
+//! Plays streams of hooks into the fold and keeps what a store would keep.
+
+#![expect(clippy::unwrap_used, reason = "support code of tests; a broken fixture is a bug")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use hookspan_core::{
+    Change, Config, Hook, HookSource, SessionSummary, Sessions, Span, SpanId, Status, Timestamp,
+    TurnSummary, Value, normalise,
+};
+
+/// What a store holds after applying changes in order.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) spans: BTreeMap<SpanId, Span>,
+    pub(crate) sessions: BTreeMap<String, SessionSummary>,
+    pub(crate) turns: BTreeMap<(String, String), TurnSummary>,
+    pub(crate) roots: BTreeMap<String, String>,
+    pub(crate) asked: Vec<String>,
+    pub(crate) forgotten: Vec<String>,
+    /// Changes taken, for tests of how much is told.
+    pub(crate) changes: usize,
+}
+
+impl Store {
+    /// Takes everything the fold has to tell.
+    pub(crate) fn drain(&mut self, sessions: &mut Sessions) {
+        while let Some(change) = sessions.poll_change() {
+            self.apply(change);
+        }
+    }
+
+    pub(crate) fn apply(&mut self, change: Change) {
+        self.changes += 1;
+        match change {
+            Change::Span(span) => {
+                if let Some(old) = self.spans.get(&span.id)
+                    && old.settled
+                    && old.end == span.end
+                    && !span.settled
+                {
+                    return;
+                }
+                self.spans.insert(span.id, *span);
+            }
+            Change::Withdraw(id) => {
+                self.spans.remove(&id);
+                self.turns.retain(|_, turn| turn.span != id);
+            }
+            Change::Session(row) => {
+                self.sessions.insert(row.root.to_string(), *row);
+            }
+            Change::Turn(row) => {
+                let key = (row.root.to_string(), row.generation.to_string());
+                self.turns.insert(key, *row);
+            }
+            Change::Bind { conversation, root } => {
+                if conversation != root {
+                    self.sessions.remove(&*conversation);
+                    self.turns.retain(|(root, _), _| *root != *conversation);
+                }
+                self.roots.insert(conversation.to_string(), root.to_string());
+            }
+            Change::Ask(question) => self.asked.push(question.parent.to_string()),
+            Change::Forget(root) => self.forgotten.push(root.to_string()),
+        }
+    }
+
+    /// Every span's parent exists; every ended span says why and does not end before it starts.
+    #[track_caller]
+    pub(crate) fn check(&self) {
+        for span in self.spans.values() {
+            if let Some(parent) = span.parent {
+                assert!(self.spans.contains_key(&parent), "orphan: {span:#?}");
+                let parent = &self.spans[&parent];
+                assert_eq!(parent.trace, span.trace, "parent in another trace: {span:#?}");
+            }
+            if let Some(end) = span.end {
+                assert!(end.at >= span.start, "ends before it starts: {span:#?}");
+            }
+            let has = |key: &str| span.attributes.iter().any(|a| a.key == key);
+            assert_eq!(span.status != Status::Unset, has("error.type"), "{span:#?}");
+            assert_eq!(span.end.is_some(), has("hookspan.end_reason"), "{span:#?}");
+            let sorted =
+                span.attributes.windows(2).all(|w| w[0].key.as_bytes() < w[1].key.as_bytes());
+            assert!(sorted, "attributes out of order: {span:#?}");
+            assert!(span.name.len() <= 128);
+        }
+    }
+}
+
+/// Reads a stream: `{"observed_at": RFC 3339, "event": object or raw text, "argument"?, "evidence"?}` per line.
+pub(crate) fn hooks(stream: &str) -> Vec<Hook> {
+    let lines = stream.lines().filter(|line| !line.trim().is_empty());
+    lines.enumerate().map(|(index, line)| hook(index as u64 + 1, line)).collect()
+}
+
+fn hook(seq: u64, line: &str) -> Hook {
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    let body = match &line["event"] {
+        serde_json::Value::String(raw) => raw.clone(),
+        event => event.to_string(),
+    };
+    let is_evidence = line["evidence"] == true;
+    Hook {
+        seq,
+        observed_at: time(line["observed_at"].as_str().unwrap()),
+        argument: line["argument"].as_str().map(str::to_owned),
+        source: if is_evidence { HookSource::Evidence } else { HookSource::Shim },
+        body: body.into_bytes(),
+        ..Hook::default()
+    }
+}
+
+/// `2026-06-09T15:53:15.226Z` as nanoseconds.
+pub(crate) fn time(text: &str) -> Timestamp {
+    let number = |range: std::ops::Range<usize>| text[range].parse::<i64>().unwrap();
+    let (year, month, day) = (number(0..4), number(5..7), number(8..10));
+    let seconds = number(11..13) * 3_600 + number(14..16) * 60 + number(17..19);
+    let fraction = text[19..].trim_end_matches('Z').trim_start_matches('.');
+    let nanos: i64 = format!("{fraction:0<9}").parse().unwrap();
+    // Days since 1970-01-01, by counting in years that start in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (153 * month + 2) / 5
+        + day
+        - 1
+        - 719_468;
+    Timestamp((days * 86_400 + seconds) * 1_000_000_000 + nanos)
+}
+
+/// Folds hooks in the order given, `batch` at a time, then lets a day pass.
+pub(crate) fn fold(config: Config, hooks: &[Hook], batch: usize) -> Store {
+    let mut sessions = Sessions::new(config);
+    let mut store = Store::default();
+    for chunk in hooks.chunks(batch.max(1)) {
+        for hook in chunk {
+            sessions.handle(normalise(hook));
+        }
+        store.drain(&mut sessions);
+    }
+    if let Some(last) = hooks.iter().map(|hook| hook.observed_at).max() {
+        sessions.handle_deadline(last.plus(86_400_000_000_000));
+        store.drain(&mut sessions);
+    }
+    store
+}
+
+/// The store as text: sessions with their turns, then every trace as a tree.
+pub(crate) fn render(store: &Store) -> String {
+    let mut text = String::new();
+    let zero = store.spans.values().map(|span| span.start).min().unwrap_or_default();
+    for row in store.sessions.values() {
+        writeln!(
+            text,
+            "session {} {} generations={} tool_calls={} subagents={} errors={} tokens={}",
+            row.root,
+            row.state.as_str(),
+            row.generations,
+            row.tool_calls,
+            row.subagents,
+            row.errors,
+            tokens(row.tokens),
+        )
+        .unwrap();
+        let mut turns: Vec<_> = store.turns.values().filter(|turn| turn.root == row.root).collect();
+        turns.sort_by_key(|turn| turn.index);
+        for turn in turns {
+            writeln!(
+                text,
+                "  turn {} {} {} model={} status={} tool_calls={} errors={} tokens={}",
+                turn.index,
+                turn.generation,
+                span_of(turn.started_at, turn.ended_at, zero),
+                turn.model.as_deref().unwrap_or("-"),
+                turn.status.as_deref().unwrap_or("-"),
+                turn.tool_calls,
+                turn.errors,
+                tokens(turn.tokens),
+            )
+            .unwrap();
+        }
+    }
+    let mut roots: Vec<&Span> = store.spans.values().filter(|span| span.parent.is_none()).collect();
+    roots.sort_by_key(|span| (span.start, span.kind, span.id));
+    for root in roots {
+        tree(store, root, 0, zero, &mut text);
+    }
+    text
+}
+
+fn tokens(tokens: Option<hookspan_core::Tokens>) -> String {
+    tokens.map_or("-".to_owned(), |t| {
+        format!("{}/{}/{}/{}", t.input, t.cache_read, t.cache_write, t.output)
+    })
+}
+
+fn span_of(start: Timestamp, end: Option<Timestamp>, zero: Timestamp) -> String {
+    let ms = |at: Timestamp| at.since(zero) as f64 / 1e6;
+    match end {
+        Some(end) => format!("{}..{}", ms(start), ms(end)),
+        None => format!("{}..", ms(start)),
+    }
+}
+
+fn tree(store: &Store, span: &Span, depth: usize, zero: Timestamp, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    let end = span.end.map(|end| end.at);
+    let mut notes: Vec<String> = Vec::new();
+    let shown = [
+        "hookspan.end_reason",
+        "hookspan.timing",
+        "hookspan.tool.class",
+        "hookspan.tool.outcome",
+        "hookspan.wait_ms",
+        "hookspan.subagent.link",
+        "hookspan.late",
+        "hookspan.incomplete",
+        "hookspan.generation.synthetic",
+        "gen_ai.usage.input_tokens",
+        "gen_ai.tool.call.id",
+        "file.path",
+        "error.type",
+    ];
+    for key in shown {
+        if let Some(attribute) = span.attributes.iter().find(|a| a.key == key) {
+            let short = key.rsplit('.').next().unwrap();
+            notes.push(format!("{short}={}", value(&attribute.value)));
+        }
+    }
+    if !span.settled {
+        notes.push("unsettled".to_owned());
+    }
+    if !span.links.is_empty() {
+        let kinds: Vec<_> = span.links.iter().map(|link| link.kind).collect();
+        notes.push(format!("links={}", kinds.join(",")));
+    }
+    let events: Vec<_> = span.events.iter().map(|event| event.name.as_ref()).collect();
+    if !events.is_empty() {
+        notes.push(format!("events={}", events.join(",")));
+    }
+    let name = &span.name;
+    writeln!(text, "{indent}{name} {} {}", span_of(span.start, end, zero), notes.join(" "))
+        .unwrap();
+    let mut children: Vec<&Span> =
+        store.spans.values().filter(|child| child.parent == Some(span.id)).collect();
+    children.sort_by_key(|child| (child.start, child.kind, child.id));
+    for child in children {
+        tree(store, child, depth + 1, zero, text);
+    }
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.escape_debug().to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::StrList(list) => list.join(","),
+    }
+}
