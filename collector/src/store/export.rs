@@ -119,6 +119,11 @@ pub enum LossReason {
 }
 
 impl LossReason {
+    /// Whether the destination's own answer is the cause, and so worth showing as its last error.
+    const fn is_refusal(self) -> bool {
+        matches!(self, Self::Rejected | Self::Partial | Self::TooLarge)
+    }
+
     /// The word in the store, in JSON and on pages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -378,7 +383,7 @@ impl ExportStore {
                      WHERE destination = ?1",
                 )?
                 .execute(params![destination, at.0, signed(delivered)])?;
-            } else if let Some(loss) = losses.last() {
+            } else if let Some(loss) = losses.last().filter(|loss| loss.reason.is_refusal()) {
                 tx.prepare_cached(
                     "UPDATE export_position SET last_error = ?2 WHERE destination = ?1",
                 )?
