@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::{Global, output};
+use crate::config::destination;
 use crate::config::example::EXAMPLE;
 
 /// Check, show or write an example of the configuration
@@ -45,7 +46,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn check(global: &Global) -> anyhow::Result<()> {
-    global.config()?;
+    let config = global.config()?;
+    destination::all(&config, &global.env).map_err(|error| output::Misuse(error.to_string()))?;
     output::print(&match &global.config_file {
         Some(path) if path.exists() => format!("{}: ok\n", path.display()),
         Some(path) => format!("{}: not there, so the defaults hold\n", path.display()),
@@ -64,5 +66,8 @@ fn show(global: &Global, json: bool) -> anyhow::Result<()> {
         None => "none".to_owned(),
     };
     let text = toml::to_string(&table)?;
-    output::print(&format!("# file: {file}\n# state directory: {}\n\n{text}", global.dir.display()))
+    output::print(&format!(
+        "# file: {file}\n# state directory: {}\n\n{text}",
+        global.state.root().display()
+    ))
 }

@@ -24,15 +24,16 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, Environment, paths};
+use crate::dirs::{Places, StateDir};
 
 /// What every command knows: the environment, and where things are. Made once, in [`main`].
 #[derive(Clone, Debug)]
 pub struct Global {
     /// The environment, read once.
     pub env: Environment,
-    /// The state directory, absolute; it need not exist yet.
-    pub dir: PathBuf,
-    /// Whether a hook finds `dir` without being told.
+    /// The state directory; it need not exist yet.
+    pub state: StateDir,
+    /// Whether a hook finds it without being told.
     pub dir_is_default: bool,
     /// The configuration file that holds, existing or not; `None` without a home folder.
     pub config_file: Option<PathBuf>,
@@ -46,18 +47,15 @@ impl Global {
         dir: Option<PathBuf>,
         config: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
-        let default = paths::default_state_dir(&env);
-        let chosen = dir.or_else(|| env.path("HOOKSPAN_DIR")).or_else(|| default.clone());
-        let Some(chosen) = chosen else {
-            anyhow::bail!(
-                "there is no home folder to keep data in: set HOME, or name a folder with --dir"
-            );
-        };
-        let dir = env.current_dir().join(chosen);
+        let places = paths::places(&env);
+        let without_flag = Places { hookspan_dir: None, ..places.clone() };
+        let default = StateDir::resolve(None, &without_flag).ok();
+        let flag = dir.map(|dir| env.current_dir().join(dir));
+        let state = StateDir::resolve(flag.as_deref(), &places)?;
         let config_required = config.is_some();
         Ok(Self {
-            dir_is_default: default.as_ref() == Some(&dir),
-            dir,
+            dir_is_default: default.is_some_and(|default| default.root() == state.root()),
+            state,
             config_file: config.or_else(|| paths::default_config_file(&env)),
             config_required,
             env,
@@ -175,7 +173,8 @@ mod tests {
         fn check(flag: Option<&str>, variables: &[(&str, &str)], dir: &str, is_default: bool) {
             let env = Environment::of(variables, "/work");
             let global = Global::new(env, flag.map(PathBuf::from), None).unwrap();
-            assert_eq!((global.dir, global.dir_is_default), (PathBuf::from(dir), is_default));
+            let found = (global.state.root().to_path_buf(), global.dir_is_default);
+            assert_eq!(found, (PathBuf::from(dir), is_default));
         }
         let home = ("HOME", "/home/u");
         check(Some("/a"), &[home, ("HOOKSPAN_DIR", "/b")], "/a", false);

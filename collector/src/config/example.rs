@@ -42,9 +42,47 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 #max_bytes = 1_073_741_824
 
 # Where traces are sent. Without one, nothing leaves this computer. Repeat the table for several.
+# OTEL_EXPORTER_OTLP_ENDPOINT and its sisters make one more, called "env".
 #[[destination]]
+# Its name here, in `hookspan status` and on the dashboard.
 #name = "jaeger"
+# Fills what is unset: "otlp", "jaeger", "tempo", "grafana-cloud", "datadog-agent", "datadog", "datadog-llmobs",
+# "honeycomb", "langfuse", "phoenix" or "mlflow".
+#preset = "otlp"
+# URL of the receiver; unset: the preset's.
 #endpoint = "http://127.0.0.1:4318"
+# "http/protobuf" or "grpc"; unset: the preset's.
+#protocol = "http/protobuf"
+# What leaves: "off" (no paths, no names of programs or servers), "metadata" (no content) or "full" (prompts, answers,
+# arguments and results too).
+#content = "metadata"
+# Paths: "relative" to the workspace, "full", "hash" or "off".
+#paths = "relative"
+# As in [semconv], for this destination only.
+#semconv = "genai-1.41"
+#openinference = "kind"
+# "gzip" or "none"; unset: gzip, except to this computer.
+#compression = "gzip"
+# Milliseconds for one attempt.
+#timeout_ms = 10_000
+# What a new destination gets of the past: "none", "24h" or "all".
+#backfill = "none"
+# Spans older than this are no longer sent.
+#max_span_age = "7d"
+# Spans that may wait while the destination is down; past it the oldest are lost and counted.
+#backlog_max_spans = 100_000
+# PEM files: an extra root certificate, the client's own certificate and its key.
+#certificate = "/etc/ssl/my-root.pem"
+#client_certificate = "/etc/ssl/me.pem"
+#client_key = "/etc/ssl/me.key"
+# Share of sessions that is sent, 0 to 1; a session is sent whole or not at all.
+#sample = 1.0
+# Link from a span to its page at the destination; unset: the preset's.
+#link = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}"
+# Header name = "env:VARIABLE" or "file:/path", also after a word as in "Bearer env:TOKEN"; no secret stands in this file.
+#headers = { authorization = "Bearer env:MY_TOKEN" }
+# Values for the placeholders of a preset's endpoint and link.
+#values = { ui = "http://127.0.0.1:16686" }
 "#;
 
 #[cfg(test)]
@@ -61,14 +99,11 @@ mod tests {
             Some(key) if !key.starts_with(' ') => key.to_owned(),
             _ => line.to_owned(),
         };
-        EXAMPLE.lines().take_while(|text| *text != "#[[destination]]").map(line).fold(
-            String::new(),
-            |mut text, line| {
-                text.push_str(&line);
-                text.push('\n');
-                text
-            },
-        )
+        EXAMPLE.lines().map(line).fold(String::new(), |mut text, line| {
+            text.push_str(&line);
+            text.push('\n');
+            text
+        })
     }
 
     #[test]
@@ -104,25 +139,26 @@ mod tests {
         config.semconv.profile = crate::config::Profile::Genai01;
         config.semconv.openinference = crate::config::OpenInference::Off;
         File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);
+        assert_eq!(config.destinations.len(), 1);
+        config.destinations.clear();
         assert_eq!(config.to_toml(), Config::default().to_toml());
     }
 
     #[test]
     fn every_key_of_every_table_is_in_it() {
         let example: toml::Table = toml::from_str(&switched_on()).unwrap();
-        for table in known("", "\"?\" = 1") {
-            if table == "destination" {
-                assert!(EXAMPLE.contains("[[destination]]"));
-                continue;
-            }
-            let keys = known(&table, &format!("[{table}]\n\"?\" = 1"));
-            let shown = example.get(&table).and_then(toml::Value::as_table).unwrap();
-            let shown: Vec<&str> = shown.keys().map(String::as_str).collect();
-            let mut keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        for name in known("", "\"?\" = 1") {
+            let (shown, form) = match &example[&name] {
+                toml::Value::Array(tables) => {
+                    (tables[0].as_table().unwrap(), format!("[[{name}]]\n\"?\" = 1"))
+                }
+                table => (table.as_table().unwrap(), format!("[{name}]\n\"?\" = 1")),
+            };
+            let mut shown: Vec<&str> = shown.keys().map(String::as_str).collect();
+            let mut keys = known(&name, &form);
+            shown.sort_unstable();
             keys.sort_unstable();
-            let mut sorted = shown.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, keys, "[{table}]");
+            assert_eq!(shown, keys, "[{name}]");
         }
     }
 

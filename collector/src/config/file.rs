@@ -7,6 +7,7 @@ use std::time::Duration;
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
 use serde::{Deserialize, Deserializer};
 
+use super::destination::DestinationForm;
 use super::{Config, OpenInference, Profile};
 use crate::cli::output::Misuse;
 
@@ -18,7 +19,10 @@ pub(super) struct File {
     trace: Option<TraceTable>,
     semconv: Option<SemconvTable>,
     journal: Option<JournalTable>,
-    destination: Option<Vec<toml::Table>>,
+    destination: Option<Vec<DestinationForm>>,
+    /// The same as written: [`super::destination`] resolves it when it is used.
+    #[serde(skip)]
+    destinations: Vec<toml::Table>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,7 +102,15 @@ impl File {
     /// # Errors
     /// Names file, line and column, and the nearest known word where one was misspelt.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Misuse> {
-        toml::from_str(text).map_err(|error| Misuse(explain(path, text, &error)))
+        let explained = |error: toml::de::Error| Misuse(explain(path, text, &error));
+        let mut file: Self = toml::from_str(text).map_err(explained)?;
+        if file.destination.take().is_some() {
+            let table: toml::Table = toml::from_str(text).map_err(explained)?;
+            let written = table.get("destination").and_then(toml::Value::as_array);
+            let tables = written.into_iter().flatten().filter_map(toml::Value::as_table);
+            file.destinations = tables.cloned().collect();
+        }
+        Ok(file)
     }
 
     /// Lays the file over `config`.
@@ -118,7 +130,7 @@ impl File {
         if let Some(table) = self.journal {
             set(&mut config.journal.max_bytes, table.max_bytes);
         }
-        set(&mut config.destinations, self.destination);
+        config.destinations = self.destinations;
     }
 }
 

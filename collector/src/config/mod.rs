@@ -188,6 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_a_destination_is_checked_like_any_other() {
+        let error = File::parse(
+            Path::new("config.toml"),
+            "[[destination]]\nname = \"a\"\nendpont = \"http://x\"\n",
+        )
+        .unwrap_err();
+        let (start, end) = ("config.toml:3:1: unknown key `endpont`", "did you mean `endpoint`?");
+        assert!(error.0.starts_with(start) && error.0.ends_with(end), "{error}");
+    }
+
+    #[test]
     fn the_file_beats_the_default_and_the_environment_is_handed_on() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");

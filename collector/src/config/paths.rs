@@ -3,24 +3,17 @@
 use std::path::PathBuf;
 
 use super::Environment;
+use crate::dirs::Places;
 
-/// The state directory that holds without `--dir` and `HOOKSPAN_DIR`: what a hook finds that a desktop-launched Cursor
-/// starts without the shell's environment.
-///
-/// `$XDG_STATE_HOME/hookspan` or `~/.local/state/hookspan`; on macOS `~/Library/Application Support/hookspan`; on Windows
-/// `%LOCALAPPDATA%\hookspan`. `None` without a home folder.
+/// What the environment says about the state directory; see [`crate::dirs::StateDir::resolve`].
 #[must_use]
-pub fn default_state_dir(env: &Environment) -> Option<PathBuf> {
-    if cfg!(windows) {
-        return Some(env.path("LOCALAPPDATA")?.join("hookspan"));
-    }
-    if cfg!(target_os = "macos") {
-        return Some(env.home()?.join("Library/Application Support/hookspan"));
-    }
-    // The specification says to ignore a relative value.
-    match env.path("XDG_STATE_HOME").filter(|path| path.is_absolute()) {
-        Some(base) => Some(base.join("hookspan")),
-        None => Some(env.home()?.join(".local/state/hookspan")),
+pub fn places(env: &Environment) -> Places {
+    Places {
+        hookspan_dir: env.path("HOOKSPAN_DIR"),
+        xdg_state_home: env.path("XDG_STATE_HOME"),
+        xdg_runtime_dir: env.path("XDG_RUNTIME_DIR"),
+        home: env.home().cloned(),
+        local_app_data: env.path("LOCALAPPDATA"),
     }
 }
 
