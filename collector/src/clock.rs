@@ -1,6 +1,6 @@
 //! The one place that reads a clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use hookspan_core::Timestamp;
 
@@ -9,4 +9,10 @@ use hookspan_core::Timestamp;
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// A clock that only goes forward, for measuring how long something has been waiting.
+#[must_use]
+pub fn instant() -> Instant {
+    Instant::now()
 }

@@ -376,6 +376,16 @@ pub fn set_read_lease(file: BorrowedFd<'_>, take: bool) -> Result<(), Errno> {
     if result < 0 { Err(Errno::from_raw_os_error(-result as i32)) } else { Ok(()) }
 }
 
+/// Ignores `SIGIO` in this process: what [`set_read_lease`] needs first.
+pub fn ignore_lease_signal() {
+    const SIGIO: usize = 29;
+    const SIG_IGN: usize = 1;
+    // The kernel's structure opens with the handler; no flags, no mask.
+    let action = [SIG_IGN, 0, 0, 0];
+    // SAFETY: the call reads the structure, which is no longer than these four words.
+    unsafe { syscall4(NR_RT_SIGACTION, [SIGIO, (&raw const action) as usize, 0, 8]) };
+}
+
 /// A path built where there is no allocator.
 struct PathBuffer {
     bytes: [u8; PATH_BYTES],
@@ -451,6 +461,8 @@ fn block_deadly_signals() {
 #[cfg(target_arch = "x86_64")]
 const NR_RT_SIGPROCMASK: usize = 14;
 #[cfg(target_arch = "x86_64")]
+const NR_RT_SIGACTION: usize = 13;
+#[cfg(target_arch = "x86_64")]
 const NR_FCNTL: usize = 72;
 #[cfg(target_arch = "x86_64")]
 const NR_CLOCK_GETTIME: usize = 228;
@@ -458,6 +470,8 @@ const NR_CLOCK_GETTIME: usize = 228;
 const NR_EXIT_GROUP: usize = 231;
 #[cfg(target_arch = "aarch64")]
 const NR_RT_SIGPROCMASK: usize = 135;
+#[cfg(target_arch = "aarch64")]
+const NR_RT_SIGACTION: usize = 134;
 #[cfg(target_arch = "aarch64")]
 const NR_FCNTL: usize = 25;
 #[cfg(target_arch = "aarch64")]

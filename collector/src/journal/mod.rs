@@ -1,1 +1,142 @@
 //! The journal as its reader sees it: segments, frames, records, rotation.
+//!
+//! Shims append frames to `journal` in the state directory and tell nobody. [`Follower`] reads what they append, puts
+//! records together, syncs the file about every 100 ms, and moves on to new segments: `journal` becomes `seg-N` after
+//! 64 MiB or an hour, and `seg-N` is deleted once everything in it is committed and no process, not even a stopped one,
+//! can still write to it. Its caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
+//!
+//! Positions never run ahead of the disk: a record may be committed before its bytes are synced, and is then read again
+//! after a power cut and dropped by its id, but a position only ever names synced bytes.
+//!
+//! [`segment`] reads one file, [`assemble`] puts records together, [`files`] knows the names and how they change,
+//! [`reserve`] keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, [`write`]
+//! appends records that did not come from a shim.
+
+mod assemble;
+mod files;
+mod follower;
+mod position;
+mod reserve;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+pub mod losses;
+pub mod wait;
+pub mod write;
+
+use hookspan_core::hook::HookContext;
+use hookspan_shim::record::{self, Metadata};
+
+pub use follower::{Follower, Limits, Usage};
+pub use position::Position;
+
+/// Flag of a [`Record`]: standard input was not closed in time.
+pub const FLAG_NO_EOF: u8 = hookspan_shim::frame::NO_EOF;
+/// Flag of a [`Record`]: the body went over the shim's cap of 16 MiB.
+pub const FLAG_CUT: u8 = hookspan_shim::frame::CUT;
+/// Flag of a [`Record`]: its end never came, and nobody is left who could write it.
+pub const FLAG_TRUNCATED: u8 = 8;
+
+/// One run of the shim, as it stood in the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Wall clock in nanoseconds, big-endian, then the record's own random 64 bits: unique, and ordered by time.
+    pub id: [u8; 16],
+    /// When the shim started, in nanoseconds since the Unix epoch.
+    pub wall_ns: u64,
+    /// `CLOCK_BOOTTIME` at the same moment, where the writer had it.
+    pub boottime_ns: Option<u64>,
+    /// Process id, where the writer knew it.
+    pub pid: Option<u32>,
+    /// [`FLAG_NO_EOF`], [`FLAG_CUT`], [`FLAG_TRUNCATED`].
+    pub flags: u8,
+    /// The event's name on the command line.
+    pub argument: Option<String>,
+    /// What the shim saw in its environment.
+    pub context: HookContext,
+    /// The bytes of standard input.
+    pub body: Vec<u8>,
+}
+
+impl Record {
+    /// A record from the payloads of its frames, or `None` when there is no metadata in front.
+    fn new(id: u64, flags: u8, metadata: &[u8], body: Vec<u8>) -> Option<Self> {
+        let metadata = Metadata::decode(metadata)?;
+        let stamp = metadata.stamp;
+        let text = |tag| metadata.text(tag).map(|text| String::from_utf8_lossy(text).into_owned());
+        Some(Self {
+            id: record_id(stamp.wall_ns, id),
+            wall_ns: stamp.wall_ns,
+            boottime_ns: (stamp.boottime_ns != 0).then_some(stamp.boottime_ns),
+            pid: (stamp.pid != 0).then_some(stamp.pid),
+            flags: flags & !hookspan_shim::frame::LAST,
+            argument: text(record::ARGUMENT),
+            context: HookContext {
+                cursor_version: text(record::CURSOR_VERSION),
+                project_dir: text(record::PROJECT_DIR),
+                transcript_path: text(record::TRANSCRIPT_PATH),
+                cwd: text(record::PWD),
+            },
+            body,
+        })
+    }
+}
+
+/// The unique id of a record: wall clock in front, so that an index over it grows at its end.
+#[must_use]
+pub fn record_id(wall_ns: u64, id: u64) -> [u8; 16] {
+    ((u128::from(wall_ns) << 64) | u128::from(id)).to_be_bytes()
+}
+
+/// What one [`Follower::poll`] found.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Complete records in the order in which they were completed. A record that was read before may come again after a
+    /// restart: drop it by its id.
+    pub records: Vec<Record>,
+    /// Set when there is a new position to store, in the same transaction as the records; it may come without any.
+    pub position: Option<Position>,
+}
+
+/// What was wrong with what was read, since the follower was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Complete records.
+    pub records: u64,
+    /// Stretches of bytes that were no whole frame: a writer was killed or the disk was full in the middle of one.
+    pub torn: u64,
+    /// Frames of a later version, skipped.
+    pub newer: u64,
+    /// Frames that had come before, ignored.
+    pub duplicate: u64,
+    /// Frames with a number that had come before and another content; the first is kept.
+    pub conflicting: u64,
+    /// Records pushed out before their end came because too many were open; kept as truncated.
+    pub evicted: u64,
+    /// Records whose end will never come; kept as truncated.
+    pub truncated: u64,
+    /// Records without their beginning, of which nothing can be kept.
+    pub headless: u64,
+    /// Syncs that failed. The segment was read again from its last synced position.
+    pub sync_failed: u64,
+}
+
+/// Why the journal cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {path}: {source}", path = .path.display())]
+pub struct JournalError {
+    /// What was tried.
+    pub action: &'static str,
+    /// On what.
+    pub path: std::path::PathBuf,
+    /// What came back.
+    pub source: std::io::Error,
+}
+
+impl JournalError {
+    fn of(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self { action, path, source }
+    }
+}

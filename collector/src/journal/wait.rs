@@ -1,0 +1,163 @@
+//! How the reader sleeps: shims wake nobody, because that would cost them more than all the rest they do.
+//!
+//! While hooks arrive it looks every few milliseconds. After a second of silence it asks the kernel to be told, which
+//! costs the first shim of the next burst a little and nobody a thing until then.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Ends a [`super::Follower::wait`] from another thread, now or the next time.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<imp::Bell>);
+
+impl Waker {
+    /// Ends the wait.
+    pub fn wake(&self) {
+        self.0.ring();
+    }
+}
+
+/// The sleeping side.
+#[derive(Debug)]
+pub(super) struct Sleeper {
+    bell: Arc<imp::Bell>,
+    watch: imp::Watch,
+}
+
+impl Sleeper {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { bell: Arc::new(imp::Bell::new()?), watch: imp::Watch::new()? })
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        Waker(self.bell.clone())
+    }
+
+    /// Sleeps until the bell rings.
+    pub(super) fn sleep(&mut self, at_most: Duration) {
+        self.watch.stop();
+        self.bell.wait(None, at_most);
+    }
+
+    /// Starts to watch a file. Look at it once more before [`Sleeper::sleep_watching`]. Returns whether it worked.
+    pub(super) fn watch(&mut self, path: &Path) -> bool {
+        self.watch.start(path)
+    }
+
+    /// Sleeps until the watched file changes or the bell rings.
+    pub(super) fn sleep_watching(&mut self, at_most: Duration) {
+        self.bell.wait(Some(&self.watch), at_most);
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+    #[derive(Debug)]
+    pub(super) struct Bell(OwnedFd);
+
+    impl Bell {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        }
+
+        pub(super) fn ring(&self) {
+            // Full means that it is ringing.
+            let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        }
+
+        pub(super) fn wait(&self, watch: Option<&Watch>, at_most: Duration) {
+            let bell = PollFd::new(&self.0, PollFlags::IN);
+            let watched = watch.map(|watch| PollFd::new(&watch.inotify, PollFlags::IN));
+            let mut both = [bell.clone(), watched.unwrap_or(bell)];
+            let timeout = Timespec::try_from(at_most).ok();
+            // A signal ends the wait early, which does no harm.
+            if poll(&mut both, timeout.as_ref()).is_ok() {
+                let _ = rustix::io::read(&self.0, &mut [0; 8]);
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Watch {
+        inotify: OwnedFd,
+        watched: Option<i32>,
+    }
+
+    impl Watch {
+        pub(super) fn new() -> io::Result<Self> {
+            let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+            Ok(Self { inotify, watched: None })
+        }
+
+        pub(super) fn start(&mut self, path: &Path) -> bool {
+            self.stop();
+            let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
+            self.watched = inotify::add_watch(&self.inotify, path, flags).ok();
+            self.watched.is_some()
+        }
+
+        pub(super) fn stop(&mut self) {
+            if let Some(watched) = self.watched.take() {
+                let _ = inotify::remove_watch(&self.inotify, watched);
+                while rustix::io::read(&self.inotify, &mut [0; 4_096]).is_ok_and(|read| read > 0) {}
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    use std::io;
+    use std::path::Path;
+    use std::sync::{Condvar, Mutex, PoisonError};
+    use std::time::Duration;
+
+    #[derive(Debug, Default)]
+    pub(super) struct Bell {
+        ringing: Mutex<bool>,
+        rung: Condvar,
+    }
+
+    impl Bell {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self::default())
+        }
+
+        pub(super) fn ring(&self) {
+            *self.ringing.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.rung.notify_all();
+        }
+
+        pub(super) fn wait(&self, _: Option<&Watch>, at_most: Duration) {
+            let ringing = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.rung.wait_timeout_while(ringing, at_most, |ringing| !*ringing);
+            *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        }
+    }
+
+    /// Nothing tells us here: the caller goes on looking.
+    #[derive(Debug)]
+    pub(super) struct Watch;
+
+    impl Watch {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn start(&mut self, _: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn stop(&mut self) {}
+    }
+}
