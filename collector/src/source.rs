@@ -1,1 +1,275 @@
 //! The store as the dashboard sees it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hookspan_core::content::{Field, extract};
+use hookspan_core::{SessionSummary, Span, SpanId, SpanKind, Timestamp, TraceId, TurnSummary};
+use hookspan_dashboard::Source;
+use hookspan_dashboard::line::{Line, subject, text};
+use hookspan_dashboard::source::{
+    DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, Lines, Notice, Position,
+    Result, SessionFilter, SourceError, Totals,
+};
+use rusqlite::Connection;
+use tokio::sync::broadcast;
+
+use crate::clock;
+use crate::store::open::{OpenError, Readers};
+use crate::store::{export, read};
+
+/// Subjects kept: a hundred bytes each, and a raw hook never changes.
+const SUBJECTS_MAX: usize = 100_000;
+/// Subjects read from raw hooks in one answer; beyond it a line is called by its name, and the next answer reads on.
+const SUBJECTS_PER_READ: usize = 4_000;
+
+/// Asks how the journal is doing.
+pub type AskJournal = Box<dyn Fn() -> JournalHealth + Send + Sync>;
+
+/// [`Source`] over the database.
+pub struct StoreSource {
+    database: PathBuf,
+    readers: Readers,
+    notices: broadcast::Sender<Notice>,
+    journal: AskJournal,
+    /// Endpoint host by destination.
+    hosts: HashMap<String, String>,
+    /// What a hook's call was about, by seq.
+    subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
+}
+
+impl std::fmt::Debug for StoreSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreSource").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+impl StoreSource {
+    /// A source over `database`. `notices` are the engine's; `hosts` are (destination, host and port without path or
+    /// user) pairs of the configured destinations.
+    #[must_use]
+    pub fn new(
+        database: &Path,
+        notices: broadcast::Sender<Notice>,
+        journal: AskJournal,
+        hosts: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        Self {
+            database: database.to_owned(),
+            readers: Readers::new(database),
+            notices,
+            journal,
+            hosts: hosts.into_iter().collect(),
+            subjects: Mutex::default(),
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        self.readers.with(read).map_err(|error| SourceError(error.to_string()))
+    }
+
+    /// As [`Self::read`], with `empty` while no hook has been collected.
+    fn read_or<T>(
+        &self,
+        empty: T,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        match self.readers.with(read) {
+            Err(OpenError::Missing(_)) => Ok(empty),
+            result => result.map_err(|error| SourceError(error.to_string())),
+        }
+    }
+
+    fn line(&self, db: &Connection, row: i64, span: &Span) -> rusqlite::Result<Line> {
+        let mut budget = 1;
+        let subject = self.subject(db, span, &mut budget)?;
+        Ok(Line::new(row, None, span, subject.as_deref()))
+    }
+
+    /// What a call was about, from the hook that holds its input.
+    fn subject(
+        &self,
+        db: &Connection,
+        span: &Span,
+        budget: &mut usize,
+    ) -> rusqlite::Result<Option<Arc<str>>> {
+        let wanted = match span.kind {
+            SpanKind::Tool if text(span, "file.path").is_none() => Field::ToolInput,
+            SpanKind::Subagent => Field::Task,
+            _ => return Ok(None),
+        };
+        let Some(content) = span.contents.iter().find(|content| content.field == wanted) else {
+            return Ok(None);
+        };
+        if let Some(known) = self.subjects().get(&content.hook) {
+            return Ok(known.clone());
+        }
+        if *budget == 0 {
+            return Ok(None);
+        }
+        *budget -= 1;
+        let body = read::body(db, content.hook)?;
+        let found = body.and_then(|body| extract(wanted, &body)).and_then(|one| subject(&one));
+        let found: Option<Arc<str>> = found.map(Into::into);
+        let mut subjects = self.subjects();
+        if subjects.len() >= SUBJECTS_MAX {
+            subjects.clear();
+        }
+        subjects.insert(content.hook, found.clone());
+        Ok(found)
+    }
+
+    fn subjects(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Option<Arc<str>>>> {
+        self.subjects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lines_of(
+        &self,
+        db: &Connection,
+        root: &str,
+        since: Option<u64>,
+        limit: usize,
+    ) -> rusqlite::Result<Lines> {
+        let prompts = read::prompts(db, root)?;
+        let mut lines = Vec::new();
+        let mut budget = SUBJECTS_PER_READ;
+        let mut failed = None;
+        read::spans(db, root, since, limit, |placed| {
+            let subject = match prompts.get(&placed.span.id) {
+                Some(prompt) => Ok(Some(prompt.as_str().into())),
+                None => self.subject(db, &placed.span, &mut budget),
+            };
+            match subject {
+                Ok(subject) => {
+                    let line =
+                        Line::new(placed.row, placed.parent, &placed.span, subject.as_deref());
+                    lines.push(line);
+                }
+                Err(error) => failed = Some(error),
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let rev = read::position(db)?.rev;
+        Ok(Lines { lines, total: read::span_count(db, root)?, rev })
+    }
+
+    fn destination(&self, row: export::DestinationRow) -> DestinationHealth {
+        DestinationHealth {
+            endpoint_host: self.hosts.get(&row.name).cloned().unwrap_or_default(),
+            name: row.name,
+            state: row.state,
+            last_ok: row.last_ok_ns.map(Timestamp),
+            last_error: row.last_error,
+            queued: row.queued,
+            delivered: row.delivered,
+            lost: row.lost,
+        }
+    }
+}
+
+impl Source for StoreSource {
+    fn position(&self) -> Result<Position> {
+        self.read_or(Position { epoch: "0".to_owned(), rev: 0 }, read::position)
+    }
+
+    fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>> {
+        self.read_or(Vec::new(), |db| read::changed(db, since, limit))
+    }
+
+    fn sessions(
+        &self,
+        filter: &SessionFilter,
+        before: Option<(i64, String)>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>> {
+        self.read_or(Vec::new(), |db| read::sessions(db, filter, before.as_ref(), limit))
+    }
+
+    fn session(&self, root: &str) -> Result<Option<SessionSummary>> {
+        self.read_or(None, |db| read::session(db, root))
+    }
+
+    fn turns(&self, root: &str) -> Result<Vec<TurnSummary>> {
+        self.read(|db| read::turns(db, root))
+    }
+
+    fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines> {
+        self.read(|db| self.lines_of(db, root, since, limit))
+    }
+
+    fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>> {
+        self.read_or(None, |db| read::span(db, id))
+    }
+
+    fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
+        self.read_or(None, |db| read::span_row(db, row))
+    }
+
+    fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>> {
+        self.read_or(None, |db| read::trace(db, trace))
+    }
+
+    fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>> {
+        self.read_or(Vec::new(), |db| {
+            let spans = read::latest(db, before, limit)?;
+            let line =
+                |(row, span): &(i64, Span)| Ok((span.root.to_string(), self.line(db, *row, span)?));
+            spans.iter().map(line).collect()
+        })
+    }
+
+    fn open_call(&self, root: &str) -> Result<Option<Line>> {
+        self.read_or(None, |db| {
+            let call = read::open_call(db, root)?;
+            call.map(|(row, span)| self.line(db, row, &span)).transpose()
+        })
+    }
+
+    fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
+        self.read(|db| read::body(db, seq))
+    }
+
+    fn exports(&self, row: i64) -> Result<Vec<(String, String)>> {
+        self.read(|db| read::exports(db, row))
+    }
+
+    fn totals(&self, from_ns: i64) -> Result<Totals> {
+        self.read_or(Totals::default(), |db| read::totals(db, from_ns))
+    }
+
+    fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>> {
+        self.read_or(Vec::new(), |db| read::errors(db, limit))
+    }
+
+    fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>> {
+        self.read_or(Vec::new(), |db| read::latency(db, dimension, days))
+    }
+
+    fn health(&self) -> Result<Health> {
+        let (counters, destinations) = self.read_or((Vec::new(), Vec::new()), |db| {
+            Ok((read::counters(db)?, export::destinations(db)?))
+        })?;
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let mut wal = self.database.clone().into_os_string();
+        wal.push("-wal");
+        Ok(Health {
+            journal: (self.journal)(),
+            counters,
+            database_bytes: size(&self.database),
+            wal_bytes: size(Path::new(&wal)),
+            destinations: destinations.into_iter().map(|row| self.destination(row)).collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    fn now_ns(&self) -> i64 {
+        clock::now().0
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+}

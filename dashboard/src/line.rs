@@ -1,6 +1,11 @@
 //! A span as a line of the waterfall: what is drawn, and nothing that would have to be fetched.
 
+use std::collections::BTreeMap;
+
+use hookspan_core::content::Content;
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp, Value};
+
+use crate::api::readable;
 
 /// Longest label, in characters.
 pub const LABEL_MAX_CHARS: usize = 120;
@@ -215,6 +220,31 @@ fn label(span: &Span, detail: Option<&str>) -> String {
 
 fn join(word: &str, subject: &str) -> String {
     if subject.is_empty() { word.to_owned() } else { format!("{word} {subject}") }
+}
+
+/// What a call was about, from its input: the command, the query, the address. `None` when nothing in it says so shortly.
+#[must_use]
+pub fn subject(content: &Content) -> Option<String> {
+    const TELLING: [&str; 9] = [
+        "command",
+        "pattern",
+        "glob_pattern",
+        "query",
+        "search_term",
+        "url",
+        "description",
+        "target_directory",
+        "path",
+    ];
+    let content = readable(content.clone());
+    let words = if content.json {
+        let fields: BTreeMap<String, serde_json::Value> =
+            serde_json::from_str(&content.text).ok()?;
+        TELLING.iter().find_map(|name| fields.get(*name)?.as_str().map(str::to_owned))?
+    } else {
+        content.text
+    };
+    Some(shorten(&words, LABEL_MAX_CHARS)).filter(|words| !words.is_empty())
 }
 
 /// The path of a call, relative to its workspace where it lies inside.

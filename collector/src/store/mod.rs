@@ -6,6 +6,7 @@
 pub mod codec;
 pub mod export;
 pub mod open;
+pub mod read;
 pub mod rows;
 pub mod write;
 

@@ -18,6 +18,7 @@ mod sessions;
 mod spans;
 mod stream;
 
+pub(crate) use payload::readable;
 pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;

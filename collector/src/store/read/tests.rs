@@ -1,0 +1,154 @@
+use hookspan_core::{Change, SessionState, SpanKind};
+use rusqlite::Connection;
+
+use super::*;
+use crate::store::open::Readers;
+use crate::store::sample;
+use crate::store::write::{Changes, Store};
+
+fn stored(changes: impl IntoIterator<Item = Change>) -> (tempfile::TempDir, Store, Readers) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hookspan.db");
+    let mut store = Store::open(&path).unwrap();
+    write(&mut store, changes);
+    (dir, store, Readers::new(path))
+}
+
+fn write(store: &mut Store, changes: impl IntoIterator<Item = Change>) {
+    let mut batch = Changes::default();
+    changes.into_iter().for_each(|change| batch.push(change));
+    store.transaction(|open| open.changes(&batch)).unwrap();
+}
+
+fn session_at(root: &str, last_ns: i64) -> Change {
+    let mut session = sample::session(root);
+    session.last_at = Timestamp(last_ns);
+    Change::Session(Box::new(session))
+}
+
+fn roots(readers: &Readers, filter: &SessionFilter, before: Option<(i64, String)>) -> Vec<String> {
+    let read = |db: &Connection| sessions(db, filter, before.as_ref(), 2);
+    readers.with(read).unwrap().into_iter().map(|session| session.root.to_string()).collect()
+}
+
+#[test]
+fn pages_of_sessions_neither_repeat_nor_skip_at_equal_times() {
+    let (_dir, _store, readers) =
+        stored([session_at("a", 5), session_at("b", 5), session_at("c", 5), session_at("d", 9)]);
+    let all = SessionFilter::default();
+    assert_eq!(roots(&readers, &all, None), ["d", "c"]);
+    assert_eq!(roots(&readers, &all, Some((5, "c".to_owned()))), ["b", "a"]);
+    assert_eq!(roots(&readers, &all, Some((5, "a".to_owned()))), Vec::<String>::new());
+}
+
+#[test]
+fn filters_take_text_as_text() {
+    let (_dir, _store, readers) = stored([session_at("a", 5), session_at("b%'", 6)]);
+    let text = |text: &str| SessionFilter { text: Some(text.to_owned()), ..Default::default() };
+    assert_eq!(roots(&readers, &text("%'"), None), ["b%'"]);
+    assert_eq!(roots(&readers, &text("' OR 1=1 --"), None), Vec::<String>::new());
+    let state = |state| SessionFilter { state: Some(state), ..Default::default() };
+    assert_eq!(roots(&readers, &state(SessionState::ToolOpen), None).len(), 2);
+    assert_eq!(roots(&readers, &state(SessionState::Done), None).len(), 0);
+    let project = SessionFilter { project: Some("DEV/proj".to_owned()), ..Default::default() };
+    assert_eq!(roots(&readers, &project, None).len(), 2);
+}
+
+fn generation(root: &str, start: i64) -> Span {
+    let mut span = sample::span(root, "x");
+    span.id = SpanId::derive(root, "g1", "generation", "");
+    (span.kind, span.parent, span.start) = (SpanKind::Generation, None, Timestamp(start));
+    span
+}
+
+fn segment(root: &str, key: &str, start: i64) -> Span {
+    let mut span = sample::span(root, "x");
+    span.id = SpanId::derive(root, "", "session", key);
+    (span.kind, span.parent, span.start) = (SpanKind::Session, None, Timestamp(start));
+    span
+}
+
+fn of_session(readers: &Readers, since: Option<u64>) -> Vec<Placed> {
+    let mut found = Vec::new();
+    readers.with(|db| spans(db, "r", since, 100, |placed| found.push(placed))).unwrap();
+    found
+}
+
+#[test]
+fn a_turn_hangs_under_the_segment_it_started_in_and_a_call_under_its_turn() {
+    let spans = [
+        segment("r", "0", 10),
+        segment("r", "1", 1_000),
+        generation("r", 1_500),
+        sample::span("r", "call"),
+    ];
+    let (_dir, _store, readers) = stored(spans.map(|span| Change::Span(Box::new(span))));
+    let found = of_session(&readers, None);
+    let row = |id| found.iter().find(|placed| placed.span.id == id).unwrap().row;
+    let second = row(SpanId::derive("r", "", "session", "1"));
+    let turn = found.iter().find(|placed| placed.span.kind == SpanKind::Generation).unwrap();
+    let call = found.iter().find(|placed| placed.span.kind == SpanKind::Tool).unwrap();
+    assert_eq!(turn.parent, Some(second));
+    assert_eq!(call.parent, Some(turn.row));
+    assert_eq!(readers.with(|db| span_count(db, "r")).unwrap(), 4);
+}
+
+#[test]
+fn a_delta_holds_what_was_written_since() {
+    let (_dir, mut store, readers) = stored([Change::Span(Box::new(sample::span("r", "a")))]);
+    let at = readers.with(position).unwrap();
+    write(&mut store, [Change::Span(Box::new(sample::span("r", "b")))]);
+    let found = of_session(&readers, Some(at.rev));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].span, sample::span("r", "b"));
+    assert_eq!(of_session(&readers, Some(at.rev + 1)).len(), 0);
+}
+
+#[test]
+fn a_span_is_found_by_id_row_and_trace() {
+    let (_dir, _store, readers) = stored([Change::Span(Box::new(sample::span("r", "a")))]);
+    let wanted = sample::span("r", "a");
+    let (row, found) = readers.with(|db| span(db, wanted.id)).unwrap().unwrap();
+    assert_eq!(found, wanted);
+    assert_eq!(readers.with(|db| span_row(db, row)).unwrap().unwrap().1, wanted);
+    let found = readers.with(|db| trace(db, wanted.trace)).unwrap();
+    assert_eq!(found, Some(("r".to_owned(), wanted.id)));
+    assert_eq!(readers.with(|db| span(db, SpanId([9; 8]))).unwrap(), None);
+    assert_eq!(readers.with(|db| body(db, 7)).unwrap(), None);
+}
+
+#[test]
+fn errors_are_grouped_and_percentiles_read() {
+    let spans = ["a", "b"].map(|key| {
+        let mut span = sample::span("r", key);
+        span.name = "execute_tool Shell cargo".to_owned();
+        Change::Span(Box::new(span))
+    });
+    let (_dir, _store, readers) = stored(spans);
+    let groups = readers.with(|db| errors(db, 10)).unwrap();
+    assert_eq!(groups.len(), 1);
+    assert_eq!((groups[0].count, groups[0].sessions), (2, 1));
+    assert_eq!(groups[0].fingerprint, "Shell cargo: exit code 101");
+    let day = sample::span("r", "a").start.0.div_euclid(86_400_000_000_000);
+    let rows = readers.with(|db| latency(db, "kind", (day, day))).unwrap();
+    assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), ("tool", 2, 2));
+    assert!((990_000..=1_010_000).contains(&rows[0].p50_us), "{}", rows[0].p50_us);
+    assert!(readers.with(|db| latency(db, "kind", (day + 1, day + 9))).unwrap().is_empty());
+}
+
+#[test]
+fn totals_count_turns_of_the_day_only() {
+    let mut turn = sample::turn("r");
+    turn.tokens = Some(Tokens { input: 10, output: 2, cache_read: 3, cache_write: 1 });
+    let old = sample::turn("old");
+    let (_dir, _store, readers) = stored([
+        session_at("r", 9),
+        session_at("old", 0),
+        Change::Turn(Box::new(turn.clone())),
+        Change::Turn(Box::new(old)),
+    ]);
+    let sums = readers.with(|db| totals(db, 1)).unwrap();
+    let expected = Totals { turns: 1, active_ns: 7, errors: 1, tokens: turn.tokens };
+    assert_eq!(sums, expected);
+    assert_eq!(readers.with(|db| totals(db, 100)).unwrap(), Totals::default());
+}
