@@ -17,6 +17,8 @@ pub mod export;
 pub mod rebuild;
 pub mod config;
 pub mod output;
+pub mod service;
+pub mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

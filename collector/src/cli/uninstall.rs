@@ -1,9 +1,17 @@
 //! `hookspan uninstall`: the exact inverse of `install`.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::install::Scope;
-use super::{Global, output};
+use anyhow::Context as _;
+
+use super::install::{consent, describe, hooks_path};
+use super::output::{Paint, note, print};
+use super::{Global, service};
+use crate::dirs::Lock;
+use crate::hooks_json::plan::remove_if_empty;
+use crate::hooks_json::{Plan, Scope};
 
 /// Take hookspan's entries out of hooks.json again and remove the hook program
 #[derive(Debug, clap::Args)]
@@ -25,11 +33,87 @@ pub struct Args {
     purge: bool,
 }
 
-/// Runs the command.
+/// Runs the command. A refusal leaves everything as it is and is exit code 1.
 ///
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
-pub fn run(_global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let _ = (args.scope, args.dry_run, args.yes, args.purge);
-    Err(output::not_available("uninstall"))
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let plan = Plan::uninstall(&global.state, args.scope, &hooks_path(global, args.scope)?)?;
+    let service = service::Service::installed(global);
+    let data = if args.purge { data_files(global)? } else { Vec::new() };
+    if args.purge && !args.dry_run && Lock::is_held(&global.state) {
+        anyhow::bail!("a collector is running: stop it before its data is deleted");
+    }
+    if plan.is_done() && service.is_none() && data.is_empty() {
+        print(&format!("{}: nothing of hookspan's is in it\n", plan.path().display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&describe(&plan, Paint::stdout(&global.env)))?;
+    for path in service.iter().map(|service| &service.path).chain(&data) {
+        print(&format!("delete {}\n", path.display()))?;
+    }
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let question =
+        if data.is_empty() { "Make this change?" } else { "Make this change and delete the data?" };
+    if !consent(args.yes, question)? {
+        note("nothing was changed");
+        return Ok(ExitCode::FAILURE);
+    }
+    plan.apply(&global.state)?;
+    if let Some(service) = service {
+        service.uninstall()?;
+    }
+    purge(global, &data)?;
+    let left = global.state.root();
+    match left.exists() {
+        true => note(&format!(
+            "Done. What was recorded stays in {}; `hookspan uninstall --purge` deletes it.",
+            left.display()
+        )),
+        false => note("Done: nothing of hookspan is left."),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What hookspan keeps in the state directory, by its own names: the directory may hold other things if `--dir` said so.
+fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
+    let root = global.state.root();
+    let entries = match fs::read_dir(root) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot read {}", root.display()))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", root.display()))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_ours = ["journal", "losses", "lock", "token", "serve.json", "imports"]
+            .contains(&name.as_ref())
+            || name.starts_with("seg-")
+            || name.starts_with("hookspan.db");
+        if is_ours {
+            files.push(entry.path());
+        }
+    }
+    files.extend(global.state.spill().filter(|spill| spill.exists()));
+    files.sort();
+    Ok(files)
+}
+
+fn purge(global: &Global, files: &[PathBuf]) -> anyhow::Result<()> {
+    for path in files {
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        match removed {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot delete {}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    if !files.is_empty() {
+        remove_if_empty(global.state.root())?;
+    }
+    Ok(())
 }

@@ -87,18 +87,23 @@ impl HooksFile {
         FileError::Broken { path: self.path.clone(), broken }
     }
 
+    /// The folders that [`Self::write`] has to make, outermost first.
+    #[must_use]
+    pub fn missing_folders(&self) -> Vec<PathBuf> {
+        missing_parents(&self.target)
+    }
+
     /// Replaces the text: written beside the target, synced, renamed over it, with its mode and owner.
-    /// Returns the folders that had to be made, outermost first.
     ///
     /// # Errors
     /// The folder cannot be written. The old file is then still whole.
-    pub fn write(&self, text: &str) -> Result<Vec<PathBuf>, FileError> {
+    pub fn write(&self, text: &str) -> Result<(), FileError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         let io = |action| {
             let path = self.target.clone();
             move |source| FileError::Io { action, path, source }
         };
-        let made = make_folders(folder).map_err(io("make the folder of"))?;
+        fs::create_dir_all(folder).map_err(io("make the folder of"))?;
         let mut new = tempfile::Builder::new()
             .prefix(".hooks.json.")
             .tempfile_in(folder)
@@ -110,7 +115,7 @@ impl HooksFile {
         keep_mode(&self.target, new.as_file()).map_err(io("keep the mode of"))?;
         new.as_file().sync_all().map_err(io("sync"))?;
         new.persist(&self.target).map_err(|error| io("replace")(error.error))?;
-        Ok(made)
+        Ok(())
     }
 
     /// Removes the file; a symbolic link to it stays.
@@ -154,11 +159,13 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-fn make_folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let missing: Vec<PathBuf> =
-        folder.ancestors().take_while(|f| !f.exists()).map(Path::to_path_buf).collect();
-    fs::create_dir_all(folder)?;
-    Ok(missing.into_iter().rev().collect())
+/// The folders above `path` that do not exist, outermost first.
+#[must_use]
+pub fn missing_parents(path: &Path) -> Vec<PathBuf> {
+    let folders = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+    let mut missing: Vec<PathBuf> = folders.map(Path::to_path_buf).collect();
+    missing.reverse();
+    missing
 }
 
 /// Gives the new file the mode and owner of the old one; a new hooks.json is what the umask makes of 0644.
@@ -234,8 +241,9 @@ mod tests {
         std::os::unix::fs::symlink("a/b/real.json", &link).unwrap();
         let file = HooksFile::read(&link).unwrap();
         assert_eq!(file.text, None);
-        let made = file.write("{}").unwrap();
-        assert_eq!(made, [folder.path().join("a"), folder.path().join("a/b")]);
+        let missing = file.missing_folders();
+        assert_eq!(missing, [folder.path().join("a"), folder.path().join("a/b")]);
+        file.write("{}").unwrap();
         assert_eq!(fs::read_to_string(&link).unwrap(), "{}");
     }
 }

@@ -13,6 +13,7 @@ pub mod edit;
 pub mod entry;
 pub mod events;
 pub mod file;
+pub mod plan;
 pub mod record;
 pub mod scope;
 
@@ -22,4 +23,5 @@ mod tests;
 pub use document::Broken;
 pub use entry::Entry;
 pub use events::Events;
+pub use plan::Plan;
 pub use scope::Scope;
