@@ -1,1 +1,104 @@
-//! x
+//! The pages in a real browser.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use e2e_support::collector::Collector;
+use e2e_support::fixture::Fixture;
+use e2e_support::world::World;
+use e2e_support::{binaries, player, skip, verify};
+
+#[test]
+fn a_played_session_is_on_the_pages_and_grows_while_they_are_open() {
+    let chromium = match browser() {
+        Ok(chromium) => chromium,
+        Err(reason) => return skip::skip("the pages in a browser", &reason),
+    };
+    let world = World::new();
+    let fixture = Fixture::own().settle_in(&world);
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    let spans = verify::session_is_right(&world, &fixture);
+
+    let body = world.scratch("later.json");
+    fs::write(&body, thought_of(fixture.text("root"))).unwrap();
+    let later = json!({
+        "shim": world.shim(), "event": "afterAgentThought", "home": world.home(), "body": body,
+    });
+    let expected = json!({"spans": spans.len(), "errors": fixture.number("errors")});
+    let output = Command::new("node")
+        .arg(binaries::project().join("tests/browser.mjs"))
+        .env("URL", &collector.url)
+        .env("TOKEN", &collector.token)
+        .env("CHROMIUM", chromium)
+        .env("EXPECTED", expected.to_string())
+        .env("LATER", later.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+/// Every test of the pages' own, against the binary that ships.
+#[test]
+fn the_pages_own_tests_pass_against_the_binary() {
+    let chromium = match browser() {
+        Ok(chromium) => chromium,
+        Err(reason) => return skip::skip("the pages' own tests in a browser", &reason),
+    };
+    let output = Command::new("node")
+        .arg("--test")
+        .current_dir(ui_tests())
+        .env("CHROMIUM", chromium)
+        .env("HOOKSPAN_BIN", binaries::hookspan())
+        .env("HOOKSPAN_REQUIRE_BROWSER", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+}
+
+/// A straggler of the last turn: it makes exactly one span more.
+fn thought_of(root: &str) -> String {
+    json!({
+        "conversation_id": root,
+        "generation_id": "5ea0b164-92c8-4357-b4ed-70961c2a3b45",
+        "text": "One more thing.",
+        "duration_ms": 12,
+        "model": "gpt-5.5-medium",
+        "session_id": root,
+        "hook_event_name": "afterAgentThought",
+        "cursor_version": "3.7.19",
+        "workspace_roots": ["/home/dev/src/lighthouse"],
+    })
+    .to_string()
+}
+
+/// The browser's path, if it, Node and the packages are here.
+fn browser() -> Result<PathBuf, String> {
+    let chromium =
+        env::var_os("CHROMIUM").map_or_else(|| "/usr/bin/chromium".into(), PathBuf::from);
+    if !chromium.exists() {
+        return Err(format!("no {}; set CHROMIUM", chromium.display()));
+    }
+    if Command::new("node").arg("--version").output().is_err() {
+        return Err("no node on PATH".into());
+    }
+    if !ui_tests().join("node_modules/playwright-core").exists() {
+        return Err(format!("run `npm ci` in {}", relative(&ui_tests())));
+    }
+    Ok(chromium)
+}
+
+fn ui_tests() -> PathBuf {
+    binaries::project().join("dashboard/web/tests/ui")
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(binaries::project()).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,77 @@
+// Opens a played session in a real browser and reads what a person would see. Started by dashboard.rs with everything it
+// needs in the environment; prints nothing when all is well, and exits 1 with the reason when it is not.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+
+const require = createRequire(new URL("../dashboard/web/tests/ui/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+const { URL: base, TOKEN: token, CHROMIUM: executablePath, LATER: later } = process.env;
+const expected = JSON.parse(process.env.EXPECTED);
+
+// Profile, crash reports and caches go where they vanish.
+const profile = mkdtempSync(join(tmpdir(), "hookspan-browser-"));
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath,
+  args: process.getuid() === 0 ? ["--no-sandbox"] : [],
+  viewport: { width: 1440, height: 900 },
+});
+const page = context.pages()[0] ?? await context.newPage();
+const trouble = [];
+page.on("pageerror", (error) => trouble.push(`page error: ${error}`));
+page.on("console", (message) => message.type() === "error" && trouble.push(`console: ${message.text()}`));
+page.on("request", (request) => {
+  if (!request.url().startsWith(`${base}/`)) trouble.push(`a request left the machine: ${request.url()}`);
+});
+
+try {
+  await page.goto(`${base}/login#t=${token}`);
+  await page.waitForURL((url) => url.pathname !== "/login");
+  assert.ok(!page.url().includes(token), "the token stays in the address");
+
+  await page.goto(`${base}/sessions`);
+  const rows = page.locator("tbody tr");
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), 1, "one session, the child conversation is none");
+  await rows.first().locator("a").first().click();
+
+  const grid = page.getByRole("treegrid");
+  await grid.waitFor();
+  const shown = page.getByText(`${expected.spans} spans`, { exact: true });
+  await shown.waitFor();
+  await page.getByText(`${expected.errors} errors`, { exact: true }).waitFor();
+  await page.locator("body").press("0");
+  const row = (name) => grid.getByRole("row").filter({ hasText: name });
+  await row("explore").first().waitFor();
+  const level = async (locator) => Number(await locator.getAttribute("aria-level"));
+  // The grid keeps only the rows in view: fetch the one that is asked for by the filter.
+  await page.getByRole("searchbox", { name: /filter the rows/i }).fill("horn.rs");
+  const call = row("horn.rs").first();
+  await call.waitFor();
+  const subagent = row(/explore/).last();
+  assert.ok(await level(call) > await level(subagent), "the child's call does not hang below its subagent");
+  await page.getByRole("searchbox", { name: /filter the rows/i }).fill("");
+
+  // Live: another hook arrives while the page is open, through the real shim.
+  if (later) {
+    const { shim, event, home, body } = JSON.parse(later);
+    execFileSync(shim, [event], { input: readFileSync(body), env: { HOME: home } });
+    await page.getByText(`${expected.spans + 1} spans`, { exact: true }).waitFor();
+  }
+  for (const path of ["/", "/errors", "/latency", "/live", "/health"]) {
+    await page.goto(base + path);
+    await page.locator("main h1, main h2, main table").first().waitFor();
+  }
+  assert.deepEqual(trouble, []);
+} catch (error) {
+  console.error(error);
+  console.error(trouble.join("\n"));
+  console.error(await page.locator("body").innerText().catch(() => "no page"));
+  process.exitCode = 1;
+} finally {
+  await context.close();
+  rmSync(profile, { recursive: true, force: true });
+}
