@@ -22,7 +22,7 @@ fn every_odd_body_is_answered_stored_verbatim_and_counted_if_unreadable() {
         ("empty", "stop", Vec::new(), true),
         ("a byte order mark", "beforeSubmitPrompt", [b"\xef\xbb\xbf", &prompt[..]].concat(), false),
         ("CRLF at the end", "beforeSubmitPrompt", [&prompt[..], b"\r\n"].concat(), false),
-        ("cut in the middle", "preToolUse", prompt[..prompt.len() / 2].to_vec(), true),
+        ("cut in the middle", "beforeSubmitPrompt", prompt[..prompt.len() / 2].to_vec(), true),
         ("not JSON", "preToolUse", b"Usage: hook [OPTIONS]".to_vec(), true),
         ("an array", "stop", b"[1,2,3]".to_vec(), true),
         ("an event nobody knows", "afterMoonrise", event("afterMoonrise", &json!({})), false),
