@@ -150,7 +150,7 @@ fn write_until(world: &World, next: &AtomicU64, stop: &AtomicBool, ledger: &Mute
 
 /// Starts a collector and kills it at a random moment: during its start, while it catches up, or at work.
 fn kill_one_collector(world: &World, random: &mut Random) {
-    let mut child = collector::spawn(world, &[]);
+    let mut child = collector::spawn(world, "serve", &[]);
     pause(Duration::from_micros(random.between(1_000, 150_000)));
     let ended = child.try_wait().unwrap();
     assert_eq!(ended, None, "it ended by itself\n{}", collector::log(world));

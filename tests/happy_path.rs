@@ -34,6 +34,32 @@ fn import_and_rebuild_give_the_spans_of_the_live_session_for_a_recording() {
 }
 
 #[test]
+fn up_installs_the_hooks_and_serves_without_a_question() {
+    let world = World::new();
+    let collector = Collector::up(&world, &["--yes"]);
+    let hooks = world.home().join(".cursor/hooks.json");
+    assert!(hooks.exists(), "no hooks\n{}", world.describe());
+    let fixture = Fixture::own().settle_in(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    verify::list_is_right(&world, &fixture);
+}
+
+#[test]
+fn show_draws_the_session_in_the_terminal() {
+    let world = World::new();
+    let fixture = Fixture::own().settle_in(&world);
+    world.ok(&["import", fixture.path.to_str().unwrap()]);
+    let shown = world.ok(&["show", "last"]);
+    for part in ["explore", "Shell", "lamp.rs", "package.json"] {
+        assert!(shown.contains(part), "no {part} in\n{shown}");
+    }
+    assert!(!shown.contains('\u{1b}'), "escape sequences without a terminal:\n{shown}");
+    let beginning = &fixture.text("root")[..8];
+    assert_eq!(world.ok(&["show", beginning]), shown, "the beginning of an id is enough");
+}
+
+#[test]
 fn the_raw_log_holds_every_payload_byte_for_byte_and_imports_elsewhere() {
     let (first, second) = (World::new(), World::new());
     let fixture = Fixture::own().settle_in(&first);
@@ -113,6 +139,14 @@ fn wait_for_the_last_answer(world: &World) {
         match sessions[0]["state"].as_str() {
             Some("your_turn") if sessions.as_array().map(Vec::len) == Some(1) => Ok(()),
             _ => Err(format!("{sessions:#}")),
+        }
+    });
+    eventually("the transcript proves whose child it is", SOON, || {
+        let spans = verify::exported(world);
+        let subagent = spans.iter().find(|span| span.kind() == "subagent");
+        match subagent.map(|span| span.attribute("hookspan.subagent.link")) {
+            Some("transcript") => Ok(()),
+            other => Err(format!("{other:?}")),
         }
     });
 }

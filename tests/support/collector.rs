@@ -36,7 +36,18 @@ impl<'a> Collector<'a> {
     #[track_caller]
     #[must_use]
     pub fn start_with(world: &'a World, arguments: &[&str]) -> Self {
-        let mut child = spawn(world, arguments);
+        Self::watch(world, spawn(world, "serve", arguments))
+    }
+
+    /// The same by `hookspan up`, which installs first.
+    #[track_caller]
+    #[must_use]
+    pub fn up(world: &'a World, arguments: &[&str]) -> Self {
+        Self::watch(world, spawn(world, "up", arguments))
+    }
+
+    #[track_caller]
+    fn watch(world: &'a World, mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
@@ -130,13 +141,13 @@ impl Drop for Collector<'_> {
     }
 }
 
-/// Starts `hookspan serve` and does not wait for anything: for kills during start-up.
+/// Starts `hookspan serve` or `up` on a free port and does not wait for anything: for kills during start-up.
 #[must_use]
-pub fn spawn(world: &World, arguments: &[&str]) -> Child {
+pub fn spawn(world: &World, command: &str, arguments: &[&str]) -> Child {
     let log = File::options().create(true).append(true).open(log_path(world)).unwrap();
-    let mut command: Command = world.command(binaries::hookspan());
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments);
-    command.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
+    let mut program: Command = world.command(binaries::hookspan());
+    program.args([command, "--listen", "127.0.0.1:0"]).args(arguments);
+    program.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
 }
 
 /// What the collectors of this world wrote to standard error.
