@@ -49,15 +49,23 @@ impl<'a> Collector<'a> {
     #[track_caller]
     fn watch(world: &'a World, mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
+        let mut said = String::new();
+        // `serve` says it first; `up` may have told about the installation before.
+        let address = loop {
+            let mut line = String::new();
+            if stdout.read_line(&mut line).unwrap() == 0 {
+                let status = child.wait().unwrap();
+                panic!("no address from the collector, {status}: {said:?}\n{}", log(world));
+            }
+            said.push_str(&line);
+            if let Some(address) = line.split_whitespace().find(|word| word.starts_with("http://"))
+            {
+                break address.to_owned();
+            }
+        };
         // Somebody has to read on, or a full pipe would stop the collector.
         thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        let Some(address) = line.split_whitespace().find(|word| word.starts_with("http://")) else {
-            let status = child.wait().unwrap();
-            panic!("serve printed {line:?}, {status}\n{}", log(world));
-        };
-        let (url, fragment) = address.split_once('#').unwrap_or((address, ""));
+        let (url, fragment) = address.split_once('#').unwrap_or((&address, ""));
         let url = url.strip_suffix("/login").unwrap_or(url).trim_end_matches('/').to_owned();
         let token = match fragment.strip_prefix("t=") {
             Some(token) => token.to_owned(),
