@@ -12,6 +12,7 @@ pub mod journal;
 pub mod ingest;
 pub mod engine;
 pub mod evidence;
+pub mod import;
 pub mod store;
 pub mod source;
 pub mod export;

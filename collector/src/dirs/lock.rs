@@ -28,12 +28,12 @@ pub enum LockError {
 fn busy(info: Option<&ServeInfo>) -> String {
     match info {
         Some(ServeInfo { pid, address: Some(address), .. }) => format!(
-            "a collector already runs for this state directory: process {pid}, http://{address}/; \
-             see it with `hookspan open`, or stop that process first"
+            "a collector is already running for this state directory: process {pid}, \
+             http://{address}/; see it with `hookspan open`, or stop that process first"
         ),
         Some(ServeInfo { pid, .. }) => format!(
-            "another hookspan command holds this state directory: process {pid}; wait for it to \
-             end, or stop it"
+            "another hookspan command is running for this state directory: process {pid}; wait for \
+             it to end, or stop it"
         ),
         None => {
             "another hookspan process holds this state directory; wait for it to end".to_owned()

@@ -41,6 +41,8 @@ pub enum Horizon {
 pub struct ImportStep {
     /// Its id in `import_run`.
     pub run: String,
+    /// Its lines up to and with this batch.
+    pub lines: u64,
     /// Whether this is its last batch.
     pub done: bool,
 }
@@ -125,10 +127,8 @@ fn raw(open: &mut Transaction<'_>, work: &mut Work, index: usize) -> rusqlite::R
     let seq = open.raw(arrival)?;
     match seq {
         None => work.counts.duplicate += 1,
-        Some(_) => {
-            work.counts.new += 1;
-            work.counts.malformed += u64::from(arrival.reading.malformed);
-        }
+        Some(_) if arrival.reading.malformed => work.counts.malformed += 1,
+        Some(_) => work.counts.new += 1,
     }
     Ok(seq)
 }
@@ -152,6 +152,7 @@ fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
     }
     if let Some(step) = &batch.import {
         open.import_run(&step.run, &work.counts, step.done)?;
+        open.set_state("import", &format!("{} {}", step.run, step.lines))?;
     }
     for (key, by) in &batch.counts {
         open.count(key, *by);

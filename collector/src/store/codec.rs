@@ -100,7 +100,7 @@ pub fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>,
 }
 
 fn checksum(body: &[u8]) -> i64 {
-    xxhash_rust::xxh64::xxh64(body, 0).cast_signed()
+    hookspan_shim::hash::xxh64(body, 0).cast_signed()
 }
 
 #[cfg(test)]

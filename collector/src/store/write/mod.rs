@@ -348,14 +348,14 @@ impl Transaction<'_> {
     }
 }
 
-/// What an import came to, so far.
+/// What an import came to, so far: each of its lines is one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// Hooks that were not in the raw log.
     pub new: u64,
     /// Hooks that were.
     pub duplicate: u64,
-    /// Of the new ones, those that could not be read.
+    /// Hooks that were not, and that could not be read. They are kept all the same.
     pub malformed: u64,
 }
 
