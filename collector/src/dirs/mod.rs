@@ -12,9 +12,27 @@ use std::path::{Path, PathBuf};
 pub use lock::{Lock, LockError, ServeInfo};
 pub use private::{create_private, open_private, write_private};
 
+/// What the environment says about places. `config` reads it; nothing here does.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `HOOKSPAN_DIR`.
+    pub hookspan_dir: Option<PathBuf>,
+    /// `XDG_STATE_HOME`; ignored unless absolute, as its specification says.
+    pub xdg_state_home: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`; ignored unless absolute.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// `LOCALAPPDATA`, on Windows.
+    pub local_app_data: Option<PathBuf>,
+}
+
 /// Why a state directory cannot be used. The text says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum DirError {
+    /// Nothing says where it should be.
+    #[error("no state directory: HOME is not set; pass --dir DIR or set HOOKSPAN_DIR")]
+    Nowhere,
     /// It, or a file in it, is not what it must be.
     #[error("{path}: {problem}; {remedy}", path = .path.display())]
     Unsafe {
@@ -57,17 +75,29 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// The state directory at `root`, an absolute path; without a place for spilled records.
+    /// Where the state directory is: `--dir`, else `HOOKSPAN_DIR`, else the platform's place for state.
+    ///
+    /// # Errors
+    /// [`DirError::Nowhere`] when nothing says where, [`DirError::Io`] when a relative path cannot be made absolute.
+    pub fn resolve(flag: Option<&Path>, places: &Places) -> Result<Self, DirError> {
+        let given =
+            flag.or(places.hookspan_dir.as_deref()).filter(|dir| !dir.as_os_str().is_empty());
+        let root = match given {
+            Some(dir) => std::path::absolute(dir).map_err(|source| DirError::Io {
+                action: "find",
+                path: dir.to_path_buf(),
+                source,
+            })?,
+            None => default_root(places).ok_or(DirError::Nowhere)?,
+        };
+        let runtime = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
+        Ok(Self { root, runtime })
+    }
+
+    /// The state directory at `root`, without a place for spilled records.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), runtime: None }
-    }
-
-    /// With `XDG_RUNTIME_DIR`, where a shim spills records that the state directory does not take.
-    #[must_use]
-    pub fn with_runtime(mut self, runtime: Option<PathBuf>) -> Self {
-        self.runtime = runtime.filter(|dir| dir.is_absolute());
-        self
     }
 
     /// Creates the directory where it is missing, closed to others under any umask, and checks it and the files in it.
@@ -156,15 +186,57 @@ impl StateDir {
     }
 }
 
+fn default_root(places: &Places) -> Option<PathBuf> {
+    if cfg!(windows) {
+        return places.local_app_data.as_ref().map(|dir| dir.join("hookspan"));
+    }
+    if cfg!(target_os = "macos") {
+        return places.home.as_ref().map(|home| home.join("Library/Application Support/hookspan"));
+    }
+    let state = places.xdg_state_home.clone().filter(|dir| dir.is_absolute());
+    let state = state.or_else(|| places.home.as_ref().map(|home| home.join(".local/state")));
+    state.map(|dir| dir.join("hookspan"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn places() -> Places {
+        Places { home: Some("/home/u".into()), ..Places::default() }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_flag_beats_the_variable_which_beats_the_default() {
+        let root = |flag: Option<&str>, places: &Places| {
+            StateDir::resolve(flag.map(Path::new), places).unwrap().root().to_path_buf()
+        };
+        let mut places = places();
+        assert_eq!(root(None, &places), Path::new("/home/u/.local/state/hookspan"));
+        places.xdg_state_home = Some("relative".into());
+        assert_eq!(root(None, &places), Path::new("/home/u/.local/state/hookspan"));
+        places.xdg_state_home = Some("/state".into());
+        assert_eq!(root(None, &places), Path::new("/state/hookspan"));
+        places.hookspan_dir = Some("/env".into());
+        assert_eq!(root(None, &places), Path::new("/env"));
+        assert_eq!(root(Some("/flag"), &places), Path::new("/flag"));
+        assert!(root(Some("flag"), &places).is_absolute());
+    }
+
+    #[test]
+    fn without_any_home_the_error_says_what_to_set() {
+        let error = StateDir::resolve(None, &Places::default()).unwrap_err().to_string();
+        assert!(error.contains("--dir"), "{error}");
+    }
+
     #[test]
     fn spilled_records_need_an_absolute_runtime_directory() {
-        let dir = StateDir::at("/s");
-        assert_eq!(dir.clone().with_runtime(Some("run".into())).spill(), None);
-        let spill = dir.with_runtime(Some("/run/user/7".into())).spill();
+        let mut places = places();
+        places.xdg_runtime_dir = Some("run".into());
+        assert_eq!(StateDir::resolve(None, &places).unwrap().spill(), None);
+        places.xdg_runtime_dir = Some("/run/user/7".into());
+        let spill = StateDir::resolve(None, &places).unwrap().spill();
         assert_eq!(spill, Some("/run/user/7/hookspan/spill".into()));
     }
 }

@@ -3,7 +3,7 @@
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
-use super::{Engine, STATELESS, STRAGGLER_NS, drain, recall};
+use super::{Engine, STRAGGLER_NS, drain, note_state, recall};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -105,12 +105,7 @@ impl Engine {
                         event.seq = seq;
                         sessions.handle(event);
                     }
-                    if !known && !sessions.holds(&arrival.reading.conversation) {
-                        if stateless.len() >= STATELESS {
-                            stateless.clear();
-                        }
-                        stateless.insert(arrival.reading.conversation.clone());
-                    }
+                    note_state(stateless, sessions, &arrival.reading.conversation);
                 }
                 work.folded = work.folded.max(index + 1);
             }

@@ -212,6 +212,18 @@ fn recall(
     Ok(())
 }
 
+/// Remembers a conversation of which the fold keeps nothing, so that its history is not looked for with each of its hooks.
+fn note_state(stateless: &mut HashSet<String>, sessions: &Sessions, conversation: &str) {
+    if conversation.is_empty() || sessions.holds(conversation) {
+        stateless.remove(conversation);
+        return;
+    }
+    if stateless.len() >= STATELESS {
+        stateless.clear();
+    }
+    stateless.insert(conversation.to_owned());
+}
+
 /// Words for a person, with what to do.
 fn explain(error: &rusqlite::Error) -> String {
     let advice = match error.sqlite_error_code() {

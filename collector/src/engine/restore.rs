@@ -2,7 +2,7 @@
 
 use hookspan_core::{Change, Timestamp, normalise};
 
-use super::{Engine, STATELESS, Stopped, drain, recall};
+use super::{Engine, Stopped, drain, note_state, recall};
 use crate::store::write::{Changes, Committed, Reading};
 
 /// Hooks per transaction of a replay.
@@ -85,9 +85,7 @@ impl Engine {
                     }
                     sessions.handle(found.clone());
                     *event = None;
-                    if !known && !sessions.holds(conversation) && stateless.len() < STATELESS {
-                        stateless.insert(conversation.clone());
-                    }
+                    note_state(stateless, sessions, conversation);
                 }
                 if !std::mem::replace(&mut passed, true) && horizon.0 != i64::MIN {
                     sessions.handle_deadline(horizon);
