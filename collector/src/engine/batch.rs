@@ -45,6 +45,8 @@ pub struct ImportStep {
     pub lines: u64,
     /// Whether this is its last batch.
     pub done: bool,
+    /// Why the rest of it could not be read.
+    pub error: Option<String>,
 }
 
 /// What a batch came to.
@@ -146,7 +148,7 @@ fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
         open.set_state("journal", position)?;
     }
     if let Some(step) = &batch.import {
-        open.import_run(&step.run, &work.counts, step.done)?;
+        open.import_run(&step.run, &work.counts, step.done, step.error.as_deref())?;
         open.set_state("import", &format!("{} {}", step.run, step.lines))?;
     }
     for (key, by) in &batch.counts {

@@ -87,7 +87,7 @@ pub fn take_in<E: From<io::Error>>(
             continue;
         }
         let horizon = if done { Horizon::Still } else { Horizon::At(Timestamp(*later)) };
-        let import = Some(ImportStep { run: staged.run.clone(), lines: number, done });
+        let import = Some(ImportStep { run: staged.run.clone(), lines: number, done, error: None });
         sink(Batch { arrivals, import, horizon, ..Batch::default() })?;
     }
     Ok(())

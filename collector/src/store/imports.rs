@@ -25,8 +25,7 @@ pub fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
     )?
     .query_row([id], |row| {
         let count = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
-        let counts =
-            ImportCounts { new: count(0)?, duplicate: count(1)?, malformed: count(2)? };
+        let counts = ImportCounts { new: count(0)?, duplicate: count(1)?, malformed: count(2)? };
         Ok(Run { counts, done: row.get(3)?, error: row.get(4)? })
     })
     .optional()

@@ -4,6 +4,7 @@
 //! [`rows`] is the one place that knows how a core value lies in a row.
 
 pub mod codec;
+pub mod delegations;
 pub mod imports;
 pub mod export;
 pub mod open;

@@ -310,15 +310,17 @@ impl Transaction<'_> {
         run: &str,
         add: &ImportCounts,
         done: bool,
+        error: Option<&str>,
     ) -> rusqlite::Result<()> {
         self.store
             .db
             .prepare_cached(
-                "INSERT INTO import_run (id, new, duplicate, malformed, done)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
+                "INSERT INTO import_run (id, new, duplicate, malformed, done, error)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT (id) DO UPDATE SET new = new + excluded.new,
                      duplicate = duplicate + excluded.duplicate,
-                     malformed = malformed + excluded.malformed, done = max(done, excluded.done)",
+                     malformed = malformed + excluded.malformed, done = max(done, excluded.done),
+                     error = coalesce(excluded.error, error)",
             )?
             .execute((
                 run,
@@ -326,6 +328,7 @@ impl Transaction<'_> {
                 add.duplicate.cast_signed(),
                 add.malformed.cast_signed(),
                 done,
+                error,
             ))?;
         Ok(())
     }

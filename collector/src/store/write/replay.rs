@@ -6,6 +6,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::raw::{self, HOOK_COLUMNS, HOOK_TABLES};
 use super::{Reading, Store, Transaction};
 
+/// `raw_hook.source` of evidence.
+const EVIDENCE: i64 = 2;
+
 /// Counters that are made from the raw log; a rebuild counts them anew.
 const DERIVED_COUNTERS: &str = "'malformed', 'unknown_event', 'damaged_body'";
 
@@ -112,16 +115,19 @@ impl Store {
         let after = [self.marks.folded.cast_signed()];
         let total = "SELECT count(*) FROM raw_hook WHERE seq > ?1";
         let mut left: i64 = self.db.query_row(total, after, |row| row.get(0))?;
-        let mut statement = self.db.prepare(
-            "SELECT observed_ns, source = 1 FROM raw_hook WHERE seq > ?1 ORDER BY seq DESC",
-        )?;
+        let mut statement = self
+            .db
+            .prepare("SELECT observed_ns, source FROM raw_hook WHERE seq > ?1 ORDER BY seq DESC")?;
         let mut rows = statement.query(after)?;
         // After the last block nothing is known to follow, so nothing is said here about how far time may pass.
         let (mut horizons, mut run, mut earliest) = (vec![i64::MIN], None, i64::MAX);
         while let Some(row) = rows.next()? {
-            let (at, import): (i64, bool) = (row.get(0)?, row.get(1)?);
-            earliest = if run == Some(import) { earliest.min(at) } else { at };
-            run = Some(import);
+            let (at, source): (i64, i64) = (row.get(0)?, row.get(1)?);
+            // Evidence is found in the middle of any run, and its time means nothing.
+            if source != EVIDENCE {
+                earliest = if run == Some(source) { earliest.min(at) } else { at };
+                run = Some(source);
+            }
             left -= 1;
             if left > 0 && left.cast_unsigned().is_multiple_of(block as u64) {
                 horizons.push(earliest);

@@ -1,1 +1,0 @@
-//! Follows the journal and hands batches to the engine over a bounded channel.

@@ -1,0 +1,128 @@
+//! From journal records to batches.
+
+use hookspan_core::{Hook, HookSource, Timestamp};
+
+use crate::dirs::StateDir;
+use crate::engine::{Batch, Horizon};
+use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, losses};
+use crate::store::codec::Packer;
+use crate::store::write::Arrival;
+
+/// Hooks of a batch.
+const ROWS: usize = 1_000;
+/// Bytes of a batch, the last few hooks aside.
+const BYTES: usize = 8 << 20;
+/// Records asked for at a time: bounds what large ones can take beyond [`BYTES`].
+const STEP: usize = 50;
+
+/// Reads the journal in batches.
+#[derive(Debug)]
+pub struct Intake {
+    dir: StateDir,
+    follower: Follower,
+    packer: Packer,
+    told: Counters,
+    losses_bytes: u64,
+}
+
+impl Intake {
+    /// Opens the journal at `position`, as the store has it. One that cannot be read means the beginning: what is stored
+    /// already is known by its id.
+    ///
+    /// # Errors
+    /// When the state directory cannot be read or written.
+    pub fn open(
+        dir: &StateDir,
+        position: Option<&str>,
+        limits: Limits,
+    ) -> Result<Self, JournalError> {
+        let position: Position = position.and_then(|text| text.parse().ok()).unwrap_or_default();
+        Ok(Self {
+            dir: dir.clone(),
+            follower: Follower::open(dir, &position, limits)?,
+            packer: Packer::new(),
+            told: Counters::default(),
+            losses_bytes: 0,
+        })
+    }
+
+    /// What is there now, at most a batch of it, and the position it goes up to. The batch's horizon says whether that was
+    /// all.
+    ///
+    /// # Errors
+    /// When the file system fails; nothing is lost by it.
+    pub fn next(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
+        let mut batch = Batch { horizon: Horizon::Now, ..Batch::default() };
+        let (mut bytes, mut last) = (0, None);
+        let mut position = None;
+        loop {
+            let found = self.follower.poll(STEP)?;
+            position = found.position.or(position);
+            if found.records.is_empty() {
+                break;
+            }
+            for record in found.records {
+                bytes += record.body.len();
+                last = Some(Timestamp(record.wall_ns.cast_signed()));
+                batch.arrivals.push(self.arrival(record));
+            }
+            if batch.arrivals.len() >= ROWS || bytes >= BYTES {
+                batch.horizon = last.map_or(Horizon::Still, Horizon::At);
+                break;
+            }
+        }
+        batch.position = position.as_ref().map(ToString::to_string);
+        batch.counts = self.news();
+        batch.gauges = self.losses();
+        Ok((batch, position))
+    }
+
+    /// The journal's reader, to wait and to let go of segments.
+    pub fn follower(&mut self) -> &mut Follower {
+        &mut self.follower
+    }
+
+    fn arrival(&mut self, record: Record) -> Arrival {
+        let hook = Hook {
+            seq: 0,
+            observed_at: Timestamp(i64::try_from(record.wall_ns).unwrap_or(i64::MAX)),
+            boottime_ns: record.boottime_ns,
+            argument: record.argument,
+            context: record.context,
+            source: HookSource::Shim,
+            body: record.body,
+        };
+        Arrival::new(record.id, record.flags, hook, &mut self.packer)
+    }
+
+    /// What the reader has counted since the last batch.
+    fn news(&mut self) -> Vec<(&'static str, u64)> {
+        let now = self.follower.counters();
+        let old = std::mem::replace(&mut self.told, now);
+        let all = [
+            ("torn_frame", now.torn, old.torn),
+            ("newer_frame", now.newer, old.newer),
+            ("duplicate_frame", now.duplicate, old.duplicate),
+            ("conflicting_frame", now.conflicting, old.conflicting),
+            ("evicted_record", now.evicted, old.evicted),
+            ("truncated_record", now.truncated, old.truncated),
+            ("headless_record", now.headless, old.headless),
+            ("journal_sync_failed", now.sync_failed, old.sync_failed),
+        ];
+        all.into_iter()
+            .filter(|(_, now, old)| now > old)
+            .map(|(key, now, old)| (key, now - old))
+            .collect()
+    }
+
+    /// Losses by reason, when there are new ones.
+    fn losses(&mut self) -> Vec<(String, u64)> {
+        let bytes = self.dir.losses().metadata().map_or(0, |found| found.len());
+        if bytes == self.losses_bytes {
+            return Vec::new();
+        }
+        let Ok(losses) = losses::read(&self.dir) else { return Vec::new() };
+        self.losses_bytes = bytes;
+        losses.by_reason.into_iter().map(|(reason, n)| (format!("lost.{reason}"), n)).collect()
+    }
+}

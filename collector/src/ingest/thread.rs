@@ -1,0 +1,248 @@
+//! The reader as a thread: the journal, and between its batches whatever waits to be imported.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::Intake;
+use crate::clock;
+use crate::dirs::StateDir;
+use crate::engine::{Batch, Horizon, ImportStep, Input};
+use crate::import::{self, Plan, Staged};
+use crate::journal::{Position, Usage};
+use crate::store::imports;
+use crate::store::open::Readers;
+
+/// How long a quiet journal is left alone; an import is noticed as fast.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
+const LONE_POSITION: Duration = Duration::from_secs(1);
+
+/// The reading side of a running collector.
+#[derive(Debug)]
+pub struct Ingest {
+    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+    waker: crate::journal::wait::Waker,
+    usage: Arc<Mutex<Usage>>,
+}
+
+impl Ingest {
+    /// What the journal takes on disk, for the health page.
+    #[must_use]
+    pub fn usage(&self) -> Arc<Mutex<Usage>> {
+        Arc::clone(&self.usage)
+    }
+
+    /// Stops reading, hands over what has been read, and ends.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        if self.thread.join().is_err() {
+            tracing::error!("the journal's reader had failed");
+        }
+    }
+}
+
+/// Starts reading. `inputs` must be bounded: a full channel is what slows the reader down to the engine's pace.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::Result<Ingest> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let usage = Arc::new(Mutex::new(intake.follower().usage()));
+    let waker = intake.follower().waker();
+    let mut reader = Reader {
+        dir: dir.clone(),
+        readers: Readers::new(dir.database()),
+        intake,
+        inputs,
+        stop: Arc::clone(&stop),
+        usage: Arc::clone(&usage),
+        drained: false,
+        lone: None,
+        sent: None,
+        checkpoint: None,
+        looked_at: clock::instant(),
+    };
+    let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
+    Ok(Ingest { thread, stop, waker, usage })
+}
+
+struct Reader {
+    dir: StateDir,
+    readers: Readers,
+    intake: Intake,
+    inputs: Sender<Input>,
+    stop: Arc<AtomicBool>,
+    usage: Arc<Mutex<Usage>>,
+    /// Whether the engine knows that the journal is read to its end.
+    drained: bool,
+    /// A position that came without hooks, and since when it waits.
+    lone: Option<(Position, Instant)>,
+    /// The last position handed over, not yet known to be in the database file.
+    sent: Option<Position>,
+    /// A checkpoint asked for, and the position it covers.
+    checkpoint: Option<(Receiver<bool>, Position)>,
+    looked_at: Instant,
+}
+
+/// The engine is gone, or the collector ends.
+struct Ended;
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+enum Problem {
+    Ended,
+    File(io::Error),
+}
+
+impl Reader {
+    fn run(&mut self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            if self.step().is_err() {
+                return;
+            }
+        }
+        if let Some((position, _)) = self.lone.take() {
+            // A refusal means that the engine is gone, and then the next start reads a little twice.
+            let _handed_over = self.send_position(position);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Ended> {
+        self.imports()?;
+        let (batch, position) = match self.intake.next() {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "the journal cannot be read; trying again");
+                self.intake.follower().wait(QUIET);
+                return Ok(());
+            }
+        };
+        self.let_go();
+        self.look_at_usage();
+        if !batch.arrivals.is_empty() {
+            self.drained = batch.horizon == Horizon::Now;
+            self.lone = None;
+            self.sent = position.or(self.sent.take());
+            return self.send(batch);
+        }
+        if let Some(position) = position {
+            let since = self.lone.take().map_or_else(clock::instant, |(_, since)| since);
+            self.lone = Some((position, since));
+        }
+        if !self.drained || !batch.counts.is_empty() || !batch.gauges.is_empty() {
+            self.drained = true;
+            return self.send(Batch { position: None, ..batch });
+        }
+        if let Some((position, _)) =
+            self.lone.take_if(|(_, since)| clock::instant() - *since >= LONE_POSITION)
+        {
+            self.send_position(position)?;
+        }
+        let nap = if self.lone.is_some() { LONE_POSITION / 4 } else { QUIET };
+        self.intake.follower().wait(nap);
+        Ok(())
+    }
+
+    fn send(&self, batch: Batch) -> Result<(), Ended> {
+        self.inputs.send(Input::Batch(batch, None)).map_err(|_| Ended)
+    }
+
+    fn send_position(&mut self, position: Position) -> Result<(), Ended> {
+        let text = position.to_string();
+        self.sent = Some(position);
+        self.send(Batch { position: Some(text), horizon: Horizon::Now, ..Batch::default() })
+    }
+
+    /// Lets segments go whose hooks are in the database file: committed in the write-ahead log is not enough, since a log
+    /// that is lost is refilled from the journal.
+    fn let_go(&mut self) {
+        if let Some((answer, position)) = self.checkpoint.take() {
+            match answer.try_recv() {
+                Ok(true) => self.intake.follower().may_forget(&position),
+                Ok(false) => self.sent = self.sent.take().or(Some(position)),
+                Err(crossbeam_channel::TryRecvError::Empty) => {
+                    self.checkpoint = Some((answer, position));
+                    return;
+                }
+                Err(crossbeam_channel::TryRecvError::Disconnected) => return,
+            }
+        }
+        if self.intake.follower().usage().segments < 2 {
+            return;
+        }
+        let Some(position) = self.sent.take() else { return };
+        let (answer, receiver) = bounded(1);
+        if self.inputs.try_send(Input::Checkpoint(answer)).is_ok() {
+            self.checkpoint = Some((receiver, position));
+        } else {
+            self.sent = Some(position);
+        }
+    }
+
+    fn look_at_usage(&mut self) {
+        let now = clock::instant();
+        if now.duration_since(self.looked_at) < QUIET {
+            return;
+        }
+        self.looked_at = now;
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = self.intake.follower().usage();
+    }
+
+    /// Takes in whatever waits to be imported, one after another, while live hooks wait in the journal.
+    fn imports(&mut self) -> Result<(), Ended> {
+        let Ok(pending) = import::pending(&self.dir) else { return Ok(()) };
+        for staged in pending {
+            self.drained = false;
+            let error = match self.import(&staged) {
+                Ok(()) => None,
+                Err(Problem::Ended) => return Err(Ended),
+                Err(Problem::File(error)) => Some(error.to_string()),
+            };
+            if let Some(error) = error {
+                tracing::warn!(%error, "an import cannot be read");
+                let step = ImportStep {
+                    run: staged.run.clone(),
+                    lines: 0,
+                    done: true,
+                    error: Some(error),
+                };
+                self.commit(Batch { import: Some(step), ..Batch::default() })?;
+            }
+            if let Err(error) = std::fs::remove_file(&staged.path) {
+                tracing::warn!(%error, "an import that is done cannot be removed");
+            }
+        }
+        Ok(())
+    }
+
+    fn import(&self, staged: &Staged) -> Result<(), Problem> {
+        let skip = self.readers.with(|db| imports::lines_done(db, &staged.run)).unwrap_or(0);
+        let plan = Plan::of(staged)?;
+        import::take_in(staged, &plan, skip, |batch| {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Problem::Ended);
+            }
+            let done = batch.import.as_ref().is_some_and(|step| step.done);
+            let sent = if done { self.commit(batch) } else { self.send(batch) };
+            sent.map_err(|Ended| Problem::Ended)
+        })
+    }
+
+    /// Hands over a batch and waits until it is committed.
+    fn commit(&self, batch: Batch) -> Result<(), Ended> {
+        let (answer, done) = bounded(1);
+        self.inputs.send(Input::Batch(batch, Some(answer))).map_err(|_| Ended)?;
+        done.recv().map(drop).map_err(|_| Ended)
+    }
+}

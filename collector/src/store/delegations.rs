@@ -1,0 +1,24 @@
+//! Hooks of a conversation that may say what it asked a subagent to do.
+
+use rusqlite::Connection;
+
+use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
+
+/// Hooks looked at, newest first.
+const MOST: i64 = 500;
+
+/// Bodies of the newest hooks of `conversation` that may hold a task. Damaged ones are left out.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn bodies(db: &Connection, conversation: &str) -> rusqlite::Result<Vec<Vec<u8>>> {
+    let sql = format!(
+        "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES}
+         WHERE h.conversation = (SELECT id FROM name WHERE text = ?1)
+           AND h.event IN (SELECT id FROM name WHERE text IN ('subagentStart', 'preToolUse'))
+         ORDER BY h.seq DESC LIMIT ?2"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let found = statement.query_map((conversation, MOST), hook)?;
+    Ok(found.filter_map(Result::ok).map(|hook| hook.body).collect())
+}
