@@ -84,7 +84,7 @@ impl Plan {
                 }
                 _ if !at_once && !wait.is_zero() => return Ok(Step::Wait(wait)),
                 n if n < BATCH_SPANS as u64 && !at_once => {
-                    let since = gathering.get_or_insert_with(Instant::now).elapsed();
+                    let since = gathering.get_or_insert_with(crate::clock::instant).elapsed();
                     if let Some(left) = self.flush.checked_sub(since).filter(|d| !d.is_zero()) {
                         return Ok(Step::Gather(left));
                     }
