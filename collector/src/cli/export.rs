@@ -1,9 +1,22 @@
 //! `hookspan export`: sessions as files.
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::{Global, output};
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use rusqlite::Connection;
+
+use super::Global;
+use super::output::Misuse;
+use crate::config::destination::ContentPolicy;
+use crate::export::file::{self, FileError, Selection};
+use crate::export::otlp::Encoding;
+use crate::export::resource::{ResourceBase, host_name};
+use crate::store::export::{self as tables, SessionRow};
+use crate::store::open;
 
 /// Write recorded sessions as OTLP, a Chrome trace or the raw log
 #[derive(Debug, clap::Args)]
@@ -58,6 +71,108 @@ pub enum Content {
 ///
 /// # Errors
 /// There is no such session, the store cannot be read, or the output cannot be written.
-pub fn run(_global: &Global, _args: Args) -> anyhow::Result<ExitCode> {
-    Err(output::not_available("export"))
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let db = open::reader(&global.state.database())?;
+    let sessions = select(&db, &args)?;
+    let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse)?;
+    let encoding = Encoding::file(args.content.into(), resource);
+    let selection = Selection { db: &db, sessions: &sessions, all: args.all, encoding: &encoding };
+    let bar = progress(sessions.len());
+    let mut done = || bar.inc(1);
+    match &args.output {
+        Some(path) => {
+            let file =
+                private_file(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+            file::write(&selection, args.format.into(), &mut out, &mut done)
+                .with_context(|| path.display().to_string())?;
+        }
+        None => {
+            let out = io::stdout().lock();
+            if args.format == Format::OtlpProto && out.is_terminal() {
+                return Err(Misuse(
+                    "otlp-proto is binary: name a file with --output FILE, or pipe it".to_owned(),
+                )
+                .into());
+            }
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+            let written = file::write(&selection, args.format.into(), &mut out, &mut done);
+            if let Err(error) = written
+                && !is_broken_pipe(&error)
+            {
+                return Err(error.into());
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(ExitCode::SUCCESS)
+}
+
+const BUFFER_BYTES: usize = 256 * 1_024;
+
+fn select(db: &Connection, args: &Args) -> anyhow::Result<Vec<SessionRow>> {
+    let Some(wanted) = args.session.as_deref() else { return Ok(tables::sessions(db, None)?) };
+    let found = match wanted {
+        "last" => tables::last_session(db)?.into_iter().collect(),
+        _ => tables::sessions(db, Some(wanted))?,
+    };
+    match found.as_slice() {
+        [] => anyhow::bail!("no session {wanted:?}: `hookspan sessions` lists them"),
+        [_] => Ok(found),
+        // A whole id is never ambiguous, even where another one begins with it.
+        [first, ..] if first.root == wanted => Ok(vec![first.clone()]),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|session| session.root.as_str()).collect();
+            anyhow::bail!("{wanted:?} is the beginning of several sessions: {}", ids.join(", "))
+        }
+    }
+}
+
+/// Shown only where standard error is a terminal.
+fn progress(sessions: usize) -> ProgressBar {
+    let bar = if sessions > 20 { ProgressBar::new(sessions as u64) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// An export may hold all that was ever said, so it is for its owner's eyes alone.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+fn is_broken_pipe(error: &FileError) -> bool {
+    match error {
+        FileError::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
+        FileError::Json(error) => error.io_error_kind() == Some(io::ErrorKind::BrokenPipe),
+        FileError::Store(_) => false,
+    }
+}
+
+impl From<Format> for file::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::OtlpJson => Self::OtlpJson,
+            Format::OtlpProto => Self::OtlpProto,
+            Format::ChromeTrace => Self::ChromeTrace,
+            Format::Jsonl => Self::Jsonl,
+            Format::Html => Self::Html,
+        }
+    }
+}
+
+impl From<Content> for ContentPolicy {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Off => Self::Off,
+            Content::Metadata => Self::Metadata,
+            Content::Full => Self::Full,
+        }
+    }
 }

@@ -11,6 +11,7 @@
 //! [`crate::store::export`].
 
 mod client;
+pub mod file;
 mod limits;
 pub mod otlp;
 pub mod outcome;

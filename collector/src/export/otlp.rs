@@ -5,7 +5,9 @@
 //! each attribute, and by reading content only at policy `full`.
 
 use hookspan_core::content::Content;
-use hookspan_core::{Attribute, Class, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Value};
+use hookspan_core::{
+    Attribute, Class, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Timestamp, Value,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{
     AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value,
@@ -91,16 +93,12 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a file that stays on this machine.
+    /// The encoding of a file: what a destination with this policy would get.
     #[must_use]
     pub fn file(content: ContentPolicy, resource: ResourceBase) -> Self {
-        let paths = match content {
-            ContentPolicy::Full => PathPolicy::Full,
-            ContentPolicy::Off | ContentPolicy::Metadata => PathPolicy::Relative,
-        };
         Self {
             content,
-            paths,
+            paths: PathPolicy::default(),
             semconv: Profile::default(),
             openinference: OpenInference::default(),
             hide_inputs: false,
@@ -114,6 +112,20 @@ impl Encoding {
     /// Writes one span. `read` is called only at policy `full`.
     #[must_use]
     pub fn span(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
+        self.span_until(span, span.start, read)
+    }
+
+    /// As [`Self::span`]; one that still runs is cut at `last`, which is the last known time.
+    #[must_use]
+    pub fn span_until(&self, span: &Span, last: Timestamp, read: &mut ReadContent<'_>) -> OtlpSpan {
+        let mut encoded = self.span_in_limits(span, read);
+        if span.end.is_none() {
+            encoded.end_time_unix_nano = unsigned(last.max(span.start).0);
+        }
+        encoded
+    }
+
+    fn span_in_limits(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
         let contents = self.contents(span, read);
         let mut budget = self.content_max_bytes;
         let mut shed = 0;

@@ -96,6 +96,18 @@ impl ResourceKey {
     }
 }
 
+/// This machine's name, where the system tells.
+#[must_use]
+pub fn host_name() -> Option<String> {
+    #[cfg(unix)]
+    {
+        let name = rustix::system::uname();
+        name.nodename().to_str().ok().filter(|name| !name.is_empty()).map(str::to_owned)
+    }
+    #[cfg(not(unix))]
+    None
+}
+
 /// `os.type` as the conventions spell it.
 fn os_type() -> &'static str {
     match std::env::consts::OS {

@@ -1,0 +1,217 @@
+//! One page that needs nothing else: no script, no other file, nothing loaded.
+//!
+//! All text goes through maud, which escapes it; bars are SVG, so that no inline style is needed and the page's own policy
+//! can forbid everything but its one style sheet.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use base64::Engine as _;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use sha2::{Digest as _, Sha256};
+
+use super::{FileError, Selection, chrome, policy};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Spans nest deeper only in forged data.
+const MAX_DEPTH: usize = 24;
+
+pub(super) fn write(
+    selection: &Selection<'_>,
+    out: &mut dyn Write,
+    done: &mut dyn FnMut(),
+) -> Result<(), FileError> {
+    out.write_all(head(selection).into_string().as_bytes())?;
+    for session in selection.sessions {
+        let mut spans = Vec::new();
+        super::spans(selection, session, |_, encoded| {
+            spans.push(encoded);
+            Ok(())
+        })?;
+        out.write_all(section(&session.root, &spans).into_string().as_bytes())?;
+        done();
+    }
+    out.write_all(b"</main></body></html>\n")?;
+    Ok(())
+}
+
+/// Everything up to the first session; `</main></body></html>` closes it.
+fn head(selection: &Selection<'_>) -> Markup {
+    let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
+    let rules = format!(
+        "default-src 'none'; style-src 'sha256-{digest}'; form-action 'none'; base-uri 'none'"
+    );
+    let title = match selection.sessions {
+        [one] => format!("Session {}", one.root),
+        many => format!("{} sessions", many.len()),
+    };
+    let rest = html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(rules);
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="referrer" content="no-referrer";
+            title { (title) " · hookspan" }
+            style { (PreEscaped(STYLE)) }
+        }
+    };
+    html! {
+        (DOCTYPE)
+        (PreEscaped("<html lang=\"en\">"))
+        (rest)
+        (PreEscaped("<body><main>"))
+        header {
+            h1 { (title) }
+            p { "Written by hookspan " (env!("CARGO_PKG_VERSION")) ", content: " (policy(selection.encoding.content)) "." }
+        }
+    }
+}
+
+fn section(root: &str, spans: &[Span]) -> Markup {
+    let mut traces: Vec<&[u8]> = Vec::new();
+    for span in spans {
+        if !traces.contains(&span.trace_id.as_slice()) {
+            traces.push(&span.trace_id);
+        }
+    }
+    html! {
+        section {
+            h2 { (root) }
+            @for trace in traces {
+                (waterfall(&spans.iter().filter(|span| span.trace_id == trace).collect::<Vec<_>>()))
+            }
+        }
+    }
+}
+
+fn waterfall(spans: &[&Span]) -> Markup {
+    let start = spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or(0);
+    let end = spans.iter().map(|span| span.end_time_unix_nano).max().unwrap_or(start);
+    let scale = Scale { start, length: (end - start).max(1) };
+    let first = spans.first().map(|span| hex(&span.trace_id)).unwrap_or_default();
+    html! {
+        article {
+            h3 { (duration(end - start)) " " small { "trace " (first) } }
+            @for (depth, span) in in_order(spans) {
+                (row(span, depth, scale))
+            }
+        }
+    }
+}
+
+/// Depth first, children by start; what has no parent here is a root.
+fn in_order<'a>(spans: &[&'a Span]) -> Vec<(usize, &'a Span)> {
+    let mut children: HashMap<&[u8], Vec<&'a Span>> = HashMap::new();
+    let known: HashMap<&[u8], ()> =
+        spans.iter().map(|span| (span.span_id.as_slice(), ())).collect();
+    let mut stack: Vec<(usize, &'a Span)> = Vec::new();
+    for span in spans {
+        if known.contains_key(span.parent_span_id.as_slice()) {
+            children.entry(span.parent_span_id.as_slice()).or_default().push(span);
+        } else {
+            stack.push((0, span));
+        }
+    }
+    stack.reverse();
+    let mut ordered = Vec::with_capacity(spans.len());
+    while let Some((depth, span)) = stack.pop() {
+        ordered.push((depth, span));
+        let below = children.remove(span.span_id.as_slice()).unwrap_or_default();
+        stack.extend(below.into_iter().rev().map(|child| (depth + 1, child)));
+    }
+    ordered
+}
+
+#[derive(Clone, Copy)]
+struct Scale {
+    start: u64,
+    length: u64,
+}
+
+impl Scale {
+    /// Thousandths of the width at `ns`.
+    fn at(self, ns: u64) -> u64 {
+        let offset = u128::from(ns.saturating_sub(self.start)) * 1_000;
+        u64::try_from(offset / u128::from(self.length)).unwrap_or(1_000).min(1_000)
+    }
+}
+
+fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
+    let (from, to) = (scale.at(span.start_time_unix_nano), scale.at(span.end_time_unix_nano));
+    let failed = span.status.as_ref().is_some_and(|status| status.code == 2);
+    let kind = attribute(span, "hookspan.kind");
+    let class = format!("bar {}{}", safe_word(kind), if failed { " error" } else { "" });
+    let indent = depth.min(MAX_DEPTH) * 12;
+    html! {
+        details {
+            summary {
+                svg.name viewBox="0 0 320 18" preserveAspectRatio="xMinYMid" aria-hidden="true" {
+                    text x=(indent) y="13" { (span.name) }
+                }
+                span.hidden { (span.name) }
+                svg viewBox="0 0 1000 18" preserveAspectRatio="none" aria-hidden="true" {
+                    rect class=(class) x=(from) y="4" width=((to - from).max(2)) height="10" {}
+                }
+                span.time {
+                    @if failed { b { "failed " } }
+                    (duration(span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano)))
+                }
+            }
+            dl {
+                @for pair in &span.attributes {
+                    dt { (pair.key) }
+                    dd { (shown(pair.value.as_ref())) }
+                }
+                @for event in &span.events {
+                    dt { "event " (event.name) }
+                    dd {
+                        @for pair in &event.attributes {
+                            (pair.key) " = " (shown(pair.value.as_ref())) " "
+                        }
+                    }
+                }
+                @if let Some(status) = span.status.as_ref().filter(|status| !status.message.is_empty()) {
+                    dt { "status" }
+                    dd { (status.message) }
+                }
+            }
+        }
+    }
+}
+
+fn attribute<'a>(span: &'a Span, key: &str) -> &'a str {
+    let found = span.attributes.iter().find(|pair| pair.key == key);
+    match found.and_then(|pair| pair.value.as_ref()?.value.as_ref()) {
+        Some(any_value::Value::StringValue(text)) => text,
+        _ => "",
+    }
+}
+
+/// A class name is one of our own words or nothing.
+fn safe_word(kind: &str) -> &'static str {
+    hookspan_core::SpanKind::parse(kind).map_or("", hookspan_core::SpanKind::as_str)
+}
+
+fn shown(value: Option<&AnyValue>) -> String {
+    match chrome::value(value) {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn duration(ns: u64) -> String {
+    let us = ns / 1_000;
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", us / 1_000, us % 1_000 / 100),
+        1_000_000..60_000_000 => format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000),
+        _ => format!("{} min {} s", us / 60_000_000, us % 60_000_000 / 1_000_000),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,173 @@
+//! The raw log, one hook a line; `hookspan import` reads it back.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use hookspan_core::Hook;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{FileError, Selection};
+use crate::config::destination::ContentPolicy;
+use crate::export::otlp::base_name;
+use crate::store::export as tables;
+
+/// Names of things and words of closed lists, which say what happened and nothing that was said.
+const PLAIN: [&str; 26] = [
+    "hook_event_name",
+    "conversation_id",
+    "session_id",
+    "generation_id",
+    "parent_conversation_id",
+    "parent_generation_id",
+    "tool_use_id",
+    "tool_call_id",
+    "parent_tool_call_id",
+    "subagent_id",
+    "subagent_type",
+    "model",
+    "model_id",
+    "model_name",
+    "subagent_model",
+    "cursor_version",
+    "composer_mode",
+    "status",
+    "final_status",
+    "reason",
+    "failure_type",
+    "trigger",
+    "tool_name",
+    "type",
+    "permission",
+    "attachment_type",
+];
+
+/// Paths: their last part stays at `metadata`.
+const PATHS: [&str; 8] = [
+    "file_path",
+    "path",
+    "cwd",
+    "working_directory",
+    "workspace_roots",
+    "transcript_path",
+    "agent_transcript_path",
+    "target_file",
+];
+
+pub(super) fn write(
+    selection: &Selection<'_>,
+    out: &mut dyn Write,
+    done: &mut dyn FnMut(),
+) -> Result<(), FileError> {
+    let policy = selection.encoding.content;
+    if selection.all {
+        return tables::hooks_of(selection.db, None, |hook| line(&hook, policy, out));
+    }
+    for session in selection.sessions {
+        tables::hooks_of(selection.db, Some(&session.root), |hook| line(&hook, policy, out))?;
+        done();
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    observed_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argument: Option<&'a str>,
+    event: Body<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'a> {
+    Object(&'a RawValue),
+    Text(String),
+    Reduced(Value),
+}
+
+fn line(hook: &Hook, policy: ContentPolicy, out: &mut dyn Write) -> Result<(), FileError> {
+    let text = String::from_utf8_lossy(&hook.body);
+    let event = match policy {
+        ContentPolicy::Full => verbatim(&text),
+        ContentPolicy::Metadata | ContentPolicy::Off => reduced(&text, policy),
+    };
+    let since = Duration::from_nanos(u64::try_from(hook.observed_at.0).unwrap_or(0));
+    let observed_at = humantime::format_rfc3339_nanos(UNIX_EPOCH + since).to_string();
+    let line = Line { observed_at, argument: hook.argument.as_deref(), event };
+    serde_json::to_writer(&mut *out, &line)?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// An object as it came, to the last byte; what would not survive that (damage, line breaks, space around it) as a string.
+fn verbatim(text: &str) -> Body<'_> {
+    let is_plain = text.starts_with('{') && text.ends_with('}') && !text.contains(['\n', '\r']);
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(object) if is_plain => Body::Object(object),
+        _ => Body::Text(text.to_owned()),
+    }
+}
+
+/// The same object without what anybody wrote: text becomes its length, numbers and flags stay, unknown keys too.
+fn reduced(text: &str, policy: ContentPolicy) -> Body<'static> {
+    let text = text.trim_start_matches('\u{feff}');
+    // Key by key: a number that no double holds, or nesting without end, costs one value and not the object.
+    let Ok(mut map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
+        return Body::Text(size(text));
+    };
+    let event = map.get("hook_event_name").map_or("", |raw| raw.get());
+    if policy == ContentPolicy::Off && is_mcp(event) {
+        map.remove("tool_name");
+    }
+    let reduced = map.into_iter().map(|(key, raw)| {
+        let value = match serde_json::from_str(raw.get()) {
+            Ok(value) => reduce(&key, value, policy),
+            Err(_) => Value::String(size(raw.get())),
+        };
+        (key, value)
+    });
+    Body::Reduced(Value::Object(reduced.collect()))
+}
+
+fn size(text: &str) -> String {
+    format!("[{} bytes]", text.len())
+}
+
+fn is_mcp(event: &str) -> bool {
+    event.to_ascii_lowercase().contains("mcp")
+}
+
+fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
+    match value {
+        Value::String(text) if PLAIN.contains(&key) && !is_detail(key, &text, policy) => {
+            Value::String(text)
+        }
+        Value::String(text) if PATHS.contains(&key) && policy == ContentPolicy::Metadata => {
+            Value::String(base_name(&text).to_owned())
+        }
+        Value::String(text) => Value::String(size(&text)),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| reduce(key, item, policy)).collect())
+        }
+        // Keys inside an input are a tool's own, and a tool may name them after anything: only its own words are known.
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(key, value)| {
+                    let value = reduce(&key, value, policy);
+                    (key, value)
+                })
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+/// A tool of an MCP server is called `MCP:name` in the generic layer: at `off` the name stays behind.
+fn is_detail(key: &str, text: &str, policy: ContentPolicy) -> bool {
+    policy == ContentPolicy::Off
+        && key == "tool_name"
+        && text.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("mcp:"))
+}

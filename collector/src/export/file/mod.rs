@@ -1,0 +1,154 @@
+//! Sessions as files: the same spans and the same encoder as for a destination, or the raw log.
+//!
+//! Everything is written session by session, so that memory holds one session at a time, whatever `--all` means.
+
+mod chrome;
+mod html;
+mod jsonl;
+
+use std::io::Write;
+
+use hookspan_core::content::{self, Content};
+use hookspan_core::{ContentRef, Span};
+use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use prost::Message as _;
+use rusqlite::Connection;
+
+use super::otlp::{Encoding, Request};
+use crate::config::destination::ContentPolicy;
+use crate::store::export::{self as tables, SessionRow};
+
+/// Form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One `{"resourceSpans": […]}` document.
+    OtlpJson,
+    /// One `ExportTraceServiceRequest`.
+    OtlpProto,
+    /// Chrome trace events.
+    ChromeTrace,
+    /// The raw log, one hook a line.
+    Jsonl,
+    /// One page.
+    Html,
+}
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The store.
+    #[error("the database cannot be read: {0}")]
+    Store(#[from] rusqlite::Error),
+    /// The output.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] std::io::Error),
+    /// The output, from inside a JSON writer.
+    #[error("the output cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    /// The store, read-only.
+    pub db: &'a Connection,
+    /// These sessions, in this order.
+    pub sessions: &'a [SessionRow],
+    /// Everything there is, so that hooks without a session are part of it.
+    pub all: bool,
+    /// How spans are written.
+    pub encoding: &'a Encoding,
+}
+
+/// Writes the selection to `out` and calls `done` after each session.
+///
+/// # Errors
+/// When the store cannot be read or the output not be written.
+pub fn write(
+    selection: &Selection<'_>,
+    format: Format,
+    out: &mut dyn Write,
+    done: &mut dyn FnMut(),
+) -> Result<(), FileError> {
+    match format {
+        Format::OtlpJson => otlp_json(selection, out, done)?,
+        Format::OtlpProto => otlp_proto(selection, out, done)?,
+        Format::ChromeTrace => chrome::write(selection, out, done)?,
+        Format::Jsonl => jsonl::write(selection, out, done)?,
+        Format::Html => html::write(selection, out, done)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn otlp_json(
+    selection: &Selection<'_>,
+    out: &mut dyn Write,
+    done: &mut dyn FnMut(),
+) -> Result<(), FileError> {
+    out.write_all(b"{\"resourceSpans\":[")?;
+    let mut separator: &[u8] = b"";
+    for session in selection.sessions {
+        for resource in request(selection, session)?.finish().resource_spans {
+            out.write_all(separator)?;
+            separator = b",";
+            serde_json::to_writer(&mut *out, &resource)?;
+        }
+        done();
+    }
+    out.write_all(b"]}\n")?;
+    Ok(())
+}
+
+/// Messages of Protocol Buffers concatenate: many requests in a row are one request.
+fn otlp_proto(
+    selection: &Selection<'_>,
+    out: &mut dyn Write,
+    done: &mut dyn FnMut(),
+) -> Result<(), FileError> {
+    for session in selection.sessions {
+        out.write_all(&request(selection, session)?.finish().encode_to_vec())?;
+        done();
+    }
+    Ok(())
+}
+
+fn request<'a>(selection: &Selection<'a>, session: &SessionRow) -> Result<Request<'a>, FileError> {
+    let mut request = Request::new(selection.encoding);
+    spans(selection, session, |span, encoded| {
+        request.push(span, encoded, usize::MAX);
+        Ok(())
+    })?;
+    Ok(request)
+}
+
+/// Calls `each` for every span of a session, as stored and as encoded.
+fn spans(
+    selection: &Selection<'_>,
+    session: &SessionRow,
+    mut each: impl FnMut(&Span, OtlpSpan) -> Result<(), FileError>,
+) -> Result<(), FileError> {
+    let mut last: Option<(u64, Vec<u8>)> = None;
+    let mut read = |part: &ContentRef| -> Option<Content> {
+        if last.as_ref().is_none_or(|(hook, _)| *hook != part.hook) {
+            last = Some((part.hook, tables::body(selection.db, part.hook).ok().flatten()?));
+        }
+        content::extract(part.field, &last.as_ref()?.1)
+    };
+    tables::spans_of(selection.db, &session.root, |span| {
+        let encoded = selection.encoding.span_until(&span, session.last, &mut read);
+        each(&span, encoded)
+    })
+}
+
+/// The words for a policy, for the headings of files.
+const fn policy(content: ContentPolicy) -> &'static str {
+    match content {
+        ContentPolicy::Off => "off",
+        ContentPolicy::Metadata => "metadata",
+        ContentPolicy::Full => "full",
+    }
+}
+
+#[cfg(test)]
+mod tests;
