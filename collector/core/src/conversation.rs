@@ -222,7 +222,8 @@ impl Conversation {
     pub(crate) fn lay_out(&mut self, config: &Config) {
         let mut turns: Vec<Open> = Vec::new();
         for (generation, facts) in &self.explicit {
-            if let Some(first) = facts.iter().find(|fact| opens_turn(&fact.kind)) {
+            // What names a generation proves that there is one, whatever it is.
+            if let Some(first) = facts.first() {
                 let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
                 let turn = Turn {
                     generation: generation.clone(),
@@ -370,7 +371,7 @@ enum Place {
     Outside,
 }
 
-/// Whether an event makes a turn exist.
+/// Whether an event without a generation makes a turn exist.
 pub(crate) fn opens_turn(kind: &EventKind) -> bool {
     use EventKind as K;
     !matches!(

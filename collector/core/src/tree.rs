@@ -121,6 +121,8 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
         .chain(below.iter().copied().filter(|&at| at <= cutoff))
         .max()
         .unwrap_or(turn.start);
+    // Stragglers belong to the turn but do not make it longer than what closed it.
+    let last = close.map_or(last, |close| last.min(close.at));
     let end = close.map(|close| {
         let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
         End { at: stop.map_or(last, |(fact, _)| fact.at), reason: close.reason }
@@ -516,12 +518,18 @@ impl<'a> Tree<'a> {
             let id = SpanId::derive(&conversation.id, generation, kind.as_str(), key);
             tree.nodes.iter().any(|node| node.id == id)
         };
-        reading.calls.retain(|call| !known(self, SpanKind::Tool, &call.key));
+        let kept: Vec<bool> =
+            reading.calls.iter().map(|call| !known(self, SpanKind::Tool, &call.key)).collect();
+        let mut keep = kept.iter();
+        reading.calls.retain(|_| keep.next() == Some(&true));
         reading.thoughts.retain(|(key, _, _)| !known(self, SpanKind::Thought, key));
         reading.compactions.retain(|(key, _, _)| !known(self, SpanKind::Compaction, key));
         reading.agents.retain(|agent| !known(self, SpanKind::Subagent, &agent.key));
         for agent in &mut reading.agents {
-            agent.call = None;
+            agent.call = agent
+                .call
+                .filter(|&at| kept[at])
+                .map(|at| kept[..at].iter().filter(|kept| **kept).count());
         }
         reading.responses.clear();
         let first = self.nodes.len();

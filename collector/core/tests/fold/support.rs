@@ -1,7 +1,5 @@
 //! Plays streams of hooks into the fold and keeps what a store would keep.
 
-#![expect(clippy::unwrap_used, reason = "support code of tests; a broken fixture is a bug")]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -131,21 +129,74 @@ pub(crate) fn time(text: &str) -> Timestamp {
     Timestamp((days * 86_400 + seconds) * 1_000_000_000 + nanos)
 }
 
+const DAY_NS: i64 = 86_400_000_000_000;
+
 /// Folds hooks in the order given, `batch` at a time, then lets a day pass.
 pub(crate) fn fold(config: Config, hooks: &[Hook], batch: usize) -> Store {
-    let mut sessions = Sessions::new(config);
-    let mut store = Store::default();
+    let mut player = Player::new(config);
     for chunk in hooks.chunks(batch.max(1)) {
-        for hook in chunk {
-            sessions.handle(normalise(hook));
+        player.feed(chunk);
+    }
+    player.finish()
+}
+
+/// What the collector's engine does with the fold: history on demand, changes into the store.
+pub(crate) struct Player {
+    config: Config,
+    sessions: Sessions,
+    pub(crate) store: Store,
+    log: Vec<Hook>,
+}
+
+impl Player {
+    pub(crate) fn new(config: Config) -> Self {
+        let sessions = Sessions::new(config.clone());
+        Self { config, sessions, store: Store::default(), log: Vec::new() }
+    }
+
+    /// Hands in a batch and stores what it changes.
+    pub(crate) fn feed(&mut self, batch: &[Hook]) {
+        for hook in batch {
+            let event = normalise(hook);
+            if !self.sessions.holds(&event.conversation) {
+                self.hand_in_history(&event.conversation);
+            }
+            self.log.push(hook.clone());
+            self.sessions.handle(event);
         }
-        store.drain(&mut sessions);
+        self.store.drain(&mut self.sessions);
     }
-    if let Some(last) = hooks.iter().map(|hook| hook.observed_at).max() {
-        sessions.handle_deadline(last.plus(86_400_000_000_000));
-        store.drain(&mut sessions);
+
+    fn hand_in_history(&mut self, conversation: &str) {
+        let Some(root) = self.store.roots.get(conversation).cloned() else { return };
+        for hook in &self.log {
+            let event = normalise(hook);
+            if self.store.roots.get(&event.conversation) == Some(&root) {
+                self.sessions.handle(event);
+            }
+        }
     }
-    store
+
+    pub(crate) fn pass(&mut self, now: Timestamp) {
+        self.sessions.handle_deadline(now);
+        self.store.drain(&mut self.sessions);
+    }
+
+    /// Loses all memory, as a crash does, and reads everything again.
+    pub(crate) fn restart(&mut self) {
+        self.sessions = Sessions::new(self.config.clone());
+        for hook in &self.log {
+            self.sessions.handle(normalise(hook));
+        }
+        self.store.drain(&mut self.sessions);
+    }
+
+    pub(crate) fn finish(mut self) -> Store {
+        if let Some(last) = self.log.iter().map(|hook| hook.observed_at).max() {
+            self.pass(last.plus(DAY_NS));
+        }
+        self.store
+    }
 }
 
 /// The store as text: sessions with their turns, then every trace as a tree.

@@ -1,12 +1,10 @@
 //! Every stream in `streams/` gives the tree written beside it.
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::path::Path;
 
 use hookspan_core::Config;
-use support::{fold, hooks, render};
+
+use crate::support::{fold, hooks, render};
 
 #[test]
 fn every_stream_gives_the_tree_beside_it() {

@@ -1,0 +1,98 @@
+//! Events per second through `normalise` and the fold, on one core: `cargo run --release -p hookspan-core --example
+//! fold_speed`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say.
+
+use std::time::Instant;
+
+use hookspan_core::{Config, Hook, Sessions, Timestamp, normalise};
+
+const MS: i64 = 1_000_000;
+
+fn body(name: &str, conversation: usize, generation: usize, own: &str) -> Vec<u8> {
+    let text = format!(
+        "{{\"conversation_id\":\"conversation-{conversation}\",\"generation_id\":\"generation-{generation}\",\
+         \"model\":\"gpt-5.5-medium\",{own},\"session_id\":\"conversation-{conversation}\",\
+         \"hook_event_name\":\"{name}\",\"cursor_version\":\"3.7.19\",\
+         \"workspace_roots\":[\"/home/dev/app\"],\"user_email\":\"dev@example.com\",\
+         \"transcript_path\":\"/home/dev/t/conversation-{conversation}.jsonl\""
+    );
+    let rest = 4_096_usize.saturating_sub(text.len() + 20);
+    format!("{text},\"padding\":\"{}\"}}", "x".repeat(rest)).into_bytes()
+}
+
+/// Sessions side by side, each with turns of `calls` tool calls.
+fn stream(events: usize, sessions: usize, calls: usize) -> Vec<Hook> {
+    let mut hooks: Vec<Hook> = Vec::with_capacity(events);
+    let mut now = 1_780_000_000_000 * MS;
+    let mut generation = 0;
+    while hooks.len() < events {
+        for conversation in 0..sessions {
+            generation += 1;
+            let mut push = |name: &str, own: &str| {
+                now += 20 * MS;
+                hooks.push(Hook {
+                    seq: hooks.len() as u64 + 1,
+                    observed_at: Timestamp(now),
+                    body: body(name, conversation, generation, own),
+                    ..Hook::default()
+                });
+            };
+            push("beforeSubmitPrompt", "\"prompt\":\"go on\",\"attachments\":[]");
+            for call in 0..calls {
+                let tool = format!(
+                    "\"tool_name\":\"Read\",\"tool_input\":{{\"file_path\":\"/home/dev/app/{call}.rs\"}},\
+                     \"tool_use_id\":\"call_{generation}_{call}\""
+                );
+                push("preToolUse", &tool);
+                let read = format!("\"file_path\":\"/home/dev/app/{call}.rs\",\"content\":\"x\"");
+                push("beforeReadFile", &read);
+                let output = format!("{tool},\"tool_output\":\"{{}}\",\"duration\":1.25");
+                push("postToolUse", &output);
+            }
+            push("afterAgentResponse", "\"text\":\"done\",\"input_tokens\":9,\"output_tokens\":2");
+            push("stop", "\"status\":\"completed\",\"input_tokens\":9,\"output_tokens\":2");
+        }
+    }
+    hooks.truncate(events);
+    hooks
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
+#[expect(clippy::print_stdout, reason = "the result is for the terminal")]
+fn measure(what: &str, hooks: &[Hook], batch: usize) {
+    let start = Instant::now();
+    let mut sessions = Sessions::new(Config::default());
+    let mut changes = 0_u64;
+    let mut read = std::time::Duration::ZERO;
+    for chunk in hooks.chunks(batch) {
+        let before = Instant::now();
+        let events: Vec<_> = chunk.iter().map(normalise).collect();
+        read += before.elapsed();
+        for event in events {
+            sessions.handle(event);
+        }
+        if let Some(last) = chunk.last() {
+            sessions.handle_deadline(last.observed_at);
+        }
+        while sessions.poll_change().is_some() {
+            changes += 1;
+        }
+    }
+    let all = start.elapsed();
+    let rate = hooks.len() as f64 / all.as_secs_f64();
+    println!(
+        "{what}: {rate:.0} events/s; normalise {:.2} us, fold {:.2} us per event; {changes} changes",
+        read.as_secs_f64() * 1e6 / hooks.len() as f64,
+        (all - read).as_secs_f64() * 1e6 / hooks.len() as f64,
+    );
+}
+
+fn main() {
+    let hooks = stream(60_000, 20, 12);
+    measure("20 sessions, 12 calls a turn, batches of 1,000", &hooks, 1_000);
+    measure("20 sessions, 12 calls a turn, batches of 20", &hooks, 20);
+    let hooks = stream(60_000, 1, 12);
+    measure("one session of 1,500 turns, batches of 1,000", &hooks, 1_000);
+    let hooks = stream(15_003, 1, 5_000);
+    measure("one turn of 5,000 calls, batches of 1,000", &hooks, 1_000);
+    measure("one turn of 5,000 calls, batches of 20", &hooks, 20);
+}

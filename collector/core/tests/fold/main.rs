@@ -1,0 +1,12 @@
+//! The fold, driven as the collector drives it.
+
+#![expect(clippy::unwrap_used, reason = "support code of tests; a broken fixture is a bug")]
+
+/// Reads streams, plays them into the fold, prints what a store would hold.
+mod support;
+/// Makes well-formed streams for the properties.
+mod story;
+/// One readable stream per fact, with the tree it gives.
+mod streams;
+/// What disorder, repetition, restarts and loss may not change.
+mod properties;

@@ -1,0 +1,126 @@
+//! Whatever becomes of a stream on its way, the settled spans are the same; whatever is lost, no span is an orphan.
+
+use std::collections::BTreeSet;
+
+use hookspan_core::{Config, Hook, Span, SpanId, normalise};
+use proptest::prelude::*;
+
+use crate::story::{self, tell};
+use crate::support::{Player, Store, fold, render};
+
+/// Hooks may be written this much out of order.
+const DISORDER_NS: i64 = 200_000_000;
+
+fn settled(store: &Store) -> Vec<(SpanId, Span)> {
+    store.spans.iter().map(|(id, span)| (*id, span.clone())).collect()
+}
+
+fn same(expected: &Store, got: &Store) -> Result<(), TestCaseError> {
+    let (a, b) = (settled(expected), settled(got));
+    if a == b && expected.sessions == got.sessions && expected.turns == got.turns {
+        return Ok(());
+    }
+    let mut difference = String::new();
+    for (_, span) in a.iter().filter(|span| !b.contains(span)) {
+        difference.push_str(&format!("- {span:?}\n"));
+    }
+    for (_, span) in b.iter().filter(|span| !a.contains(span)) {
+        difference.push_str(&format!("+ {span:?}\n"));
+    }
+    let sessions = format!("{:?}\n{:?}", expected.sessions, got.sessions);
+    let trees = format!("{}---\n{}", render(expected), render(got));
+    Err(TestCaseError::fail(format!("{difference}{sessions}\n{trees}")))
+}
+
+/// `hooks` in an order that differs from theirs by less than [`DISORDER_NS`].
+fn disturbed(hooks: &[Hook], noise: &[u8]) -> Vec<Hook> {
+    let mut keyed: Vec<(i64, &Hook)> = hooks
+        .iter()
+        .enumerate()
+        .map(|(index, hook)| {
+            let noise = i64::from(noise[index % noise.len()]) * (DISORDER_NS / 256);
+            (hook.observed_at.0 + noise, hook)
+        })
+        .collect();
+    keyed.sort_by_key(|(at, _)| *at);
+    keyed.into_iter().map(|(_, hook)| hook.clone()).collect()
+}
+
+fn bytes(length: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), length)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn order_batches_and_repeats_do_not_show(ops in bytes(1..120), noise in bytes(1..64), batch in 1_usize..40) {
+        let hooks = tell(&ops);
+        let expected = fold(Config::default(), &hooks, usize::MAX);
+        expected.check();
+        let mut other = disturbed(&hooks, &noise);
+        let repeats: Vec<Hook> = other.iter().step_by(3).cloned().collect();
+        other.extend(repeats);
+        same(&expected, &fold(Config::default(), &other, batch))?;
+    }
+
+    #[test]
+    fn time_in_pieces_is_time_at_once(ops in bytes(1..120), noise in bytes(1..64), batch in 1_usize..20) {
+        let hooks = tell(&ops);
+        let expected = fold(Config::default(), &hooks, usize::MAX);
+        let mut player = Player::new(Config::default());
+        for chunk in disturbed(&hooks, &noise).chunks(batch) {
+            player.feed(chunk);
+            let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+            // What is still on its way is younger than this.
+            player.pass(last.plus(-DISORDER_NS));
+        }
+        let store = player.finish();
+        store.check();
+        same(&expected, &store)?;
+    }
+
+    #[test]
+    fn a_restart_does_not_show(ops in bytes(1..120), cut in any::<prop::sample::Index>()) {
+        let hooks = tell(&ops);
+        let expected = fold(Config::default(), &hooks, usize::MAX);
+        let (before, after) = hooks.split_at(cut.index(hooks.len() + 1));
+        let mut player = Player::new(Config::default());
+        player.feed(before);
+        if let Some(last) = before.last() {
+            player.pass(last.observed_at);
+        }
+        player.restart();
+        player.feed(after);
+        same(&expected, &player.finish())?;
+    }
+
+    #[test]
+    fn losing_events_leaves_no_orphan(ops in bytes(1..120), lost in bytes(1..32), kind in any::<u8>()) {
+        let hooks = tell(&ops);
+        let names: BTreeSet<_> = hooks.iter().map(|hook| normalise(hook).name.into_owned()).collect();
+        let names: Vec<_> = names.into_iter().collect();
+        let gone = names.get(usize::from(kind) % names.len().max(1)).cloned().unwrap_or_default();
+        let without: Vec<Hook> =
+            hooks.iter().filter(|hook| normalise(hook).name != gone).cloned().collect();
+        fold(Config::default(), &without, 7).check();
+        let some: Vec<Hook> = hooks
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| lost[index % lost.len()] % 4 != 0)
+            .map(|(_, hook)| hook.clone())
+            .collect();
+        let store = fold(Config::default(), &some, 5);
+        store.check();
+        prop_assert!(store.spans.values().all(|span| span.settled), "{}", render(&store));
+    }
+}
+
+#[test]
+fn the_story_teller_knows_every_event() {
+    let ops: Vec<u8> = (0..=255).cycle().take(2_000).collect();
+    let names: BTreeSet<_> =
+        tell(&ops).iter().map(|hook| normalise(hook).name.into_owned()).collect();
+    let missing: Vec<_> = story::EVENTS.iter().filter(|name| !names.contains(**name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
