@@ -1,8 +1,10 @@
 //! `hookspan open`: the dashboard in the browser, signed in.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
+use super::status::signed_in;
 use super::{Global, output};
+use crate::dirs::ServeInfo;
 
 /// Open the dashboard in the browser, signed in
 #[derive(Debug, clap::Args)]
@@ -16,8 +18,42 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// No collector runs, or no browser can be started.
-pub fn run(_global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let _ = args.print;
-    Err(output::not_available("open"))
+/// No collector runs, or no browser can be started; the address is then in the text.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let Some(info) = ServeInfo::running(&global.state) else {
+        anyhow::bail!("no collector is running: start one with `hookspan up`");
+    };
+    let Some(url) = signed_in(&global.state, &info) else {
+        anyhow::bail!("the collector (process {}) serves no dashboard yet; try again", info.pid);
+    };
+    if args.print {
+        output::print(&format!("{url}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (program, arguments) in openers() {
+        let started = Command::new(program)
+            .args(*arguments)
+            .arg(&url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if started.is_ok_and(|status| status.success()) {
+            output::note(&format!("opened {url}"));
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    anyhow::bail!("no browser could be started; open this yourself: {url}")
+}
+
+/// What starts a browser here, in the order of trying. A token in the argument list is seen by other accounts of this
+/// computer for a moment; the page erases it from the address, and `--print` avoids it.
+fn openers() -> &'static [(&'static str, &'static [&'static str])] {
+    if cfg!(target_os = "macos") {
+        &[("open", &[])]
+    } else if cfg!(windows) {
+        &[("rundll32", &["url.dll,FileProtocolHandler"])]
+    } else {
+        &[("xdg-open", &[]), ("wslview", &[]), ("gio", &["open"])]
+    }
 }

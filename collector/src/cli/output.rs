@@ -65,6 +65,12 @@ pub fn ask(question: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Columns of standard output: the terminal's, and 80 where there is none.
+#[must_use]
+pub fn columns() -> usize {
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
+}
+
 /// Colours, or none: `NO_COLOR`, `TERM=dumb` and anything that is not a terminal turn them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {

@@ -1,8 +1,18 @@
 //! `hookspan sessions`: what was recorded.
 
 use std::process::ExitCode;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::{Global, output};
+use anyhow::Context as _;
+use hookspan_core::{SessionState, SessionSummary, Timestamp};
+use hookspan_dashboard::source::SessionFilter;
+use serde::Serialize;
+
+use super::output::{Paint, note, print, print_json};
+use super::{Global, text};
+use crate::clock;
+use crate::store::open::{self, OpenError};
+use crate::store::read;
 
 /// List recorded sessions, newest first
 #[derive(Debug, clap::Args)]
@@ -18,11 +28,230 @@ pub struct Args {
     json: bool,
 }
 
+/// A session in JSON. Times are RFC 3339.
+#[derive(Debug, Serialize)]
+pub(crate) struct Session {
+    id: String,
+    state: &'static str,
+    started_at: String,
+    last_at: String,
+    ended_at: Option<String>,
+    generations: u64,
+    tool_calls: u64,
+    subagents: u64,
+    errors: u64,
+    tokens: Tokens,
+    workspace: Option<String>,
+    model: Option<String>,
+    surface: &'static str,
+    cursor_version: Option<String>,
+    first_prompt: Option<String>,
+    last_error: Option<String>,
+    active_ms: i64,
+}
+
+/// Token counts in JSON, `null` where none were reported; `input` includes both cache parts.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tokens {
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+}
+
+impl From<Option<hookspan_core::Tokens>> for Tokens {
+    fn from(tokens: Option<hookspan_core::Tokens>) -> Self {
+        Self {
+            input: tokens.map(|tokens| tokens.input),
+            output: tokens.map(|tokens| tokens.output),
+            cache_read: tokens.map(|tokens| tokens.cache_read),
+            cache_write: tokens.map(|tokens| tokens.cache_write),
+        }
+    }
+}
+
+impl From<SessionSummary> for Session {
+    fn from(session: SessionSummary) -> Self {
+        Self {
+            id: session.root.to_string(),
+            state: session.state.as_str(),
+            started_at: rfc3339(session.started_at),
+            last_at: rfc3339(session.last_at),
+            ended_at: session.ended_at.map(rfc3339),
+            generations: session.generations,
+            tool_calls: session.tool_calls,
+            subagents: session.subagents,
+            errors: session.errors,
+            tokens: session.tokens.into(),
+            workspace: session.workspace.map(|workspace| workspace.to_string()),
+            model: session.model.map(|model| model.to_string()),
+            surface: session.surface,
+            cursor_version: session.cursor_version.map(|version| version.to_string()),
+            first_prompt: session.first_prompt,
+            last_error: session.last_error,
+            active_ms: session.active_ns / 1_000_000,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// The database cannot be read.
-pub fn run(_global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let _ = (args.limit, args.json);
-    Err(output::not_available("sessions"))
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    global.config()?;
+    let default = if args.json { 0 } else { 20 };
+    let limit = match args.limit.unwrap_or(default) {
+        0 => usize::MAX,
+        limit => limit,
+    };
+    let sessions = match open::reader(&global.state.database()) {
+        Err(OpenError::Missing(_)) => Vec::new(),
+        database => read::sessions(&database?, &SessionFilter::default(), None, limit)
+            .context("cannot read the database")?,
+    };
+    if args.json {
+        let sessions: Vec<Session> = sessions.into_iter().map(Into::into).collect();
+        print_json(&sessions)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if sessions.is_empty() {
+        note(
+            "nothing recorded yet: `hookspan up` starts recording, `hookspan doctor` says what is missing",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&table(&sessions, clock::now(), Paint::stdout(&global.env)))?;
+    if sessions.len() == limit {
+        note(&format!("the newest {limit}; all of them with --limit 0"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A table that fits 80 columns.
+fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
+    let head = "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT";
+    let mut out = paint.bold(head) + "\n";
+    for session in sessions {
+        let state = text::cell(state_word(session.state), 10);
+        let state = match session.state {
+            SessionState::Running | SessionState::ToolOpen => paint.green(&state),
+            SessionState::Errored => paint.red(&state),
+            SessionState::YourTurn => paint.cyan(&state),
+            SessionState::Done | SessionState::Stale => paint.dim(&state),
+        };
+        let errors = text::right(&text::count(session.errors), 3);
+        let errors = if session.errors > 0 { paint.red(&errors) } else { errors };
+        let tokens = session.tokens.map_or_else(String::new, |tokens| {
+            text::count(tokens.input.saturating_add(tokens.output))
+        });
+        let line = format!(
+            "{} {state} {} {} {} {errors} {} {} {}",
+            text::cell(&short(&session.root), 8),
+            text::cell(&text::duration(now.since(session.last_at)), 6),
+            text::right(&text::count(session.generations), 5),
+            text::right(&text::count(session.tool_calls), 5),
+            text::right(&tokens, 6),
+            text::cell(session.workspace.as_deref().map_or("", folder_name), 12),
+            text::visible(session.first_prompt.as_deref().unwrap_or_default(), 18),
+        );
+        out += line.trim_end();
+        out += "\n";
+    }
+    out
+}
+
+pub(crate) fn state_word(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Running => "running",
+        SessionState::ToolOpen => "tool open",
+        SessionState::YourTurn => "your turn",
+        SessionState::Done => "done",
+        SessionState::Errored => "errored",
+        SessionState::Stale => "stale",
+    }
+}
+
+/// Enough of an id to name a session with.
+pub(crate) fn short(id: &str) -> String {
+    id.chars().take(8).collect()
+}
+
+/// The last folder of a path in either style.
+pub(crate) fn folder_name(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// RFC 3339 in UTC with microseconds.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    let since = Duration::from_micros(u64::try_from(at.as_us()).unwrap_or(0));
+    humantime::format_rfc3339_micros(UNIX_EPOCH + since).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SessionSummary {
+        SessionSummary {
+            root: "d95a19cf-0000-4000-8000-000000000000".into(),
+            state: SessionState::YourTurn,
+            started_at: Timestamp(1_781_020_395_226_000_000),
+            last_at: Timestamp(1_781_020_562_762_000_000),
+            ended_at: None,
+            workspace: Some("/home/u/projects/acme-command-line".into()),
+            model: Some("gpt-5.5-medium".into()),
+            surface: "ide",
+            cursor_version: Some("3.7.19".into()),
+            first_prompt: Some("Explain \x1b[31mthis\nrepository to me".into()),
+            last_error: None,
+            generations: 6,
+            tool_calls: 37,
+            subagents: 1,
+            errors: 1,
+            errored_turns: 1,
+            active_ns: 60_000_000_000,
+            tokens: Some(hookspan_core::Tokens {
+                input: 171_149,
+                output: 679,
+                cache_read: 121_017,
+                cache_write: 25_008,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_list_fits_eighty_columns_and_hides_escape_sequences() {
+        let now = Timestamp(1_781_020_562_762_000_000 + 300_000_000_000);
+        let shown = table(&[session()], now, Paint::plain());
+        assert_eq!(
+            shown,
+            "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT\n\
+             d95a19cf your turn  5m00s      6    37   1   171k acme-comman… Explain ␛[31mthis…\n"
+        );
+        assert!(shown.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn json_has_the_fields_that_scripts_rely_on() {
+        let json = serde_json::to_value(Session::from(session())).unwrap();
+        assert_eq!(json["started_at"], "2026-06-09T15:53:15.226000Z");
+        assert_eq!(json["ended_at"], serde_json::Value::Null);
+        assert_eq!(
+            json["tokens"],
+            serde_json::json!({"input": 171149, "output": 679, "cache_read": 121017, "cache_write": 25008})
+        );
+        for field in [
+            "id",
+            "generations",
+            "tool_calls",
+            "subagents",
+            "errors",
+            "workspace",
+            "model",
+            "state",
+        ] {
+            assert!(!json[field].is_null(), "{field}");
+        }
+    }
 }

@@ -1,8 +1,20 @@
 //! `hookspan status`: is it running, and is anything behind or lost.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use super::{Global, output};
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::output::{Paint, print, print_json};
+use super::{Global, text};
+use crate::clock;
+use crate::config::destination;
+use crate::dirs::{Lock, ServeInfo, StateDir, open_private};
+use crate::journal::{Position, losses, survey};
+use crate::store::open::{self, OpenError};
+use crate::store::{cli as queries, export, read};
 
 /// Show whether the collector runs, how far behind it is, what was lost, and the dashboard's address
 #[derive(Debug, clap::Args)]
@@ -13,11 +25,236 @@ pub struct Args {
     json: bool,
 }
 
+/// What `status --json` prints.
+#[derive(Debug, Default, Serialize)]
+pub struct Status {
+    /// A collector holds this state directory.
+    pub running: bool,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Signed in; `None` while nothing listens.
+    pub dashboard_url: Option<String>,
+    /// What lies in the journal.
+    pub journal: Journal,
+    /// How far the journal has been committed, in the store's own words.
+    pub position: Option<String>,
+    /// Hooks in the journal that are not yet in the database.
+    pub backlog: u64,
+    /// Hooks that could be kept nowhere, by reason.
+    pub losses: BTreeMap<String, u64>,
+    /// Hooks that were kept and could not be read.
+    pub malformed: u64,
+    /// Every counter of the store.
+    pub counters: BTreeMap<String, u64>,
+    /// When the newest stored hook was received, nanoseconds since the epoch.
+    pub last_hook_ns: Option<i64>,
+    /// Bytes of the database, without its log.
+    pub database_bytes: u64,
+    /// Where traces go.
+    pub destinations: Vec<Destination>,
+}
+
+/// The journal on disk.
+#[derive(Debug, Default, Serialize)]
+pub struct Journal {
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Records that begin in them.
+    pub records: u64,
+    /// Files.
+    pub segments: u64,
+}
+
+/// One destination.
+#[derive(Debug, Serialize)]
+pub struct Destination {
+    /// Its name.
+    pub name: String,
+    /// ok, retry, paused, off; `new` before its first attempt.
+    pub state: String,
+    /// Spans waiting.
+    pub pending: u64,
+    /// Spans delivered.
+    pub delivered: u64,
+    /// Spans lost, by reason.
+    pub lost: BTreeMap<String, u64>,
+    /// The last failure in words.
+    pub last_error: Option<String>,
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// The state directory or the database cannot be read.
-pub fn run(_global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let _ = args.json;
-    Err(output::not_available("status"))
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let status = Status::read(global)?;
+    if args.json {
+        print_json(&status)?;
+    } else {
+        print(&status.describe(Paint::stdout(&global.env)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Status {
+    /// Looks, without changing anything and with or without a collector.
+    ///
+    /// # Errors
+    /// The state directory or the database cannot be read.
+    pub fn read(global: &Global) -> anyhow::Result<Self> {
+        let state = &global.state;
+        let mut status = Self { running: Lock::is_held(state), ..Self::default() };
+        if let Some(info) = ServeInfo::running(state) {
+            status.dashboard_url = signed_in(state, &info);
+            status.pid = Some(info.pid);
+            status.version = Some(info.version);
+        }
+        let database = match open::reader(&state.database()) {
+            Err(OpenError::Missing(_)) => None,
+            database => Some(database?),
+        };
+        if let Some(database) = &database {
+            status.read_store(database).context("cannot read the database")?;
+            let meta = std::fs::metadata(state.database());
+            status.database_bytes = meta.map_or(0, |meta| meta.len());
+        }
+        let position: Position =
+            status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
+        let found = survey::survey(state, &position).context("cannot read the journal")?;
+        let committed = match &database {
+            Some(database) => queries::committed(database, &found.ids)?,
+            None => 0,
+        };
+        status.backlog = found.after_position.saturating_sub(committed);
+        status.journal =
+            Journal { bytes: found.bytes, records: found.records, segments: found.segments };
+        let lost = losses::read(state).context("cannot read what shims lost")?;
+        status.losses.extend(lost.by_reason);
+        status.add_configured(global)?;
+        Ok(status)
+    }
+
+    fn read_store(&mut self, database: &rusqlite::Connection) -> rusqlite::Result<()> {
+        self.position = queries::journal_position(database)?;
+        self.counters = read::counters(database)?.into_iter().collect();
+        self.malformed = self.counters.get("malformed").copied().unwrap_or(0);
+        self.last_hook_ns = queries::last_hook_ns(database)?;
+        self.destinations = export::destinations(database)?
+            .into_iter()
+            .map(|row| Destination {
+                name: row.name,
+                state: row.state,
+                pending: row.queued,
+                delivered: row.delivered,
+                lost: row.lost.into_iter().collect(),
+                last_error: row.last_error,
+            })
+            .collect();
+        Ok(())
+    }
+
+    fn add_configured(&mut self, global: &Global) -> anyhow::Result<()> {
+        let configured = destination::all(&global.config()?, &global.env)
+            .map_err(|error| super::output::Misuse(error.to_string()))?;
+        for destination in configured {
+            if self.destinations.iter().all(|known| known.name != destination.name) {
+                self.destinations.push(Destination {
+                    name: destination.name,
+                    state: "new".to_owned(),
+                    pending: 0,
+                    delivered: 0,
+                    lost: BTreeMap::new(),
+                    last_error: None,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, paint: Paint) -> String {
+        let mut out = String::new();
+        let mut line = |name: &str, value: String| {
+            out += &format!("{} {value}\n", paint.dim(&text::cell(name, 12)));
+        };
+        let received = self.counters.get("received").copied().unwrap_or(0);
+        line(
+            "collector",
+            match (self.running, self.pid) {
+                (true, Some(pid)) => {
+                    let version = self.version.as_deref().unwrap_or_default();
+                    paint.green(&format!("running, process {pid}, version {version}"))
+                }
+                (true, None) => paint.yellow("busy: another command holds the state directory"),
+                (false, _) => {
+                    format!("{}: start it with `hookspan up`", paint.yellow("not running"))
+                }
+            },
+        );
+        if let Some(url) = &self.dashboard_url {
+            line("dashboard", paint.cyan(url));
+        }
+        let newest = self.last_hook_ns.map_or_else(
+            || "none yet".to_owned(),
+            |at| format!("newest {} ago", text::duration(clock::now().0.saturating_sub(at))),
+        );
+        line("hooks", format!("{received} received, {newest}, {} malformed", self.malformed));
+        line(
+            "journal",
+            format!("{}, {} not yet stored", text::bytes(self.journal.bytes), self.backlog),
+        );
+        line("database", text::bytes(self.database_bytes));
+        let lost: Vec<String> =
+            self.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        line(
+            "losses",
+            if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) },
+        );
+        for destination in &self.destinations {
+            line("destination", destination.describe(paint));
+        }
+        if self.destinations.is_empty() {
+            line("destination", "none: nothing leaves this computer".to_owned());
+        }
+        out
+    }
+}
+
+impl Destination {
+    fn describe(&self, paint: Paint) -> String {
+        let state = match self.state.as_str() {
+            "ok" => paint.green("ok"),
+            "new" | "off" => paint.dim(&self.state),
+            other => paint.yellow(other),
+        };
+        let lost: u64 = self.lost.values().sum();
+        let mut out = format!(
+            "{} {state}, {} waiting, {} delivered, {lost} lost",
+            self.name, self.pending, self.delivered
+        );
+        if let (Some(error), true) = (&self.last_error, self.state != "ok") {
+            out += &format!("\n{:13}{}", "", text::visible(error, 200));
+        }
+        out
+    }
+}
+
+/// The one-click address of a running dashboard.
+#[must_use]
+pub fn signed_in(state: &StateDir, info: &ServeInfo) -> Option<String> {
+    let address: SocketAddr = info.address.as_deref()?.parse().ok()?;
+    // A browser cannot go to "every address of this computer".
+    let host = match address {
+        address if !address.ip().is_unspecified() => address,
+        address if address.is_ipv4() => SocketAddr::from(([127, 0, 0, 1], address.port())),
+        address => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
+    };
+    if !info.token_required {
+        return Some(format!("http://{host}/"));
+    }
+    let mut token = String::new();
+    let file = open_private(&state.token()).ok()?;
+    std::io::Read::read_to_string(&mut std::io::Read::take(file, 4_096), &mut token).ok()?;
+    Some(format!("http://{host}/login#t={}", token.trim()))
 }

@@ -22,6 +22,7 @@ mod segment;
 mod tests;
 
 pub mod losses;
+pub mod survey;
 pub mod wait;
 pub mod write;
 

@@ -3,6 +3,7 @@
 //! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
 //! [`rows`] is the one place that knows how a core value lies in a row.
 
+pub mod cli;
 pub mod codec;
 pub mod delegations;
 pub mod imports;

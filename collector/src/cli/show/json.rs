@@ -1,0 +1,133 @@
+//! A session with its turns and spans as JSON. Times are RFC 3339.
+
+use std::collections::BTreeMap;
+
+use hookspan_core::{Parts, SessionSummary, Span, Status, TurnSummary, Value};
+use serde::Serialize;
+
+use crate::cli::sessions::{Session, Tokens, rfc3339};
+
+/// What `show --json` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    #[serde(flatten)]
+    session: Session,
+    turns: Vec<Turn>,
+    spans: Vec<ShownSpan>,
+}
+
+#[derive(Debug, Serialize)]
+struct Turn {
+    index: u64,
+    generation: String,
+    span_id: String,
+    trace_id: String,
+    started_at: String,
+    ended_at: Option<String>,
+    end_reason: Option<&'static str>,
+    status: Option<String>,
+    model: Option<String>,
+    prompt: Option<String>,
+    tool_calls: u64,
+    errors: u64,
+    tokens: Tokens,
+    parts_ns: BTreeMap<&'static str, i64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownSpan {
+    span_id: String,
+    trace_id: String,
+    parent_id: Option<String>,
+    kind: &'static str,
+    name: String,
+    conversation: String,
+    generation: String,
+    started_at: String,
+    ended_at: Option<String>,
+    duration_ns: Option<i64>,
+    end_reason: Option<&'static str>,
+    error_type: Option<&'static str>,
+    error_message: Option<String>,
+    attributes: BTreeMap<String, serde_json::Value>,
+}
+
+impl Shown {
+    pub(super) fn new(session: SessionSummary, turns: Vec<TurnSummary>, spans: Vec<Span>) -> Self {
+        Self {
+            session: session.into(),
+            turns: turns.into_iter().map(Into::into).collect(),
+            spans: spans.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<TurnSummary> for Turn {
+    fn from(turn: TurnSummary) -> Self {
+        let Parts { thinking, tools, shell, mcp, edits, subagent, wait, other } = turn.parts;
+        Self {
+            index: turn.index,
+            generation: turn.generation.to_string(),
+            span_id: turn.span.to_string(),
+            trace_id: turn.trace.to_string(),
+            started_at: rfc3339(turn.started_at),
+            ended_at: turn.ended_at.map(rfc3339),
+            end_reason: turn.end_reason.map(hookspan_core::EndReason::as_str),
+            status: turn.status,
+            model: turn.model.map(|model| model.to_string()),
+            prompt: turn.prompt,
+            tool_calls: turn.tool_calls,
+            errors: turn.errors,
+            tokens: turn.tokens.into(),
+            parts_ns: BTreeMap::from([
+                ("thinking", thinking),
+                ("tools", tools),
+                ("shell", shell),
+                ("mcp", mcp),
+                ("edits", edits),
+                ("subagent", subagent),
+                ("wait", wait),
+                ("other", other),
+            ]),
+        }
+    }
+}
+
+impl From<Span> for ShownSpan {
+    fn from(span: Span) -> Self {
+        let (error_type, error_message) = match span.status {
+            Status::Unset => (None, None),
+            Status::Error { kind, message } => (Some(kind.as_str()), Some(message)),
+        };
+        Self {
+            span_id: span.id.to_string(),
+            trace_id: span.trace.to_string(),
+            parent_id: span.parent.map(|parent| parent.to_string()),
+            kind: span.kind.as_str(),
+            name: span.name,
+            conversation: span.conversation.to_string(),
+            generation: span.generation.to_string(),
+            started_at: rfc3339(span.start),
+            ended_at: span.end.map(|end| rfc3339(end.at)),
+            duration_ns: span.end.map(|end| end.at.since(span.start)),
+            end_reason: span.end.map(|end| end.reason.as_str()),
+            error_type,
+            error_message,
+            attributes: span
+                .attributes
+                .into_iter()
+                .map(|attribute| (attribute.key.into_owned(), value(attribute.value)))
+                .collect(),
+        }
+    }
+}
+
+fn value(value: Value) -> serde_json::Value {
+    match value {
+        Value::Str(text) => text.into(),
+        Value::Int(number) => number.into(),
+        Value::Double(number) => number.into(),
+        Value::Bool(flag) => flag.into(),
+        Value::StrList(list) => list.into(),
+    }
+}

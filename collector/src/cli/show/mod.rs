@@ -1,0 +1,90 @@
+//! `hookspan show`: one session as a waterfall in the terminal.
+
+mod json;
+mod waterfall;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use hookspan_dashboard::Source as _;
+use hookspan_dashboard::source::JournalHealth;
+
+use super::output::{self, Paint, print, print_json};
+use super::{Global, text};
+use crate::source::StoreSource;
+use crate::store::{cli as queries, open, read};
+
+/// Lines of one session that are shown; a longer one is for the dashboard.
+const LINES_MAX: usize = 20_000;
+
+/// Show one session: its turns, tool calls and subagents on a time line
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  hookspan show d95a19cf\n  hookspan show last\n  hookspan show last --json"
+)]
+pub struct Args {
+    /// Session id, the beginning of one, or `last`
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print the session with its turns and spans as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such session, or the database cannot be read.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let database = open::reader(&global.state.database())?;
+    let root = find(&database, &args.id)?;
+    let unreadable = "cannot read the database";
+    let session = read::session(&database, &root).context(unreadable)?;
+    let session = session.with_context(|| format!("session {root} is gone"))?;
+    let turns = read::turns(&database, &root).context(unreadable)?;
+    if args.json {
+        let mut spans = Vec::new();
+        read::spans(&database, &root, None, usize::MAX, |placed| spans.push(placed.span))
+            .context(unreadable)?;
+        print_json(&json::Shown::new(session, turns, spans))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let source = StoreSource::new(
+        &global.state.database(),
+        tokio::sync::broadcast::channel(1).0,
+        Box::new(JournalHealth::default),
+        [],
+    );
+    let lines = source.lines(&root, None, LINES_MAX);
+    let lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
+    let paint = Paint::stdout(&global.env);
+    let mut shown = waterfall::draw(&session, &turns, &lines.lines, output::columns(), paint);
+    if lines.total > lines.lines.len() as u64 {
+        shown += &format!("… {} of {} lines\n", lines.lines.len(), lines.total);
+    }
+    print(&shown)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The session that `id` names.
+///
+/// # Errors
+/// None or several do.
+pub fn find(database: &rusqlite::Connection, id: &str) -> anyhow::Result<String> {
+    if id == "last" {
+        return queries::last_root(database)?.context("nothing recorded yet");
+    }
+    let mut roots = queries::roots(database, id, 6)?;
+    if let Some(exact) = roots.iter().position(|root| root == id) {
+        return Ok(roots.swap_remove(exact));
+    }
+    match roots.as_slice() {
+        [] => anyhow::bail!("no session `{}`: see `hookspan sessions`", text::visible(id, 60)),
+        [root] => Ok(root.clone()),
+        several => anyhow::bail!(
+            "`{}` is the beginning of several sessions: {}",
+            text::visible(id, 60),
+            several.iter().map(|root| text::visible(root, 60)).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}

@@ -1,0 +1,232 @@
+//! Turns and what happened in them, each turn on its own time scale: the pauses between turns would leave nothing to see.
+
+use std::collections::BTreeMap;
+
+use hookspan_core::{SessionSummary, Timestamp, Tokens, TurnSummary};
+use hookspan_dashboard::line::{Line, LineKind, Outcome};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::cli::output::Paint;
+use crate::cli::sessions::{folder_name, rfc3339, state_word};
+use crate::cli::text;
+
+/// Deeper lines keep this indentation, so that something of them remains to be seen.
+const DEPTH_MAX: usize = 8;
+const DURATION_COLUMNS: usize = 6;
+
+/// The session as text of at most `columns` columns. Nothing in it but `paint`'s colours is obeyed by a terminal.
+pub(super) fn draw(
+    session: &SessionSummary,
+    turns: &[TurnSummary],
+    lines: &[Line],
+    columns: usize,
+    paint: Paint,
+) -> String {
+    let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
+    page.heading(session);
+    let outside: Vec<&Line> =
+        roots(lines).into_iter().flat_map(|root| page.outside(root)).collect();
+    for turn in turns {
+        if let Some(line) = lines.iter().find(|line| line.id == turn.span) {
+            page.turn(turn, line);
+        }
+    }
+    if !outside.is_empty() {
+        page.out += &format!("\n{}\n", paint.bold("Outside any turn"));
+        for line in outside {
+            page.block(line);
+        }
+    }
+    page.out
+}
+
+struct Page<'a> {
+    tree: BTreeMap<i64, Vec<&'a Line>>,
+    columns: usize,
+    paint: Paint,
+    out: String,
+}
+
+/// The stretch of time that a bar is drawn on.
+#[derive(Clone, Copy)]
+struct Scale {
+    from: Timestamp,
+    length: i64,
+}
+
+impl<'a> Page<'a> {
+    fn heading(&mut self, session: &SessionSummary) {
+        let paint = self.paint;
+        let wide = self.columns;
+        let end = session.ended_at.unwrap_or(session.last_at);
+        let facts = [
+            Some(
+                rfc3339(session.started_at)
+                    .replace('T', " ")
+                    .split('.')
+                    .next()
+                    .unwrap_or("")
+                    .to_owned()
+                    + " UTC",
+            ),
+            Some(text::duration(end.since(session.started_at))),
+            Some(counted(session.generations, "turn")),
+            Some(counted(session.tool_calls, "call")),
+            (session.subagents > 0).then(|| counted(session.subagents, "subagent")),
+            (session.errors > 0).then(|| counted(session.errors, "error")),
+        ];
+        let place = [
+            session.workspace.as_deref().map(folder_name),
+            session.model.as_deref(),
+            (session.surface != "unknown").then_some(session.surface),
+            session.cursor_version.as_deref(),
+        ];
+        let state = state_word(session.state);
+        let id = text::visible(&session.root, wide.saturating_sub(state.len() + 2));
+        self.out += &format!("{}  {}\n", paint.bold(&id), paint.cyan(state));
+        let place: Vec<&str> = place.into_iter().flatten().collect();
+        self.line(&place.join("  "));
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        self.line(&facts.join(", "));
+        if let Some(tokens) = session.tokens {
+            self.line(&format!(
+                "tokens: {} in ({} from cache, {} into it), {} out",
+                tokens.input, tokens.cache_read, tokens.cache_write, tokens.output
+            ));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if !line.is_empty() {
+            self.out += &text::visible(line, self.columns);
+            self.out += "\n";
+        }
+    }
+
+    fn turn(&mut self, turn: &TurnSummary, line: &'a Line) {
+        let mut right =
+            vec![text::duration(turn.ended_at.map_or(0, |end| end.since(turn.started_at)))];
+        if turn.ended_at.is_none() {
+            right = vec!["running".to_owned()];
+        }
+        if let Some(Tokens { input, output, .. }) = turn.tokens {
+            right.push(format!("{} in {} out", text::count(input), text::count(output)));
+        }
+        match turn.status.as_deref() {
+            None | Some("completed") => {}
+            Some(status) => right.push(text::visible(status, 12)),
+        }
+        let right = right.join("  ");
+        let number = format!("{:>2} ", turn.index);
+        let room = self.columns.saturating_sub(number.len() + right.width() + 2);
+        let prompt = turn.prompt.as_deref().unwrap_or(&line.label);
+        let prompt = text::cell(prompt, room);
+        self.out += &format!(
+            "\n{}{}  {}\n",
+            self.paint.bold(&number),
+            self.paint.bold(&prompt),
+            self.paint.dim(&right)
+        );
+        let children = self.tree.remove(&line.row).unwrap_or_default();
+        let scale = self.scale(line, &children);
+        for child in children {
+            self.walk(child, 0, scale);
+        }
+    }
+
+    /// What hangs directly below a segment and is no turn, and segments are not lines of their own.
+    fn outside(&mut self, root: &'a Line) -> Vec<&'a Line> {
+        match root.kind {
+            LineKind::Turn => Vec::new(),
+            LineKind::Session => {
+                let children = self.tree.remove(&root.row).unwrap_or_default();
+                children.into_iter().filter(|line| line.kind != LineKind::Turn).collect()
+            }
+            _ => vec![root],
+        }
+    }
+
+    fn block(&mut self, line: &'a Line) {
+        let scale = self.scale(line, &[]);
+        self.walk(line, 0, scale);
+    }
+
+    /// From the start of a turn to its end, or to the last thing known of it.
+    fn scale(&self, line: &Line, children: &[&Line]) -> Scale {
+        let mut end = line.end.unwrap_or(line.start);
+        let mut pending: Vec<&Line> = children.to_vec();
+        while let Some(next) = pending.pop() {
+            end = end.max(next.end.unwrap_or(next.start));
+            pending.extend(self.tree.get(&next.row).into_iter().flatten());
+        }
+        Scale { from: line.start, length: end.since(line.start).max(1) }
+    }
+
+    fn walk(&mut self, line: &'a Line, depth: usize, scale: Scale) {
+        let bar_columns = (self.columns / 3).min(48);
+        let room = self.columns.saturating_sub(bar_columns + DURATION_COLUMNS + 6);
+        let indent = "  ".repeat(depth.min(DEPTH_MAX));
+        let (mark, problem) = match line.outcome {
+            Outcome::Ok => (" ", false),
+            Outcome::Error => ("✗", true),
+            Outcome::Open => ("…", false),
+            Outcome::Unknown => ("?", false),
+        };
+        let label = text::cell(&format!("{indent}{}", line.label), room);
+        let time = line.end.map_or_else(String::new, |end| text::duration(end.since(line.start)));
+        let time = text::right(&time, DURATION_COLUMNS);
+        let bar = bar(line, scale, bar_columns);
+        let paint = self.paint;
+        let (label, bar, mark) = match line.kind {
+            _ if problem => (paint.red(&label), paint.red(&bar), paint.red(mark)),
+            LineKind::Thinking => (paint.dim(&label), paint.dim(&bar), mark.to_owned()),
+            LineKind::Response => (label, paint.cyan(&bar), mark.to_owned()),
+            LineKind::Subagent => (paint.bold(&label), paint.yellow(&bar), mark.to_owned()),
+            _ => (label, paint.green(&bar), mark.to_owned()),
+        };
+        self.out += &format!("   {mark} {label}{time} {}\n", bar.trim_end());
+        for child in self.tree.remove(&line.row).unwrap_or_default() {
+            self.walk(child, depth + 1, scale);
+        }
+    }
+}
+
+/// Where in the stretch the line lies: at least one column, `░` where its end is not its own, `▒` while it runs.
+fn bar(line: &Line, scale: Scale, columns: usize) -> String {
+    let column = |at: Timestamp| {
+        let part = i128::from(at.since(scale.from)) * columns as i128 / i128::from(scale.length);
+        usize::try_from(part).unwrap_or(0).min(columns)
+    };
+    let from = column(line.start).min(columns.saturating_sub(1));
+    let to = line.end.map_or(columns, column).max(from + 1);
+    let fill = match line.outcome {
+        Outcome::Ok | Outcome::Error => "█",
+        Outcome::Open => "▒",
+        Outcome::Unknown => "░",
+    };
+    " ".repeat(from) + &fill.repeat(to - from)
+}
+
+/// Children by the row of their parent, in the order of their start.
+fn tree(lines: &[Line]) -> BTreeMap<i64, Vec<&Line>> {
+    let mut tree: BTreeMap<i64, Vec<&Line>> = BTreeMap::new();
+    for line in lines {
+        if let Some(parent) = line.parent {
+            tree.entry(parent).or_default().push(line);
+        }
+    }
+    for children in tree.values_mut() {
+        children.sort_by_key(|line| (line.start, line.row));
+    }
+    tree
+}
+
+/// Lines without a parent among the lines.
+fn roots(lines: &[Line]) -> Vec<&Line> {
+    let rows: std::collections::BTreeSet<i64> = lines.iter().map(|line| line.row).collect();
+    lines.iter().filter(|line| line.parent.is_none_or(|parent| !rows.contains(&parent))).collect()
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

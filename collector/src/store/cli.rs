@@ -1,0 +1,98 @@
+//! What only the commands ask of the database.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// How far the journal has been committed, as [`crate::journal::Position`] writes it.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
+    db.query_row("SELECT value FROM state WHERE key = 'journal'", [], |row| row.get(0)).optional()
+}
+
+/// How many of these records are committed.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
+    let mut find = db.prepare("SELECT 1 FROM raw_hook WHERE id = ?1")?;
+    let mut count = 0;
+    for id in ids {
+        count += u64::from(find.exists([id])?);
+    }
+    Ok(count)
+}
+
+/// Root conversations whose id begins with `prefix`, at most `limit`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<String>> {
+    db.prepare(
+        "SELECT name.text FROM session JOIN name ON name.id = session.root
+         WHERE substr(name.text, 1, length(?1)) = ?1 ORDER BY session.last_ns DESC LIMIT ?2",
+    )?
+    .query_map((prefix, limit), |row| row.get(0))?
+    .collect()
+}
+
+/// The session with the latest event.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
+    db.query_row(
+        "SELECT name.text FROM session JOIN name ON name.id = session.root
+         ORDER BY session.last_ns DESC LIMIT 1",
+        [],
+        |row| row.get(0),
+    )
+    .optional()
+}
+
+/// When the latest hook was received, nanoseconds since the epoch.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
+    db.query_row("SELECT observed_ns FROM raw_hook ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
+        .optional()
+}
+
+/// What SQLite finds wrong with the file, quickly; `None` when nothing.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn quick_check(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok((found != "ok").then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::open;
+
+    #[test]
+    fn sessions_are_found_by_the_beginning_of_their_id_taken_literally() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = open::writer(&folder.path().join("x.db")).unwrap();
+        for (id, text) in [(1, "abc"), (2, "abd"), (3, "x%_")] {
+            db.execute("INSERT INTO name (id, text) VALUES (?1, ?2)", (id, text)).unwrap();
+            db.execute(
+                "INSERT INTO session (root, rev, state, started_ns, last_ns, surface, generations,
+                 tool_calls, subagents, errors, errored_turns, active_ns)
+                 VALUES (?1, 1, 'done', 0, ?1, 'ide', 0, 0, 0, 0, 0, 0)",
+                [id],
+            )
+            .unwrap();
+        }
+        assert_eq!(roots(&db, "ab", 9).unwrap(), ["abd", "abc"]);
+        assert_eq!(roots(&db, "x%", 9).unwrap(), ["x%_"]);
+        assert_eq!(roots(&db, "%", 9).unwrap(), [""; 0]);
+        assert_eq!(last_root(&db).unwrap().as_deref(), Some("x%_"));
+        assert_eq!(quick_check(&db).unwrap(), None);
+        assert_eq!(committed(&db, &[[0; 16]]).unwrap(), 0);
+        assert_eq!((journal_position(&db).unwrap(), last_hook_ns(&db).unwrap()), (None, None));
+    }
+}
