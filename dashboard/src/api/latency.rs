@@ -39,9 +39,8 @@ pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answ
         group @ ("tool" | "model" | "kind") => group.to_owned(),
         _ => return Err(Problem::bad_parameter("group", "tool, model or kind")),
     };
-    let days = match params.number("days")?.unwrap_or(30) {
-        days @ 1..=DAYS_MAX => days,
-        _ => return Err(Problem::bad_parameter("days", "between 1 and 3660")),
+    let days @ 1..=DAYS_MAX = params.number("days")?.unwrap_or(30) else {
+        return Err(Problem::bad_parameter("days", "between 1 and 3660"));
     };
     let dimension = group.clone();
     let rows = read(&app, move |source| {

@@ -1,5 +1,7 @@
 //! A source that is a list of spans, and invented stories to fill it.
 
+#[cfg(test)]
+pub mod client;
 pub mod story;
 
 use std::collections::BTreeMap;

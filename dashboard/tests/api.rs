@@ -1,0 +1,246 @@
+//! Answers: shapes, cursors, problems, payloads.
+
+use serde_json::{Value, json};
+
+use crate::support::client::World;
+use crate::support::story::HOSTILE;
+
+#[tokio::test]
+async fn sessions_come_in_pages_that_add_up() {
+    let world = World::locked();
+    let mut seen = Vec::new();
+    let mut target = "/api/v1/sessions?limit=10".to_owned();
+    loop {
+        let page = world.get(&target).await.json();
+        for item in page["items"].as_array().unwrap() {
+            seen.push((item["last_us"].as_i64().unwrap(), item["id"].as_str().unwrap().to_owned()));
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        target = format!("/api/v1/sessions?limit=10&cursor={next}");
+    }
+    assert_eq!(seen.len(), 64);
+    assert!(seen.is_sorted_by(|a, b| a.0 >= b.0));
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 64);
+}
+
+#[tokio::test]
+async fn a_session_says_what_lists_show() {
+    let world = World::locked();
+    let session = world.get("/api/v1/sessions/0176a3f0-live").await.json();
+    for (field, value) in [
+        ("id", json!("0176a3f0-live")),
+        ("state", json!("tool_open")),
+        ("project", json!("api")),
+        ("model", json!("composer-2")),
+        ("source", json!("ide")),
+        ("turns", json!(7)),
+        ("end_us", Value::Null),
+        ("url", json!("/s/0176a3f0-live")),
+    ] {
+        assert_eq!(session[field], value, "{field}");
+    }
+    assert!(session["tokens"]["input"].as_u64().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn bad_parameters_are_named() {
+    let world = World::locked();
+    for (target, param) in [
+        ("/api/v1/sessions?limit=0", "limit"),
+        ("/api/v1/sessions?limit=501", "limit"),
+        ("/api/v1/sessions?limit=x", "limit"),
+        ("/api/v1/sessions?state=sleepy", "state"),
+        ("/api/v1/sessions?status=ok", "status"),
+        ("/api/v1/sessions?cursor=zz", "cursor"),
+        ("/api/v1/sessions?cursor='%20OR%201=1", "cursor"),
+        ("/api/v1/sessions/0176a3f0-live/spans?format=xml", "format"),
+        ("/api/v1/sessions/0176a3f0-live/spans?since=x", "since"),
+        ("/api/v1/latency?group=person", "group"),
+        ("/api/v1/latency?days=0", "days"),
+        ("/api/v1/spans/2/payload/prompt?offset=-1", "offset"),
+    ] {
+        let answer = world.get(target).await;
+        assert_eq!(answer.status.as_u16(), 400, "{target}");
+        assert_eq!(answer.header("content-type"), "application/problem+json");
+        assert_eq!(answer.json()["param"], param, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_with_a_hint() {
+    let world = World::locked();
+    for target in [
+        "/api/v1/sessions/nobody",
+        "/api/v1/sessions/nobody/turns",
+        "/api/v1/sessions/nobody/spans",
+        "/api/v1/spans/999999",
+        "/api/v1/spans/0",
+        "/api/v1/spans/ffffffffffffffff",
+        "/api/v1/spans/x",
+        "/api/v1/spans/2/payload/nothing",
+        "/api/v1/spans/2/payload/__proto__",
+        "/api/v1/traces/0123",
+        "/api/v1/traces/ffffffffffffffffffffffffffffffff",
+    ] {
+        let answer = world.get(target).await;
+        assert_eq!(answer.status.as_u16(), 404, "{target}");
+        assert!(answer.json()["hint"].as_str().unwrap().contains("GET /api/v1"), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn columns_and_rows_say_the_same() {
+    let world = World::locked();
+    let columns = world.get("/api/v1/sessions/0176a3f0-flaky/spans").await.json();
+    let n = usize::try_from(columns["n"].as_u64().unwrap()).unwrap();
+    let mut rows = Vec::new();
+    let mut target = "/api/v1/sessions/0176a3f0-flaky/spans?format=rows&limit=100".to_owned();
+    loop {
+        let page = world.get(&target).await.json();
+        rows.extend(page["items"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_str() else { break };
+        target =
+            format!("/api/v1/sessions/0176a3f0-flaky/spans?format=rows&limit=100&cursor={next}");
+    }
+    assert_eq!(rows.len(), n);
+    let number = |name: &str, i: usize| columns[name][i].as_i64().unwrap();
+    let (mut row, mut start, mut stack) = (0, columns["t0_us"].as_i64().unwrap(), Vec::new());
+    for i in 0..n {
+        row += number("row", i);
+        start += number("start_us", i);
+        stack.push(row);
+        let plain = rows.iter().find(|plain| plain["row"] == row).unwrap();
+        let up = usize::try_from(number("up", i)).unwrap();
+        let parent = if up == 0 { Value::Null } else { json!(stack[i - up]) };
+        assert_eq!(plain["parent"], parent);
+        assert_eq!(plain["start_us"], start);
+        assert_eq!(plain["label"], columns["strs"][usize::try_from(number("label", i)).unwrap()]);
+        assert_eq!(plain["kind"], columns["kinds"][usize::try_from(number("kind", i)).unwrap()]);
+    }
+}
+
+#[tokio::test]
+async fn every_turn_hangs_under_the_session_and_nothing_else_is_a_root() {
+    let world = World::locked();
+    let columns = world.get("/api/v1/sessions/0176a3f0-flaky/spans").await.json();
+    let kinds = columns["kinds"].as_array().unwrap();
+    for (up, kind) in
+        columns["up"].as_array().unwrap().iter().zip(columns["kind"].as_array().unwrap())
+    {
+        let kind = &kinds[usize::try_from(kind.as_u64().unwrap()).unwrap()];
+        assert_eq!(*up == 0, *kind == "session");
+    }
+}
+
+#[tokio::test]
+async fn a_delta_holds_only_what_changed_and_the_total() {
+    let world = World::locked();
+    let whole = world.get("/api/v1/sessions/0176a3f0-flaky/spans").await.json();
+    let rev = whole["rev"].as_u64().unwrap();
+    let since = format!("/api/v1/sessions/0176a3f0-flaky/spans?since={rev}");
+    let nothing = world.get(&since).await.json();
+    assert_eq!((&nothing["n"], &nothing["total"]), (&json!(0), &whole["n"]));
+    world.source.change("0176a3f0-flaky", |data| {
+        let rev = data.rev;
+        let found = data.spans.iter_mut().find(|one| &*one.span.root == "0176a3f0-flaky");
+        found.unwrap().rev = rev;
+    });
+    let one = world.get(&since).await.json();
+    assert_eq!((&one["n"], &one["total"], &one["parent"]), (&json!(1), &whole["n"], &json!([0])));
+}
+
+#[tokio::test]
+async fn a_span_is_the_same_by_row_and_by_id() {
+    let world = World::locked();
+    let by_row = world.get("/api/v1/spans/5").await.json();
+    let by_id =
+        world.get(&format!("/api/v1/spans/{}", by_row["id"].as_str().unwrap())).await.json();
+    assert_eq!(by_row, by_id);
+    assert_eq!(by_row["path"][0]["kind"], "turn");
+    let trace = by_row["trace_id"].as_str().unwrap();
+    let found = world.get(&format!("/api/v1/traces/{trace}")).await.json();
+    assert_eq!(found["session"], by_row["session"]);
+}
+
+#[tokio::test]
+async fn a_payload_comes_in_pieces_that_add_up() {
+    let world = World::locked();
+    let prompt = "aé\u{1F600}".repeat(100_000);
+    let body = json!({ "hook_event_name": "beforeSubmitPrompt", "prompt": prompt }).to_string();
+    world.source.change("0176a3f0-flaky", |data| {
+        drop(data.bodies.insert(1, body.clone().into_bytes()));
+    });
+    let row = 2;
+    let (mut text, mut offset, mut pieces) = (String::new(), 0, 0);
+    loop {
+        let target = format!("/api/v1/spans/{row}/payload/hook-1?offset={offset}");
+        let piece = world.get(&target).await.json();
+        let part = piece["text"].as_str().unwrap();
+        assert!(part.len() <= 256 * 1024);
+        assert_eq!(piece["total"], body.len());
+        text.push_str(part);
+        pieces += 1;
+        let Some(next) = piece["next"].as_u64() else { break };
+        offset = next;
+    }
+    assert_eq!(text, body);
+    assert_eq!(pieces, 3);
+    for bad in [2_000_000_u64, 42] {
+        let target = format!("/api/v1/spans/{row}/payload/hook-1?offset={bad}");
+        let inside = body.is_char_boundary(usize::try_from(bad).unwrap().min(body.len() + 1));
+        let expected = if inside { 200 } else { 400 };
+        assert_eq!(world.get(&target).await.status.as_u16(), expected, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn content_that_is_not_stored_is_null() {
+    let world = World::locked();
+    world.source.change("0176a3f0-flaky", |data| data.bodies.clear());
+    let detail = world.get("/api/v1/spans/2").await.json();
+    assert_eq!(detail["payloads"][0]["redacted"], true);
+    let piece = world.get("/api/v1/spans/2/payload/prompt").await.json();
+    assert_eq!((&piece["text"], &piece["redacted"]), (&Value::Null, &json!(true)));
+}
+
+#[tokio::test]
+async fn hostile_text_is_carried_as_text() {
+    let world = World::locked();
+    let answer = world.get("/api/v1/sessions/0176a3f0-hostile").await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert_eq!(answer.json()["first_prompt"], HOSTILE);
+    let found = world.get("/api/v1/sessions?q=%3C%2Fscript%3E").await.json();
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn overview_lists_what_waits_oldest_first() {
+    let world = World::locked();
+    let overview = world.get("/api/v1/overview").await.json();
+    let needs: Vec<_> = overview["needs"].as_array().unwrap().iter().collect();
+    let kinds: Vec<_> = needs.iter().map(|need| need["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["failed", "your_turn", "tool_open"]);
+    assert!(needs.is_sorted_by_key(|need| need["since_us"].as_i64().unwrap()));
+    assert_eq!(overview["running"].as_array().unwrap().len(), 1);
+    let call = needs[2]["url"].as_str().unwrap();
+    assert!(call.starts_with("/s/0176a3f0-live#"), "{call}");
+}
+
+#[tokio::test]
+async fn a_destination_is_woken_by_name_only() {
+    let world = World::locked();
+    let post = |name: &'static str| {
+        let headers = [
+            ("host", "127.0.0.1:4329"),
+            ("authorization", "Bearer correct-horse-battery-staple"),
+            ("content-type", "application/json"),
+        ];
+        let target = format!("/api/v1/exporters/{name}/retry");
+        let world = &world;
+        async move { world.send("POST", &target, &headers, "{}").await.status.as_u16() }
+    };
+    assert_eq!(post("datadog").await, 200);
+    assert_eq!(post("nobody").await, 404);
+}

@@ -1,0 +1,120 @@
+//! Files that are served: what they are, and what our scripts must not contain.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::support::client::World;
+
+fn web() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("web")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn vendored_files_are_the_ones_that_were_published() {
+    let sums = fs::read_to_string(web().join("vendor/SHA256SUMS")).unwrap();
+    let mut listed = Vec::new();
+    for line in sums.lines() {
+        let (sum, name) = line.split_once("  ").unwrap();
+        let bytes = fs::read(web().join("vendor").join(name)).unwrap();
+        let found: String =
+            Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, sum, "{name}");
+        listed.push(name.to_owned());
+    }
+    let scripts = files(&web().join("vendor"));
+    let scripts = scripts.iter().filter(|path| path.extension().is_some_and(|end| end == "js"));
+    for path in scripts {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(listed.iter().any(|one| one == name), "{name} has no sum");
+    }
+}
+
+#[test]
+fn no_script_of_ours_uses_a_sink_that_reads_text_as_code() {
+    // Split, so that this file does not contain what it looks for.
+    let banned = [
+        ("inner", "HTML"),
+        ("outer", "HTML"),
+        ("insertAdjacent", "HTML"),
+        ("dangerouslySet", "InnerHTML"),
+        ("set", "HTML"),
+        ("setHTML", "Unsafe"),
+        ("DOM", "Parser"),
+        ("createContextual", "Fragment"),
+        ("document.", "write"),
+        ("ev", "al("),
+        ("new Fun", "ction"),
+        ("srcd", "oc"),
+        ("javascript", ":"),
+        ("setAttribute(\"st", "yle"),
+        ("setAttribute(\"o", "n"),
+        ("import", "Scripts"),
+        ("http:", "//"),
+        ("https:", "//"),
+    ];
+    let scripts = files(&web().join("app"));
+    assert!(scripts.len() > 15);
+    for path in scripts {
+        let text = fs::read_to_string(&path).unwrap();
+        for (left, right) in banned {
+            let word = format!("{left}{right}");
+            let namespace = "http://www.w3.org/2000/svg";
+            let found = text.replace(namespace, "").contains(&word);
+            assert!(!found, "{} contains {word}", path.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_file_of_the_application_is_served_with_its_type() {
+    let world = World::locked();
+    let page = world.get("/").await;
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    let build = page.split("/a/").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    for path in files(&web().join("app")) {
+        let name = path.strip_prefix(web()).unwrap().to_str().unwrap().to_owned();
+        let answer = world.get(&format!("/a/{build}/{name}")).await;
+        assert_eq!(answer.status.as_u16(), 200, "{name}");
+        assert_eq!(answer.body, fs::read(&path).unwrap(), "{name}");
+        let kind = match path.extension().unwrap().to_str().unwrap() {
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            other => panic!("{name}: nobody serves .{other}"),
+        };
+        assert_eq!(answer.header("content-type"), kind, "{name}");
+    }
+    for (target, why) in [
+        (format!("/a/{build}/app/nothing.js"), "unknown file"),
+        ("/a/000000000000/app/main.js".to_owned(), "another build"),
+        (format!("/a/{build}/tests/ui/package.json"), "not part of the application"),
+        (format!("/a/{build}/vendor/LICENSE.preact"), "not a script"),
+    ] {
+        assert_eq!(world.get(&target).await.status.as_u16(), 404, "{why}");
+    }
+    assert_eq!(world.get("/favicon.ico").await.header("content-type"), "image/svg+xml");
+}
+
+#[tokio::test]
+async fn the_page_holds_no_data_and_no_inline_script() {
+    let world = World::locked();
+    let one = world.get("/").await.body;
+    assert_eq!(world.get("/s/0176a3f0-hostile").await.body, one);
+    let text = String::from_utf8(one.to_vec()).unwrap();
+    for part in text.split("<script").skip(1) {
+        assert!(part.split_once('>').unwrap().1.starts_with("</script>"), "{part}");
+    }
+    assert!(!text.contains("style=") && !text.contains(" on"), "{text}");
+}

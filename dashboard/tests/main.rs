@@ -1,0 +1,10 @@
+//! The dashboard over a list of invented sessions, without a browser and without a store.
+
+#![expect(clippy::unwrap_used, reason = "support code of tests may stop at what is broken")]
+
+mod api; // answers, cursors, problems, payloads
+mod assets; // vendored files, embedded files, banned sinks
+mod guard; // every request that must be refused, and headers on every answer
+mod stream; // notices, resuming, bounds
+pub mod support; // the list source, invented sessions
+mod wire; // what only a raw connection can express
