@@ -1,53 +1,270 @@
-//! hookspan's own traces and metrics, off unless asked for.
+//! hookspan's own logs, traces and metrics. Never mixed with agent spans, which are data and go their own way
+//! ([`crate::export`]).
+//!
+//! Logs go to standard error. Traces and metrics leave only with `OTEL_TRACES_EXPORTER=otlp` and `OTEL_METRICS_EXPORTER=otlp`:
+//! endpoint variables alone configure a destination for agent spans, and nobody who wants those asked for ours.
 
-use std::time::Duration;
+mod metrics;
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram};
+use std::collections::HashMap;
+use std::io::IsTerminal as _;
 
-use crate::export::outcome::{Outcome, Refusal};
+use anyhow::{Context as _, bail};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{
+    MetricExporter, SpanExporter, WithExportConfig as _, WithHttpConfig as _, WithTonicConfig as _,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
-/// The instruments. Without an exporter they cost a call into nothing.
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    export_spans: Counter<u64>,
-    export_requests: Counter<u64>,
-    export_duration: Histogram<f64>,
+pub use self::metrics::{Metrics, observe};
+use crate::config::Environment;
+use crate::config::destination::{Connection, Protocol};
+use crate::config::otlp_env::{Signal, connection_or_default};
+
+/// What logs without being told.
+const DEFAULT_FILTER: &str = "info,hyper=warn,h2=warn,tonic=warn,reqwest=warn,tower=warn";
+
+/// Whose spans would describe the sending of spans, and so never end.
+const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opentelemetry"];
+
+/// Exporters to stop at the end; empty unless asked for.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
 }
 
-impl Metrics {
-    /// Instruments of the process's meter.
-    #[must_use]
-    pub fn new() -> Self {
-        let meter = opentelemetry::global::meter("hookspan");
-        Self {
-            export_spans: meter.u64_counter("hookspan.export.spans").build(),
-            export_requests: meter.u64_counter("hookspan.export.requests").build(),
-            export_duration: meter.f64_histogram("hookspan.export.duration").with_unit("s").build(),
+/// Starts logging, and traces and metrics where the environment asks for them. Once per process.
+///
+/// # Errors
+/// A variable of `HOOKSPAN_LOG` or `OTEL_*` that cannot be used, or logging that was started already.
+pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
+    crate::export::install_crypto();
+    let wanted = Wanted::read(env)?;
+    let traces = wanted.traces.as_ref().map(tracer_provider).transpose()?;
+    let metrics = wanted.metrics.as_ref().map(meter_provider).transpose()?;
+    let directives = env.var("HOOKSPAN_LOG").unwrap_or(DEFAULT_FILTER);
+    let filter = EnvFilter::try_new(directives)
+        .with_context(|| format!("HOOKSPAN_LOG: {directives:?} is not a filter"))?;
+    let colours = std::io::stderr().is_terminal() && env.var("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .with_filter(filter);
+    let spans = traces.as_ref().map(|provider| {
+        let quiet = FEEDBACK.map(|target| (target, LevelFilter::OFF));
+        let filter = Targets::new().with_default(LevelFilter::INFO).with_targets(quiet);
+        let tracer = provider.tracer("hookspan");
+        tracing_opentelemetry::layer().with_tracer(tracer).with_filter(filter)
+    });
+    tracing_subscriber::registry()
+        .with(log)
+        .with(spans)
+        .try_init()
+        .context("logging was started twice")?;
+    if let Some(provider) = &metrics {
+        opentelemetry::global::set_meter_provider(provider.clone());
+    }
+    Ok(Telemetry { traces, metrics })
+}
+
+impl Telemetry {
+    /// Sends what is left and stops. Blocks for up to the exporters' own timeout: on a runtime, call it in
+    /// `spawn_blocking`, because the exporters' threads wait for it.
+    pub fn shutdown(self) {
+        let stopped = [
+            self.traces.map(|provider| provider.shutdown()),
+            self.metrics.map(|provider| provider.shutdown()),
+        ];
+        for error in stopped.into_iter().flatten().filter_map(Result::err) {
+            tracing::warn!(%error, "hookspan's own telemetry did not end cleanly");
         }
     }
+}
 
-    /// Counts one attempt.
-    pub fn export_request(&self, destination: &str, outcome: &Outcome, spans: u64, took: Duration) {
-        let word = match outcome {
-            Outcome::Ok => "ok",
-            Outcome::Partial { .. } => "partial",
-            Outcome::Retry { .. } => "retry",
-            Outcome::Permanent { class: Refusal::Auth, .. } => "auth",
-            Outcome::Permanent { class: Refusal::Config, .. } => "config",
-            Outcome::Permanent { class: Refusal::TooLarge, .. } => "too_large",
-            Outcome::Permanent { class: Refusal::Rejected, .. } => "rejected",
+/// What the environment asks for.
+#[derive(Debug, Default)]
+struct Wanted {
+    traces: Option<Connection>,
+    metrics: Option<Connection>,
+}
+
+impl Wanted {
+    fn read(env: &Environment) -> anyhow::Result<Self> {
+        match env.var("OTEL_SDK_DISABLED").map(str::to_ascii_lowercase).as_deref() {
+            Some("true") => return Ok(Self::default()),
+            None | Some("false") => {}
+            Some(word) => bail!("OTEL_SDK_DISABLED: {word:?} is not true or false"),
+        }
+        let connection = |key: &str, signal| match env.var(key).map(str::trim) {
+            Some("otlp") => {
+                connection_or_default(env, signal).map(Some).map_err(anyhow::Error::msg)
+            }
+            None | Some("none" | "") => Ok(None),
+            Some(word) => bail!("{key}: {word:?} is not supported; use otlp or none"),
         };
-        let destination = KeyValue::new("destination", destination.to_owned());
-        let labels = [destination.clone(), KeyValue::new("outcome", word)];
-        self.export_requests.add(1, &labels);
-        self.export_spans.add(spans, &labels);
-        self.export_duration.record(took.as_secs_f64(), &[destination]);
+        Ok(Self {
+            traces: connection("OTEL_TRACES_EXPORTER", Signal::Traces)?,
+            metrics: connection("OTEL_METRICS_EXPORTER", Signal::Metrics)?,
+        })
     }
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
+fn resource() -> Resource {
+    Resource::builder()
+        .with_service_name("hookspan")
+        .with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+fn tracer_provider(connection: &Connection) -> anyhow::Result<SdkTracerProvider> {
+    let exporter = match connection.protocol {
+        Protocol::Http => SpanExporter::builder()
+            .with_http()
+            .with_http_client(http_client(connection)?)
+            .with_headers(headers(connection))
+            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+            .with_endpoint(&connection.endpoint)
+            .with_timeout(connection.timeout)
+            .build()?,
+        Protocol::Grpc => SpanExporter::builder()
+            .with_tonic()
+            .with_tls_config(tls(connection))
+            .with_metadata(metadata(connection)?)
+            .with_endpoint(&connection.endpoint)
+            .with_timeout(connection.timeout)
+            .build()?,
+    };
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build())
+}
+
+fn meter_provider(connection: &Connection) -> anyhow::Result<SdkMeterProvider> {
+    let exporter = match connection.protocol {
+        Protocol::Http => MetricExporter::builder()
+            .with_http()
+            .with_http_client(http_client(connection)?)
+            .with_headers(headers(connection))
+            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+            .with_endpoint(&connection.endpoint)
+            .with_timeout(connection.timeout)
+            .build()?,
+        Protocol::Grpc => MetricExporter::builder()
+            .with_tonic()
+            .with_tls_config(tls(connection))
+            .with_metadata(metadata(connection)?)
+            .with_endpoint(&connection.endpoint)
+            .with_timeout(connection.timeout)
+            .build()?,
+    };
+    Ok(SdkMeterProvider::builder()
+        .with_periodic_exporter(exporter)
+        .with_resource(resource())
+        .build())
+}
+
+/// The exporters run on threads of their own, so the client must be the blocking one; and the library does not read the
+/// certificate variables, so they are put in here.
+fn http_client(connection: &Connection) -> anyhow::Result<reqwest::blocking::Client> {
+    let connection = connection.clone();
+    // The blocking client makes a runtime of its own, which must not happen on a thread of another.
+    let build = move || -> reqwest::Result<reqwest::blocking::Client> {
+        let mut builder = reqwest::blocking::Client::builder()
+            .timeout(connection.timeout)
+            .redirect(reqwest::redirect::Policy::none());
+        if crate::config::destination::is_loopback(&connection.endpoint) {
+            builder = builder.no_proxy();
+        }
+        if let Some(pem) = &connection.certificate {
+            builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(pem)?);
+        }
+        if let Some((certificate, key)) = &connection.client {
+            let pem = [certificate.as_slice(), b"\n", key.0.as_bytes()].concat();
+            builder = builder.identity(reqwest::Identity::from_pem(&pem)?);
+        }
+        builder.build()
+    };
+    let built = std::thread::spawn(build).join();
+    Ok(built.map_err(|_| anyhow::anyhow!("the HTTP client could not be made"))??)
+}
+
+fn headers(connection: &Connection) -> HashMap<String, String> {
+    connection.headers.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
+}
+
+fn metadata(connection: &Connection) -> anyhow::Result<MetadataMap> {
+    let mut map = MetadataMap::new();
+    for (name, value) in &connection.headers {
+        let key = AsciiMetadataKey::from_bytes(name.as_bytes())?;
+        map.append(key, AsciiMetadataValue::try_from(value.0.as_str())?);
+    }
+    Ok(map)
+}
+
+fn tls(connection: &Connection) -> ClientTlsConfig {
+    let mut tls = ClientTlsConfig::new().with_native_roots();
+    if let Some(pem) = &connection.certificate {
+        tls = tls.ca_certificate(Certificate::from_pem(pem));
+    }
+    if let Some((certificate, key)) = &connection.client {
+        tls = tls.identity(Identity::from_pem(certificate, &key.0));
+    }
+    tls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(variables: &[(&str, &str)]) -> anyhow::Result<Wanted> {
+        Wanted::read(&Environment::of(variables, "/"))
+    }
+
+    #[test]
+    fn endpoints_alone_switch_nothing_on() {
+        let wanted = wanted(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318")]).unwrap();
+        assert!(wanted.traces.is_none() && wanted.metrics.is_none());
+    }
+
+    #[test]
+    fn each_signal_is_switched_on_by_its_own_variable() {
+        let traces = wanted(&[("OTEL_TRACES_EXPORTER", "otlp")]).unwrap();
+        let endpoint = traces.traces.map(|connection| connection.endpoint);
+        assert_eq!(endpoint.as_deref(), Some("http://localhost:4318/v1/traces"));
+        assert!(traces.metrics.is_none());
+        let metrics = wanted(&[
+            ("OTEL_METRICS_EXPORTER", "otlp"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4317"),
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc"),
+        ])
+        .unwrap();
+        let connection = metrics.metrics.unwrap();
+        assert_eq!(
+            (connection.endpoint.as_str(), connection.protocol),
+            ("http://h:4317", Protocol::Grpc)
+        );
+    }
+
+    #[test]
+    fn disabled_wins() {
+        let off = [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "otlp")];
+        assert!(wanted(&off).unwrap().traces.is_none());
+        let on = [("OTEL_SDK_DISABLED", "false"), ("OTEL_TRACES_EXPORTER", "otlp")];
+        assert!(wanted(&on).unwrap().traces.is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_by_name() {
+        let error = |variables| wanted(variables).unwrap_err().to_string();
+        assert!(error(&[("OTEL_TRACES_EXPORTER", "zipkin")]).contains("OTEL_TRACES_EXPORTER"));
+        assert!(error(&[("OTEL_SDK_DISABLED", "maybe")]).contains("OTEL_SDK_DISABLED"));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::otlp_env::{self, Signal};
 use super::preset::Preset;
 use super::{Config, Environment, OpenInference, Profile};
 
@@ -361,86 +362,17 @@ pub fn from_env(
     env: &Environment,
     defaults: super::Semconv,
 ) -> Result<Option<Destination>, DestinationError> {
-    EnvReader { env, defaults }
-        .read()
-        .map_err(|problem| DestinationError { name: "env".to_owned(), problem })
-}
-
-struct EnvReader<'a> {
-    env: &'a Environment,
-    defaults: super::Semconv,
-}
-
-impl EnvReader<'_> {
-    fn read(&self) -> Result<Option<Destination>, String> {
-        let own = self.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let general = self.get("OTEL_EXPORTER_OTLP_ENDPOINT");
-        let Some((key, raw)) = own.or(general) else { return Ok(None) };
-        let protocol = match self.either("PROTOCOL") {
-            Some((key, word)) => parse_protocol(word).map_err(|e| format!("{key}: {e}"))?,
-            None => Protocol::Http,
-        };
-        let endpoint = self.endpoint(raw, protocol, own.is_none())?;
-        check_endpoint(&endpoint).map_err(|e| format!("{key}: {e}"))?;
-        let headers = match self.either("HEADERS") {
-            Some((key, text)) => parse_headers(text).map_err(|e| format!("{key}: {e}"))?,
-            None => Vec::new(),
-        };
-        check_headers(&headers)?;
-        let gzip = match self.either("COMPRESSION") {
-            Some((key, word)) => parse_gzip(word).map_err(|e| format!("{key}: {e}"))?,
-            None => !is_loopback(&endpoint),
-        };
-        let timeout_ms = match self.either("TIMEOUT") {
-            Some((key, text)) => Some(
-                text.trim().parse().map_err(|_| format!("{key}: {text:?} is not milliseconds"))?,
-            ),
-            None => None,
-        };
-        let file = |suffix| self.either(suffix).map(|(_, path)| path);
-        let form = DestinationForm { name: "env".to_owned(), ..Default::default() };
-        let base = DestinationForm {
-            endpoint: Some(endpoint.clone()),
-            protocol: Some(protocol.as_str().to_owned()),
-            timeout_ms,
-            certificate: file("CERTIFICATE").map(str::to_owned),
-            client_certificate: file("CLIENT_CERTIFICATE").map(str::to_owned),
-            client_key: file("CLIENT_KEY").map(str::to_owned),
-            ..form
-        };
-        let mut destination = base.build(self.env, self.defaults)?;
-        destination.connection.headers = headers;
-        destination.connection.gzip = gzip;
-        Ok(Some(destination))
-    }
-
-    /// A variable that is set and not empty: the specification treats empty as unset.
-    fn get(&self, key: &'static str) -> Option<(&'static str, &str)> {
-        self.env.var(key).map(str::trim).filter(|v| !v.is_empty()).map(|v| (key, v))
-    }
-
-    fn either(&self, suffix: &str) -> Option<(String, &str)> {
-        ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].into_iter().find_map(|prefix| {
-            let key = format!("{prefix}{suffix}");
-            let value = self.env.var(&key)?.trim();
-            (!value.is_empty()).then_some((key, value))
-        })
-    }
-
-    fn endpoint(&self, raw: &str, protocol: Protocol, general: bool) -> Result<String, String> {
-        let insecure = match self.either("INSECURE") {
-            None => false,
-            Some((_, word)) if word.eq_ignore_ascii_case("true") => true,
-            Some((_, word)) if word.eq_ignore_ascii_case("false") => false,
-            Some((key, word)) => return Err(format!("{key}: {word:?} is not true or false")),
-        };
-        Ok(match protocol {
-            Protocol::Grpc if raw.contains("://") => raw.to_owned(),
-            Protocol::Grpc => format!("{}://{raw}", if insecure { "http" } else { "https" }),
-            Protocol::Http if general => format!("{}/v1/traces", raw.trim_end_matches('/')),
-            Protocol::Http => raw.to_owned(),
-        })
-    }
+    let failed = |problem| DestinationError { name: "env".to_owned(), problem };
+    let Some(connection) = otlp_env::connection(env, Signal::Traces).map_err(failed)? else {
+        return Ok(None);
+    };
+    let form = DestinationForm {
+        name: "env".to_owned(),
+        endpoint: Some(connection.endpoint.clone()),
+        ..DestinationForm::default()
+    };
+    let destination = form.build(env, defaults).map_err(failed)?;
+    Ok(Some(Destination { connection, ..destination }))
 }
 
 impl Protocol {
@@ -472,7 +404,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_protocol(word: &str) -> Result<Protocol, String> {
+pub(super) fn parse_protocol(word: &str) -> Result<Protocol, String> {
     match word.trim() {
         "http/protobuf" | "http" => Ok(Protocol::Http),
         "grpc" => Ok(Protocol::Grpc),
@@ -481,7 +413,7 @@ fn parse_protocol(word: &str) -> Result<Protocol, String> {
     }
 }
 
-fn parse_gzip(word: &str) -> Result<bool, String> {
+pub(super) fn parse_gzip(word: &str) -> Result<bool, String> {
     match word.trim() {
         "gzip" => Ok(true),
         "none" => Ok(false),
@@ -489,7 +421,7 @@ fn parse_gzip(word: &str) -> Result<bool, String> {
     }
 }
 
-fn timeout(ms: Option<u64>) -> Result<Duration, String> {
+pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, String> {
     match ms.unwrap_or(10_000) {
         0 => Err("0 would fail every request; leave it out for 10 s".to_owned()),
         ms if ms > 600_000 => Err(format!("{ms} ms is more than ten minutes")),
@@ -505,7 +437,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn check_endpoint(url: &str) -> Result<(), String> {
+pub(super) fn check_endpoint(url: &str) -> Result<(), String> {
     let parsed = reqwest::Url::parse(url).map_err(|e| format!("{e}: write http(s)://host:port"))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(format!("scheme {:?} is unknown; use http or https", parsed.scheme()));
@@ -575,28 +507,7 @@ fn reference(text: &str, env: &Environment) -> Option<Result<String, String>> {
     )
 }
 
-/// `key=value,key=value`, both percent-encoded.
-fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (key, value) =
-                pair.split_once('=').ok_or("a header is not of the form key=value")?;
-            Ok((
-                percent_decode(key.trim()).to_ascii_lowercase(),
-                Secret(percent_decode(value.trim())),
-            ))
-        })
-        .collect()
-}
-
-/// Percent decoding as the W3C baggage form asks for: what is no escape stays as it is.
-fn percent_decode(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> {
+pub(super) fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> {
     for (name, value) in headers {
         reqwest::header::HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("headers: {name:?} is not a header name"))?;
@@ -607,7 +518,7 @@ fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> {
     Ok(())
 }
 
-fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, String> {
     let Some(path) = path else { return Ok(None) };
     let bytes = fs::read(path).map_err(|error| format!("{key}: {path} cannot be read: {error}"))?;
     if !bytes.windows(11).any(|w| w == b"-----BEGIN ") {
@@ -616,7 +527,7 @@ fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(bytes))
 }
 
-fn client_pem(
+pub(super) fn client_pem(
     certificate: Option<&str>,
     key: Option<&str>,
 ) -> Result<Option<(Vec<u8>, Secret)>, String> {

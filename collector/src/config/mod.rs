@@ -6,6 +6,7 @@ mod file;
 pub mod paths;
 mod print;
 pub mod destination;
+pub mod otlp_env;
 pub mod preset;
 
 use std::collections::BTreeMap;

@@ -117,7 +117,7 @@ impl Worker {
     }
 
     async fn send(&mut self, batch: Batch, position: Position, alone: bool) -> Woken {
-        let started = crate::clock::instant();
+        let started = clock::instant();
         let span = tracing::info_span!(
             "export.request",
             destination = %self.name,

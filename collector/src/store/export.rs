@@ -560,6 +560,18 @@ pub fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationRow>> {
     Ok(all)
 }
 
+/// A counter of the store; 0 when it never counted.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn counter(db: &Connection, key: &str) -> rusqlite::Result<u64> {
+    let read = db
+        .prepare_cached("SELECT value FROM counter WHERE key = ?1")?
+        .query_row([key], |row| rows::count(row, 0))
+        .optional();
+    read.map(|value| value.unwrap_or(0))
+}
+
 /// Marks destinations that are not among `configured` as off. Their positions stay: one that comes back goes on where it
 /// stopped.
 ///

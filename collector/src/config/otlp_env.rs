@@ -1,0 +1,151 @@
+//! `OTEL_EXPORTER_OTLP_*`: one connection per signal, as the OpenTelemetry specification says.
+
+use super::Environment;
+use super::destination::{
+    Connection, Protocol, Secret, check_endpoint, check_headers, client_pem, is_loopback,
+    parse_gzip, parse_protocol, read_pem, timeout,
+};
+
+/// What is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Spans.
+    Traces,
+    /// Metrics.
+    Metrics,
+}
+
+impl Signal {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Traces => "TRACES",
+            Self::Metrics => "METRICS",
+        }
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+        }
+    }
+}
+
+/// The connection that the environment describes for `signal`; `None` when no endpoint is set.
+///
+/// # Errors
+/// A variable whose value cannot be used, by its name.
+pub fn connection(env: &Environment, signal: Signal) -> Result<Option<Connection>, String> {
+    Reader { env, signal }.connection(None)
+}
+
+/// As [`connection`], with the specification's own endpoint on this machine where none is set.
+///
+/// # Errors
+/// A variable whose value cannot be used, by its name.
+pub fn connection_or_default(env: &Environment, signal: Signal) -> Result<Connection, String> {
+    let reader = Reader { env, signal };
+    let fallback = match reader.protocol()? {
+        Protocol::Http => "http://localhost:4318",
+        Protocol::Grpc => "http://localhost:4317",
+    };
+    reader.connection(Some(fallback))?.ok_or_else(|| "no endpoint".to_owned())
+}
+
+struct Reader<'a> {
+    env: &'a Environment,
+    signal: Signal,
+}
+
+impl Reader<'_> {
+    fn connection(&self, fallback: Option<&str>) -> Result<Option<Connection>, String> {
+        let own = self.get(&format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", self.signal.word()));
+        let is_general = own.is_none();
+        let found = own.or_else(|| self.get("OTEL_EXPORTER_OTLP_ENDPOINT"));
+        let fallback = || fallback.map(|url| ("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), url));
+        let Some((key, raw)) = found.or_else(fallback) else { return Ok(None) };
+        let protocol = self.protocol()?;
+        let endpoint = self.endpoint(raw, protocol, is_general)?;
+        check_endpoint(&endpoint).map_err(|e| format!("{key}: {e}"))?;
+        let headers = match self.either("HEADERS") {
+            Some((key, text)) => parse_headers(text).map_err(|e| format!("{key}: {e}"))?,
+            None => Vec::new(),
+        };
+        check_headers(&headers)?;
+        let gzip = match self.either("COMPRESSION") {
+            Some((key, word)) => parse_gzip(word).map_err(|e| format!("{key}: {e}"))?,
+            None => !is_loopback(&endpoint),
+        };
+        let timeout_ms = match self.either("TIMEOUT") {
+            Some((key, text)) => {
+                Some(text.parse().map_err(|_| format!("{key}: {text:?} is not milliseconds"))?)
+            }
+            None => None,
+        };
+        let file = |suffix| self.either(suffix).map(|(_, path)| path);
+        Ok(Some(Connection {
+            endpoint,
+            protocol,
+            headers,
+            gzip,
+            timeout: timeout(timeout_ms).map_err(|e| format!("OTEL_EXPORTER_OTLP_TIMEOUT: {e}"))?,
+            certificate: read_pem("OTEL_EXPORTER_OTLP_CERTIFICATE", file("CERTIFICATE"))?,
+            client: client_pem(file("CLIENT_CERTIFICATE"), file("CLIENT_KEY"))?,
+        }))
+    }
+
+    fn protocol(&self) -> Result<Protocol, String> {
+        match self.either("PROTOCOL") {
+            Some((key, word)) => parse_protocol(word).map_err(|e| format!("{key}: {e}")),
+            None => Ok(Protocol::Http),
+        }
+    }
+
+    /// A variable that is set and not empty: the specification treats empty as unset.
+    fn get(&self, key: &str) -> Option<(String, &str)> {
+        let value = self.env.var(key)?.trim();
+        (!value.is_empty()).then(|| (key.to_owned(), value))
+    }
+
+    /// The signal's own variable, else the general one.
+    fn either(&self, suffix: &str) -> Option<(String, &str)> {
+        let own = format!("OTEL_EXPORTER_OTLP_{}_{suffix}", self.signal.word());
+        self.get(&own).or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{suffix}")))
+    }
+
+    fn endpoint(&self, raw: &str, protocol: Protocol, is_general: bool) -> Result<String, String> {
+        let insecure = match self.either("INSECURE") {
+            None => false,
+            Some((_, word)) if word.eq_ignore_ascii_case("true") => true,
+            Some((_, word)) if word.eq_ignore_ascii_case("false") => false,
+            Some((key, word)) => return Err(format!("{key}: {word:?} is not true or false")),
+        };
+        Ok(match protocol {
+            Protocol::Grpc if raw.contains("://") => raw.to_owned(),
+            Protocol::Grpc => format!("{}://{raw}", if insecure { "http" } else { "https" }),
+            Protocol::Http if is_general => {
+                format!("{}{}", raw.trim_end_matches('/'), self.signal.path())
+            }
+            Protocol::Http => raw.to_owned(),
+        })
+    }
+}
+
+/// `key=value,key=value`, both percent-encoded.
+fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) =
+                pair.split_once('=').ok_or("a header is not of the form key=value")?;
+            let key = percent_decode(key.trim()).to_ascii_lowercase();
+            Ok((key, Secret(percent_decode(value.trim()))))
+        })
+        .collect()
+}
+
+/// Percent decoding as the W3C baggage form asks for: what is no escape stays as it is.
+fn percent_decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
