@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use tracing_subscriber::EnvFilter;
+
 use super::{Global, output};
 
 /// Run the collector and the dashboard in the foreground
@@ -35,6 +37,28 @@ pub struct Options {
 ///
 /// # Errors
 /// The collector cannot start.
-pub fn run(_global: &Global, _args: Args) -> anyhow::Result<ExitCode> {
-    Err(output::not_available("serve"))
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let mut config = global.config()?;
+    let Options { listen, no_token, allow_host } = args.options;
+    config.dashboard.listen = listen.unwrap_or(config.dashboard.listen);
+    config.dashboard.token &= !no_token;
+    config.dashboard.allow_hosts.extend(allow_host);
+    log(global);
+    // The first line is for people and for scripts: the address, signed in.
+    crate::serve::run(&global.state, &config, &global.env, |url| {
+        output::print(&format!("{url}\n"))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends the log to standard error, at the level of `HOOKSPAN_LOG`.
+fn log(global: &Global) {
+    let filter = global.env.var("HOOKSPAN_LOG").unwrap_or("warn,hookspan=info");
+    let filter = EnvFilter::builder().parse_lossy(filter);
+    // A second subscriber is refused, and then the first one serves.
+    let _set = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
 }

@@ -2,11 +2,12 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DirError, StateDir, create_private, open_private, write_private};
+use super::{DirError, StateDir, Token, create_private, open_private, write_private};
 
 /// Held while this process is the collector. The kernel frees it however the process ends.
 #[derive(Debug)]
@@ -99,6 +100,23 @@ pub struct ServeInfo {
 }
 
 impl ServeInfo {
+    /// The dashboard's address for a browser on this machine, signed in with `token` where it is asked for.
+    #[must_use]
+    pub fn url(&self, token: Option<&Token>) -> Option<String> {
+        let mut address: SocketAddr = self.address.as_deref()?.parse().ok()?;
+        if address.ip().is_unspecified() {
+            let loopback: IpAddr = match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            };
+            address.set_ip(loopback);
+        }
+        Some(match token.filter(|_| self.token_required) {
+            Some(token) => format!("http://{address}/login#t={}", token.as_str()),
+            None => format!("http://{address}/"),
+        })
+    }
+
     /// Writes `serve.json`.
     ///
     /// # Errors

@@ -6,11 +6,13 @@
 mod check;
 mod lock;
 mod private;
+mod token;
 
 use std::path::{Path, PathBuf};
 
 pub use lock::{Lock, LockError, ServeInfo};
 pub use private::{create_private, open_private, write_private};
+pub use token::Token;
 
 /// What the environment says about places. `config` reads it; nothing here does.
 #[derive(Clone, Debug, Default)]

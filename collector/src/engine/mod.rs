@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, Sessions, Timestamp, normalise};
 use hookspan_dashboard::source::Notice;
@@ -69,6 +69,8 @@ pub struct Engine {
     sessions: Sessions,
     signals: Signals,
     stop: Receiver<()>,
+    patience: Option<Duration>,
+    config: hookspan_core::Config,
     stateless: HashSet<String>,
 }
 
@@ -82,8 +84,19 @@ impl Engine {
         signals: Signals,
         stop: Receiver<()>,
     ) -> Self {
-        let sessions = Sessions::new(config);
-        Self { store, sessions, signals, stop, stateless: HashSet::new() }
+        let sessions = Sessions::new(config.clone());
+        Self { store, sessions, signals, stop, patience: None, config, stateless: HashSet::new() }
+    }
+
+    /// Gives a batch back once the database has refused it for so long. Without this, only `stop` ends the attempts.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = Some(patience);
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub fn config(&self) -> &hookspan_core::Config {
+        &self.config
     }
 
     /// The store.
@@ -142,12 +155,20 @@ impl Engine {
         }
     }
 
+    /// Whether the program goes on: long work asks between its blocks.
+    fn go_on(&self) -> Result<(), Stopped> {
+        match self.stop.try_recv() {
+            Err(TryRecvError::Empty) => Ok(()),
+            Ok(()) | Err(TryRecvError::Disconnected) => Err(Stopped("the program ends".into())),
+        }
+    }
+
     /// Tries `work` until the database takes it.
     fn persist<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> rusqlite::Result<T>,
     ) -> Result<T, Stopped> {
-        let mut wait = Duration::from_millis(20);
+        let (mut wait, mut waited) = (Duration::from_millis(20), Duration::ZERO);
         loop {
             let error = match work(self) {
                 Ok(done) => {
@@ -170,6 +191,10 @@ impl Engine {
                 && let Err(error) = self.store.reopen()
             {
                 tracing::warn!(%error, "the database cannot be opened again yet");
+            }
+            waited += wait;
+            if self.patience.is_some_and(|patience| waited > patience) {
+                return Err(Stopped(text));
             }
             match self.stop.recv_timeout(wait) {
                 Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(Duration::from_secs(2)),

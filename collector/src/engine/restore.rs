@@ -18,6 +18,7 @@ impl Engine {
         let seqs = self.persist(|engine| engine.store.held())?;
         let mut changes = Changes::default();
         for block in seqs.chunks(BLOCK) {
+            self.go_on()?;
             for seq in block {
                 if let Some(hook) = self.persist(|engine| engine.store.hook(*seq))? {
                     self.sessions.handle(normalise(&hook));
@@ -51,6 +52,7 @@ impl Engine {
         let horizons = self.persist(|engine| engine.store.horizons(BLOCK))?;
         let mut horizons = horizons.into_iter();
         while self.store.is_behind() {
+            self.go_on()?;
             let horizon = Timestamp(horizons.next().unwrap_or(i64::MIN));
             self.fold_block(horizon)?;
             let (done, of) = self.store.progress();

@@ -5,7 +5,9 @@
 //! database file itself.
 
 mod intake;
+mod local;
 mod thread;
 
 pub use intake::Intake;
+pub use local::{Local, LocalError, epoch};
 pub use thread::{Ingest, spawn};

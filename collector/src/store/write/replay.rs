@@ -143,6 +143,17 @@ impl Store {
         (self.marks.folded, self.marks.seq)
     }
 
+    /// Gives the derived tables a name, if they have none: it changes with a rebuild, so that pages know to start over.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn ensure_epoch(&mut self, epoch: &str) -> rusqlite::Result<()> {
+        if self.state("epoch")?.is_none() {
+            self.transaction(|open| open.set_state("epoch", epoch))?;
+        }
+        Ok(())
+    }
+
     /// Empties the derived tables, so that the raw log has to be folded again from its start.
     ///
     /// # Errors

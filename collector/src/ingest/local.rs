@@ -1,0 +1,155 @@
+//! The collector's work without a running collector: for commands that change the store.
+
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, bounded};
+use hookspan_core::sessions::Question;
+
+use super::Intake;
+use crate::clock;
+use crate::dirs::{Lock, StateDir};
+use crate::engine::{Batch, Engine, Horizon, Signals, Stopped};
+use crate::evidence;
+use crate::import::{self, Plan, Staged};
+use crate::journal::{JournalError, Limits};
+use crate::store::imports;
+use crate::store::open::{OpenError, Readers};
+use crate::store::write::{ImportCounts, Store};
+
+/// How long a command waits for a database that is locked.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why it could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The database does not take it.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A staged import cannot be read.
+    #[error("the import cannot be read: {0}")]
+    Import(#[from] std::io::Error),
+    /// SQLite refused.
+    #[error("the database cannot be changed: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// The one writer, inside a command. It holds the collector's lock meanwhile.
+#[derive(Debug)]
+pub struct Local {
+    dir: StateDir,
+    readers: Readers,
+    engine: Engine,
+    questions: Receiver<Question>,
+    _lock: Lock,
+}
+
+impl Local {
+    /// Opens the store, finishes what was interrupted, and takes in what waits in the journal.
+    ///
+    /// # Errors
+    /// See [`LocalError`].
+    pub fn open(
+        dir: &StateDir,
+        lock: Lock,
+        config: hookspan_core::Config,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Self, LocalError> {
+        let mut store = Store::open(&dir.database())?;
+        store.ensure_epoch(&epoch())?;
+        let (sender, questions) = bounded(1_024);
+        let signals = Signals { questions: Some(sender), ..Signals::default() };
+        let stop = crossbeam_channel::never();
+        let mut engine = Engine::new(store, config, signals, stop);
+        engine.set_patience(PATIENCE);
+        engine.restore()?;
+        engine.catch_up(progress)?;
+        let readers = Readers::new(dir.database());
+        let mut local = Self { dir: dir.clone(), readers, engine, questions, _lock: lock };
+        local.journal()?;
+        Ok(local)
+    }
+
+    fn journal(&mut self) -> Result<(), LocalError> {
+        let position = self.engine.store().state("journal")?;
+        let mut intake = Intake::open(&self.dir, position.as_deref(), Limits::default())?;
+        loop {
+            let (batch, _) = intake.next()?;
+            let done = batch.horizon == Horizon::Now;
+            // Imports may still follow.
+            let horizon = if done { Horizon::Still } else { batch.horizon };
+            self.take(Batch { horizon, ..batch })?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in `staged`, and removes it. `progress` is told how many lines are done, and of how many.
+    ///
+    /// # Errors
+    /// See [`LocalError`]; what was taken in stays, and the rest may be taken in later.
+    pub fn import(
+        &mut self,
+        staged: &Staged,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<ImportCounts, LocalError> {
+        let skip = self.readers.with(|db| imports::lines_done(db, &staged.run)).unwrap_or(0);
+        let plan = Plan::of(staged)?;
+        import::take_in(staged, &plan, skip, |batch| {
+            let lines = batch.import.as_ref().map_or(0, |step| step.lines);
+            self.take(batch)?;
+            progress(lines, plan.lines);
+            Ok::<_, LocalError>(())
+        })?;
+        std::fs::remove_file(&staged.path)?;
+        let run = self.readers.with(|db| imports::run(db, &staged.run))?;
+        Ok(run.map(|run| run.counts).unwrap_or_default())
+    }
+
+    /// Folds the whole raw log anew.
+    ///
+    /// # Errors
+    /// See [`LocalError`]; interrupted, it goes on when the store is opened the next time.
+    pub fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<(), LocalError> {
+        let Self { dir, readers: _readers, mut engine, _lock: lock, .. } = self;
+        engine.store().start_rebuild(&epoch())?;
+        let config = engine.config().clone();
+        drop(engine);
+        let mut fresh = Self::open(&dir, lock, config, progress)?;
+        fresh.settle()
+    }
+
+    /// Lets time pass up to now: nothing more is to come.
+    ///
+    /// # Errors
+    /// See [`LocalError`].
+    pub fn settle(&mut self) -> Result<(), LocalError> {
+        self.take(Batch { horizon: Horizon::Now, ..Batch::default() })?;
+        self.engine.store().checkpoint()?;
+        Ok(())
+    }
+
+    /// Takes `batch`, and then whatever evidence it raised the question of.
+    fn take(&mut self, batch: Batch) -> Result<(), LocalError> {
+        self.engine.take(batch)?;
+        while let Ok(question) = self.questions.try_recv() {
+            let arrivals = evidence::answer(&self.readers, &question);
+            if !arrivals.is_empty() {
+                self.engine.take(Batch { arrivals, ..Batch::default() })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A new name for the state of the derived tables.
+#[must_use]
+pub fn epoch() -> String {
+    format!("{:x}", clock::now().0)
+}

@@ -1,1 +1,0 @@
-//! The running collector: lock, threads, shutdown.

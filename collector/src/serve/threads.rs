@@ -1,0 +1,94 @@
+//! The threads between the journal and the database.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Sender, bounded};
+use rusqlite::ErrorCode;
+
+use crate::config::Config;
+use crate::dirs::StateDir;
+use crate::engine::{self, Engine, Signals};
+use crate::evidence;
+use crate::ingest::{self, Ingest, Intake, epoch};
+use crate::journal::{Limits, Usage};
+use crate::store::open::{OpenError, Readers};
+use crate::store::write::Store;
+
+/// Batches between reader and engine: one being written, one ready.
+const BATCHES: usize = 2;
+/// Questions waiting for evidence; the fold asks again for what does not fit.
+const QUESTIONS: usize = 64;
+/// How long a locked database may delay the start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The running threads.
+pub(super) struct Threads {
+    pub(super) signals: Signals,
+    ingest: Ingest,
+    evidence: JoinHandle<()>,
+    engine: JoinHandle<()>,
+    stop: Sender<()>,
+}
+
+impl Threads {
+    /// Opens store and journal and starts reading. History is replayed in the engine's thread, so that pages do not wait.
+    pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
+        let mut store = open(dir)?;
+        store.ensure_epoch(&epoch())?;
+        let position = store.state("journal")?;
+        let bound = config.journal.max_bytes;
+        let limits = Limits { bound_bytes: bound, ..Limits::default() };
+        let intake = Intake::open(dir, position.as_deref(), limits)?;
+
+        let (ask, questions) = bounded(QUESTIONS);
+        let signals = Signals { questions: Some(ask), ..Signals::default() };
+        let (stop, stopped) = bounded(0);
+        let (inputs, batches) = bounded(BATCHES);
+        let engine = Engine::new(store, config.core.clone(), signals.clone(), stopped.clone());
+        let engine = engine::spawn(engine, batches)?;
+        let readers = Readers::new(dir.database());
+        let evidence = evidence::spawn(readers, questions, inputs.clone(), stopped)?;
+        let ingest = ingest::spawn(dir, intake, inputs)?;
+        Ok(Self { signals, ingest, evidence, engine, stop })
+    }
+
+    /// What the journal takes on disk, kept up to date.
+    pub(super) fn usage(&self) -> Arc<Mutex<Usage>> {
+        self.ingest.usage()
+    }
+
+    /// Ends them in the order in which data flows, with what they have.
+    pub(super) fn stop(self) {
+        let Self { signals, ingest, evidence, engine, stop } = self;
+        // From here on a database that refuses is not waited for.
+        drop(stop);
+        ingest.stop();
+        drop(signals);
+        if evidence.join().is_err() || engine.join().is_err() {
+            tracing::error!("a thread of the collector had failed");
+        }
+    }
+}
+
+/// Opens the store; a lock that somebody holds on it is waited for.
+fn open(dir: &StateDir) -> Result<Store, OpenError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let error = match Store::open(&dir.database()) {
+            Ok(store) => return Ok(store),
+            Err(error) => error,
+        };
+        let busy = matches!(&error, OpenError::Sqlite { source, .. } if matches!(
+            source.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        ));
+        if !busy || waited >= PATIENCE {
+            return Err(error);
+        }
+        tracing::warn!(%error, "waiting for another program to release hookspan.db");
+        std::thread::sleep(Duration::from_secs(1));
+        waited += Duration::from_secs(1);
+    }
+}
