@@ -145,8 +145,14 @@ struct Run<'a, S: System> {
 enum Sink<F> {
     Unopened,
     Journal(F),
-    Spill(F),
-    Lost { errno: u32 },
+    /// With what the journal said, for the case that this fails as well.
+    Spill {
+        file: F,
+        errno: u32,
+    },
+    Lost {
+        errno: u32,
+    },
 }
 
 /// Why reading ended.
@@ -334,10 +340,13 @@ impl<S: System> Run<'_, S> {
                 failed => self.sink = self.divert(failed.err().unwrap_or_default()),
             }
         }
-        if let Sink::Spill(spill) = &self.sink {
-            match self.system.append(spill, frame) {
+        if let Sink::Spill { file, errno } = &self.sink {
+            match self.system.append(file, frame) {
                 Ok(count) if count == frame.len() => {}
-                failed => self.sink = Sink::Lost { errno: failed.err().unwrap_or_default() },
+                failed => {
+                    let why = failed.err().filter(|_| *errno == 0).unwrap_or(*errno);
+                    self.sink = Sink::Lost { errno: why };
+                }
             }
         }
     }
@@ -360,7 +369,7 @@ impl<S: System> Run<'_, S> {
         }
         match self.system.open(Place::Spill) {
             Ok(spill) if self.system.size(&spill).is_some_and(|size| size < SPILL_MAX_BYTES) => {
-                Sink::Spill(spill)
+                Sink::Spill { file: spill, errno }
             }
             _ => Sink::Lost { errno },
         }

@@ -1,4 +1,5 @@
-//! The journal as a whole: writers in the shim's format, one follower.
+//! The journal as a whole: writers, one follower. Here what works; [`damage`] flips, cuts and mixes, [`segments`] rotates,
+//! stops, spills and deletes, [`shims`] runs the real program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
+use crate::clock;
 use crate::dirs::StateDir;
+
+mod damage;
+#[cfg(target_os = "linux")]
+mod segments;
+#[cfg(target_os = "linux")]
+mod shims;
 
 /// A state directory, and a follower with limits that suit a test.
 struct World {
@@ -66,8 +74,6 @@ fn poll_until(
 fn bodies(records: &[Record]) -> Vec<String> {
     records.iter().map(|record| String::from_utf8_lossy(&record.body).into_owned()).collect()
 }
-
-use crate::clock;
 
 #[test]
 fn records_come_out_as_they_went_in() {
