@@ -255,7 +255,8 @@ impl System for Linux<'_> {
         let input = stdin();
         let mut waiting = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
         match poll(&mut waiting, Some(&timespec(ms))) {
-            Ok(0) | Err(Errno::INTR) => return Read::Nothing,
+            Ok(0) => return Read::TimedOut,
+            Err(Errno::INTR) => return Read::Nothing,
             // Whatever is wrong with the descriptor, reading it will say.
             _ => {}
         }

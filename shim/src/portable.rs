@@ -166,14 +166,17 @@ impl<W: Write + Send + 'static> System for Portable<W> {
     }
 
     fn read_now(&mut self, into: &mut [u8]) -> Read {
-        self.read_within(into, 0)
+        match self.read_within(into, 0) {
+            Read::TimedOut => Read::Nothing,
+            read => read,
+        }
     }
 
     fn read_within(&mut self, into: &mut [u8], ms: u64) -> Read {
         if self.pending.is_empty() {
             match self.chunks.recv_timeout(Duration::from_millis(ms)) {
                 Ok(chunk) => self.pending = chunk,
-                Err(RecvTimeoutError::Timeout) => return Read::Nothing,
+                Err(RecvTimeoutError::Timeout) => return Read::TimedOut,
                 Err(RecvTimeoutError::Disconnected) => return Read::End,
             }
         }

@@ -1,0 +1,163 @@
+//! Counts, so that they hold on any machine. Times are in `benches/alternating.rs`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{Folder, floor, program, skipped};
+
+/// A body of 4 KiB: source text in a tool's input, with an escape every sixty bytes.
+fn four_kibibytes() -> Vec<u8> {
+    let line = "    let value = compute(&input, 42).unwrap_or_default();\\n";
+    let mut body =
+        br#"{"conversation_id":"5e1f","generation_id":"77aa","tool_input":{"content":""#.to_vec();
+    while body.len() < 4_040 {
+        body.extend_from_slice(line.as_bytes());
+    }
+    body.extend_from_slice(br#""},"hook_event_name":"preToolUse"}"#);
+    body
+}
+
+/// Runs a tool over the program with `body` in a file, or says why not.
+fn under(tool: &str, arguments: &[&str], program: &Path, body: &[u8]) -> Option<String> {
+    let folder = Folder::new();
+    fs::write(folder.join("body"), body).unwrap();
+    // The journal is there, as it always is but the first time.
+    fs::write(folder.join("journal"), b"").unwrap();
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(program)
+        .arg("--dir")
+        .arg(folder.path())
+        .arg("preToolUse")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(fs::File::open(folder.join("body")).unwrap())
+        .stdout(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => {
+            Some(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+        Ok(output) => {
+            skipped(&format!("{tool} does not work here: {}", output.status));
+            None
+        }
+        Err(error) => {
+            skipped(&format!("{tool}: {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn nine_system_calls_keep_and_answer_a_hook() {
+    let mut least = usize::MAX;
+    for _ in 0..5 {
+        let Some(trace) = under("strace", &[], &program(), &four_kibibytes()) else { return };
+        let calls: Vec<&str> = trace
+            .lines()
+            .filter(|line| line.contains(" = ") && line.contains('('))
+            .filter(|line| !line.starts_with("execve(") && !line.starts_with("exit_group("))
+            .filter_map(|line| line.split('(').next())
+            .collect();
+        least = least.min(calls.len());
+        assert!(calls.len() <= 10, "{calls:?}");
+    }
+    assert_eq!(least, 9);
+}
+
+fn instructions(body: &[u8]) -> Option<u64> {
+    let arguments = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let report = under("valgrind", &arguments, &program(), body)?;
+    let line = report.lines().find(|line| line.contains("Collected"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+#[test]
+fn five_thousand_instructions_are_enough_around_the_body() {
+    let Some(count) = instructions(b"") else { return };
+    assert!(count <= 5_000, "{count}");
+}
+
+#[test]
+fn twenty_five_thousand_instructions_are_enough_for_four_kibibytes() {
+    let Some(count) = instructions(&four_kibibytes()) else { return };
+    assert!(count <= 25_000, "{count}");
+}
+
+#[test]
+fn the_program_is_small_static_and_in_one_segment() {
+    let bytes = fs::read(program()).unwrap();
+    assert!(bytes.len() <= 32 << 10, "{} bytes", bytes.len());
+    let word = |at: usize, len: usize| {
+        bytes[at..at + len].iter().rev().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte))
+    };
+    assert_eq!((&bytes[..4], bytes[4]), (&b"\x7fELF"[..], 2), "64 bits");
+    let (table, size, count) = (word(32, 8), word(54, 2), word(56, 2));
+    let header = |index: u64| usize::try_from(table + index * size).unwrap();
+    let kinds: Vec<u64> = (0..count).map(|index| word(header(index), 4)).collect();
+    const LOAD: u64 = 1;
+    const INTERPRETER: u64 = 3;
+    const STACK: u64 = 0x6474_e551;
+    let loads: Vec<usize> = (0..count).map(header).filter(|at| word(*at, 4) == LOAD).collect();
+    assert_eq!(loads.len(), 1, "{kinds:x?}");
+    assert!(!kinds.contains(&INTERPRETER), "{kinds:x?}");
+    const READ_EXECUTE: u64 = 5;
+    const READ_WRITE: u64 = 6;
+    assert_eq!(word(loads[0] + 4, 4), READ_EXECUTE, "nothing is writable");
+    assert_eq!(word(loads[0] + 32, 8), word(loads[0] + 40, 8), "no memory beyond the file");
+    let stack = (0..count).map(header).find(|at| word(*at, 4) == STACK).unwrap();
+    assert_eq!(word(stack + 4, 4), READ_WRITE, "the stack is not executable");
+}
+
+#[test]
+fn no_instruction_asks_which_processor_it_is() {
+    let Ok(output) = Command::new("objdump").arg("-d").arg(program()).output() else {
+        return skipped("objdump is not installed");
+    };
+    let listing = String::from_utf8_lossy(&output.stdout);
+    assert!(listing.contains("syscall") || listing.contains("svc"), "a listing");
+    assert!(!listing.contains("cpuid"));
+}
+
+/// Minor page faults of one run: what the children of this process had, before and after.
+fn page_faults(program: &Path, folder: &Folder) -> u64 {
+    let sum = || -> u64 {
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+        stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(8).unwrap().parse().unwrap()
+    };
+    let before = sum();
+    let status = Command::new(program)
+        .arg("--dir")
+        .arg(folder.path())
+        .arg("preToolUse")
+        .env_clear()
+        .stdin(fs::File::open(folder.join("body")).unwrap())
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+    sum() - before
+}
+
+#[test]
+fn three_page_faults_more_than_exiting_are_enough() {
+    // Other tests of this process have children too, so the counting is done in a process of its own.
+    const ALONE: &str = "HOOKSPAN_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "gates::three_page_faults_more_than_exiting_are_enough";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let output = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        return assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+    let folder = Folder::new();
+    fs::write(folder.join("body"), four_kibibytes()).unwrap();
+    let median = |program: &Path| {
+        let mut counts: Vec<u64> = (0..51).map(|_| page_faults(program, &folder)).collect();
+        counts.sort_unstable();
+        counts[25]
+    };
+    let (least, ours) = (median(&floor()), median(&program()));
+    assert!(ours <= least + 3, "{ours} against {least}");
+}
