@@ -44,7 +44,11 @@ pub struct Global {
 }
 
 impl Global {
-    fn new(
+    /// Resolves paths: flag, then environment, then the platform's default.
+    ///
+    /// # Errors
+    /// There is no home folder and no folder was named.
+    pub fn new(
         env: Environment,
         dir: Option<PathBuf>,
         config: Option<PathBuf>,

@@ -61,6 +61,28 @@ pub fn right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(shown.width())) + &shown
 }
 
+/// `text` made visible and broken into lines of at most `columns`, between words where that is possible.
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(10);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in visible(text, usize::MAX).split_inclusive([' ', '-']) {
+        if !line.is_empty() && line.width() + word.trim_end().width() > columns {
+            lines.push(line.trim_end().to_owned());
+            line.clear();
+        }
+        for c in word.chars() {
+            if line.width() + c.width().unwrap_or(0) > columns && c != ' ' {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
 /// A duration in at most six characters: `420µs`, `12ms`, `3.4s`, `2m05s`, `3h07m`, `12d`.
 #[must_use]
 pub fn duration(ns: i64) -> String {

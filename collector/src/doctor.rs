@@ -1,1 +1,0 @@
-//! Checks every link of the chain and says what to do.

@@ -1,0 +1,315 @@
+//! Everything around the hooks: configuration, state directory, collector, database, destinations, Cursor's own log.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Finding;
+use super::files::Ours;
+use super::probe;
+use crate::cli::status::Status;
+use crate::cli::{Global, text};
+use crate::clock;
+use crate::config::destination;
+use crate::hooks_json::entry;
+use crate::store::{cli as queries, open};
+
+/// A check of a larger database takes longer than a person waits.
+const CHECKED_MAX_BYTES: u64 = 256 << 20;
+/// From the hook's exit to the database; usually 50 ms.
+const ARRIVAL: Duration = Duration::from_secs(5);
+const LOG_MAX_BYTES: u64 = 4 << 20;
+const LOGS_MAX: usize = 8;
+
+/// Configuration and state directory.
+pub(super) fn configuration(global: &Global) -> Vec<Finding> {
+    let loaded = global.config().map_err(|error| error.to_string());
+    let resolved = loaded.and_then(|config| {
+        destination::all(&config, &global.env).map_err(|error| error.to_string())
+    });
+    let file = global.config_file.as_deref();
+    let mut findings = vec![match resolved {
+        Ok(_) => Finding::ok(
+            "config",
+            match file {
+                Some(file) if file.exists() => file.display().to_string(),
+                Some(file) => format!("{}: not there, the defaults hold", file.display()),
+                None => "the defaults hold".to_owned(),
+            },
+        ),
+        Err(error) => {
+            Finding::problem("config", error, "correct it; `hookspan config check` tries it")
+        }
+    }];
+    let root = global.state.root();
+    findings.push(match global.state.verify() {
+        Ok(()) => Finding::ok("state", root.display().to_string()),
+        Err(_) if !root.exists() => Finding::warning(
+            "state",
+            format!("{}: does not exist yet", root.display()),
+            "hookspan up",
+        ),
+        Err(error) => Finding::problem("state", error.to_string(), "correct that, then look again"),
+    });
+    findings
+}
+
+/// From the journal on.
+pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
+    let status = match Status::read(global) {
+        Ok(status) => status,
+        // A broken configuration has been named already, in words that say what to do.
+        Err(error) if error.chain().any(|cause| cause.is::<crate::cli::output::Misuse>()) => {
+            return Vec::new();
+        }
+        Err(error) => {
+            let what = format!("{error:#}");
+            return vec![Finding::problem("collector", what, "correct that, then look again")];
+        }
+    };
+    let mut findings = vec![running(&status)];
+    if status.running && status.dashboard_url.is_some() {
+        findings.extend(arrival(global, ours));
+    }
+    findings.extend(database(global, &status));
+    findings.extend(losses(&status));
+    findings.extend(destinations(&status));
+    findings.extend(silence(&status, ours));
+    findings.extend(cursor_log(global));
+    findings
+}
+
+fn running(status: &Status) -> Finding {
+    match (status.running, status.pid) {
+        (true, Some(pid)) => {
+            let version = status.version.as_deref().unwrap_or_default();
+            let what = format!("running, process {pid}, version {version}");
+            if version == env!("CARGO_PKG_VERSION") {
+                return Finding::ok("collector", what);
+            }
+            let ours = env!("CARGO_PKG_VERSION");
+            Finding::warning("collector", format!("{what}; this is {ours}"), "restart it")
+        }
+        (true, None) => Finding::ok("collector", "another command holds the state directory"),
+        (false, _) => Finding::warning(
+            "collector",
+            format!("not running; {} hooks wait in the journal", status.backlog),
+            "hookspan up",
+        ),
+    }
+}
+
+/// Sends one `workspaceOpen`, which belongs to no session, the real way and waits for it.
+fn arrival(global: &Global, ours: &[Ours]) -> Option<Finding> {
+    let program = ours.iter().find_map(|ours| {
+        let program = entry::program(&ours.command)?;
+        Path::new(&program).exists().then_some(program)
+    })?;
+    let before = stored(global)?;
+    let started = clock::instant();
+    let command = format!("exec '{}' workspaceOpen", program.replace('\'', r"'\''"));
+    let command = if cfg!(windows) { format!("{program} workspaceOpen") } else { command };
+    let root = global.state.root();
+    probe::run(global, &command, root, root, &probe::payload("workspaceOpen")).ok()?;
+    while clock::instant().duration_since(started) < ARRIVAL {
+        if stored(global).is_some_and(|now| now > before) {
+            let took = clock::instant().duration_since(started);
+            let took = text::duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX));
+            return Some(Finding::ok(
+                "collector",
+                format!("a hook is in the database after {took}"),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Some(Finding::problem(
+        "collector",
+        format!("a hook did not reach the database within {} s", ARRIVAL.as_secs()),
+        "restart the collector, and look at what it says",
+    ))
+}
+
+fn stored(global: &Global) -> Option<u64> {
+    let database = open::reader(&global.state.database()).ok()?;
+    queries::hooks(&database).ok()
+}
+
+fn database(global: &Global, status: &Status) -> Option<Finding> {
+    let path = global.state.database();
+    if !path.exists() {
+        return None;
+    }
+    let size = text::bytes(status.database_bytes);
+    if status.database_bytes > CHECKED_MAX_BYTES {
+        return Some(Finding::ok(
+            "database",
+            format!("{}: {size}, too large to check here", path.display()),
+        ));
+    }
+    let checked = open::reader(&path)
+        .map_err(|error| error.to_string())
+        .and_then(|database| queries::quick_check(&database).map_err(|error| error.to_string()));
+    Some(match checked {
+        Ok(None) => Finding::ok("database", format!("{}: {size}, sound", path.display())),
+        Ok(Some(damage)) => Finding::problem(
+            "database",
+            format!("{}: damaged: {}", path.display(), text::visible(&damage, 120)),
+            "stop the collector and keep a copy of the file, then `hookspan export --all --format jsonl` \
+             what can be read and import it into a new --dir",
+        ),
+        Err(error) => Finding::problem("database", error, "correct that, then look again"),
+    })
+}
+
+fn losses(status: &Status) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = status
+        .losses
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(reason, count)| {
+            let remedy = match reason.as_str() {
+                "disk_full" => "free some space",
+                "journal_full" => "start the collector, or raise journal.max_bytes",
+                "permission" | "read_only" => "make the state directory writable",
+                _ => "look at the disk that holds the state directory",
+            };
+            Finding::warning("losses", format!("{count} hooks lost: {reason}"), remedy)
+        })
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::ok("losses", "none"));
+    }
+    if status.malformed > 0 {
+        findings.push(Finding::warning(
+            "losses",
+            format!("{} hooks could not be read as JSON; their bytes are kept", status.malformed),
+            "update Cursor; `hookspan export --all --format jsonl` shows them as text",
+        ));
+    }
+    findings
+}
+
+fn destinations(status: &Status) -> Vec<Finding> {
+    let finding = |destination: &crate::cli::status::Destination| {
+        let error = destination.last_error.as_deref().unwrap_or("no details");
+        let what = format!(
+            "{}: {}, {} spans wait: {}",
+            destination.name,
+            destination.state,
+            destination.pending,
+            text::visible(error, 160)
+        );
+        match destination.state.as_str() {
+            "retry" => {
+                Finding::warning("export", what, "is the receiver up? It is tried again by itself")
+            }
+            "paused" => Finding::problem(
+                "export",
+                what,
+                "correct the destination in the configuration, then restart the collector",
+            ),
+            state => Finding::ok(
+                "export",
+                format!("{}: {state}, {} delivered", destination.name, destination.delivered),
+            ),
+        }
+    };
+    status.destinations.iter().map(finding).collect()
+}
+
+fn silence(status: &Status, ours: &[Ours]) -> Option<Finding> {
+    (!ours.is_empty() && status.last_hook_ns.is_none() && status.backlog == 0).then(|| {
+        Finding::warning(
+            "hooks",
+            "installed, but nothing has arrived yet",
+            "restart Cursor and ask its agent something; still nothing: hookspan install --no-exec",
+        )
+    })
+}
+
+/// Cursor says in its own log when a command cannot be started. The lines hold commands and payloads: only counted here.
+fn cursor_log(global: &Global) -> Option<Finding> {
+    let logs = newest_logs(&log_folder(global)?);
+    let newest = logs.first()?;
+    let failed: usize = logs.iter().map(|log| failures(log)).sum();
+    Some(if failed == 0 {
+        Finding::ok("cursor", format!("{}: no failed hook of hookspan", newest.display()))
+    } else {
+        Finding::warning(
+            "cursor",
+            format!("{failed} lines of Cursor's hook log speak of a failed hookspan-shim"),
+            format!(
+                "read {}; `hookspan install --no-exec` helps where `exec` is the trouble",
+                newest.display()
+            ),
+        )
+    })
+}
+
+fn log_folder(global: &Global) -> Option<PathBuf> {
+    if cfg!(windows) {
+        return Some(global.env.path("APPDATA")?.join("Cursor/logs"));
+    }
+    let home = global.env.home()?;
+    if cfg!(target_os = "macos") {
+        return Some(home.join("Library/Application Support/Cursor/logs"));
+    }
+    Some(
+        global
+            .env
+            .path("XDG_CONFIG_HOME")
+            .unwrap_or_else(|| home.join(".config"))
+            .join("Cursor/logs"),
+    )
+}
+
+/// `LAUNCH/WINDOW/output_*/cursor.hooks*.log`, newest first. Names begin with a time, so their order is that of time.
+fn newest_logs(folder: &Path) -> Vec<PathBuf> {
+    let list = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths.reverse();
+        paths
+    };
+    let named = |path: &PathBuf, start: &str| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start))
+    };
+    let launches = list(folder).into_iter().take(LOGS_MAX);
+    let windows = launches.flat_map(|launch| list(&launch));
+    let outputs = windows.flat_map(|window| list(&window)).filter(|path| named(path, "output_"));
+    let logs = outputs.flat_map(|output| list(&output)).filter(|path| named(path, "cursor.hooks"));
+    logs.take(LOGS_MAX).collect()
+}
+
+fn failures(log: &Path) -> usize {
+    let small = std::fs::metadata(log).is_ok_and(|meta| meta.len() <= LOG_MAX_BYTES);
+    let bytes = if small { std::fs::read(log).unwrap_or_default() } else { Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let signs = ["enoent", "not found", "e2big", "timed out", "exit code: 1", "exited with code 1"];
+    text.lines()
+        .filter(|line| line.contains("hookspan-shim"))
+        .map(str::to_ascii_lowercase)
+        .filter(|line| signs.iter().any(|sign| line.contains(sign)))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_starts_are_counted_in_cursors_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("20260609T155300/window1/output_20260609T155301");
+        std::fs::create_dir_all(&output).unwrap();
+        let log = output.join("cursor.hooks.workspaceId-1.log");
+        std::fs::write(
+            &log,
+            "ran exec /s/hookspan-shim stop\nexec /s/hookspan-shim stop: ENOENT\n./other.sh: ENOENT\n",
+        )
+        .unwrap();
+        std::fs::write(output.join("main.log"), "hookspan-shim ENOENT\n").unwrap();
+        assert_eq!(newest_logs(folder.path()), [log.clone()]);
+        assert_eq!(failures(&log), 1);
+    }
+}
