@@ -30,6 +30,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) tool_calls: u64,
     pub(crate) tool_errors: u64,
     pub(crate) model: Option<&'a str>,
+    /// Changes whenever the trace does.
+    pub(crate) mark: u64,
     /// The turn of an unbound child: its root span says so.
     pub(crate) ambiguous: bool,
 }
@@ -49,7 +51,12 @@ pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
         let id = fact.labels.as_ref().and_then(|labels| labels.0.as_deref());
         id.filter(|id| !id.is_empty() && *id != "default").or_else(|| label(fact))
     };
-    [prompt, stop].into_iter().flatten().find_map(said).or(reading.tool_model)
+    [prompt, stop]
+        .into_iter()
+        .flatten()
+        .find_map(said)
+        .or(reading.tool_model)
+        .or(reading.thought_model)
 }
 
 /// How a call came out: `hookspan.tool.outcome` and the status.

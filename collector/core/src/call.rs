@@ -20,6 +20,8 @@ pub(crate) struct Call<'a> {
     pub(crate) post: Option<&'a Fact>,
     pub(crate) before: Option<&'a Fact>,
     pub(crate) after: Option<&'a Fact>,
+    /// Class, once all its hooks are known.
+    class: ToolClass,
 }
 
 impl<'a> Call<'a> {
@@ -50,9 +52,14 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn class(&self) -> ToolClass {
+        self.class
+    }
+
+    fn classify(&mut self) {
         let classes = || self.hooks().filter_map(|hook| tool_facts(&hook.kind)).map(|t| t.class);
         let attachment = classes().any(|class| class == ToolClass::Attachment);
-        if attachment { ToolClass::Attachment } else { classes().next().unwrap_or_default() }
+        self.class =
+            if attachment { ToolClass::Attachment } else { classes().next().unwrap_or_default() };
     }
 
     fn overlaps(&self, at: Timestamp) -> bool {
@@ -108,7 +115,11 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     let known = calls.len();
     add_specific(facts, &mut calls);
     number(&mut calls[known..]);
-    calls.sort_by_key(|call| call.hooks().map(|fact| fact.key()).min());
+    calls.iter_mut().for_each(Call::classify);
+    let first = |call: &Call<'_>| call.hooks().map(|fact| fact.key()).min();
+    if !calls.is_sorted_by_key(first) {
+        calls.sort_by_cached_key(first);
+    }
     calls
 }
 
@@ -163,12 +174,9 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     let mut by_content: BTreeMap<(ToolClass, u64), Vec<usize>> = BTreeMap::new();
     let mut pathless: Vec<usize> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
-        let content = call.find(|tool| Some((family(tool.class), tool.content)));
-        if let Some(content) = content {
-            by_content.entry(content).or_default().push(at);
-        }
-        if family(call.class()) == ToolClass::Edit && call.find(|tool| tool.path.as_ref()).is_none()
-        {
+        let Some(tool) = call.find(Some) else { continue };
+        by_content.entry((family(tool.class), tool.content)).or_default().push(at);
+        if family(tool.class) == ToolClass::Edit && call.find(|tool| tool.path.as_ref()).is_none() {
             pathless.push(at);
         }
     }

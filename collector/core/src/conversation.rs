@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::call::tool_facts;
+use crate::digest::{digest, mix};
 use crate::event::{Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
 use crate::tool::ToolClass;
@@ -52,6 +53,8 @@ pub(crate) struct Conversation {
     /// Indexes of loose facts outside any turn.
     pub(crate) outside: Vec<usize>,
     pub(crate) count: usize,
+    /// Changes whenever workspace or version do.
+    pub(crate) mark: u64,
 }
 
 /// A stretch of work between prompt and stop.
@@ -97,6 +100,7 @@ impl Conversation {
             turns: Vec::new(),
             outside: Vec::new(),
             count: 0,
+            mark: 0,
         }
     }
 
@@ -134,6 +138,10 @@ impl Conversation {
             && newer(&self.version)
         {
             self.version = Some((at, seq, value));
+        }
+        self.mark = self.workspace.as_ref().map_or(0, |(_, seq, _)| mix(7, *seq));
+        if let Some((_, _, version)) = &self.version {
+            self.mark = mix(self.mark, digest(&[version.as_bytes()]));
         }
         if let Some(value) = transcript
             && newer(&self.transcript)
@@ -321,6 +329,11 @@ impl Conversation {
         })
     }
 
+    /// The generation a call id belongs to.
+    pub(crate) fn home(&self, id: &str) -> Option<&Arc<str>> {
+        self.homes.get(id).map(|(_, generation)| generation)
+    }
+
     /// The next prompt that is not the turn's own.
     pub(crate) fn next_prompt(&self, turn: &Turn) -> Option<Timestamp> {
         let own = |at: Timestamp, seq: u64, generation: &Arc<str>| {
@@ -389,7 +402,7 @@ pub(crate) fn opens_turn(kind: &EventKind) -> bool {
 }
 
 /// The call or subagent id an event carries.
-fn call_id(kind: &EventKind) -> Option<&str> {
+pub(crate) fn call_id(kind: &EventKind) -> Option<&str> {
     match kind {
         EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.id.as_deref(),
         kind => tool_facts(kind)?.id.as_deref(),

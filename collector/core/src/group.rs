@@ -13,8 +13,8 @@ use crate::segment::{self, Segment};
 use crate::sessions::{Change, Question, TraceMode};
 use crate::tree::{Tree, What, World, grow};
 use crate::{
-    Config, EndReason, Link, SessionState, SessionSummary, SpanId, SpanKind, Status, Timestamp,
-    Tokens, TraceId, TurnSummary,
+    Config, EndReason, Link, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
+    Timestamp, Tokens, TraceId, TurnSummary,
 };
 
 /// What is remembered of a group between two derivations.
@@ -25,8 +25,10 @@ pub(crate) struct Group {
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
     turns: BTreeMap<Arc<str>, TurnState>,
-    /// Spans outside turns: session, compaction, tab.
-    around: Shown,
+    /// Turns of children that could belong to more than one delegation, by conversation and generation.
+    strays: BTreeMap<(Arc<str>, Arc<str>), TurnState>,
+    /// Spans outside turns, as last told: session, compaction, tab.
+    around: BTreeMap<SpanId, Span>,
     session: Option<SessionSummary>,
     /// Occasions on which evidence was asked for, per parent conversation.
     asked: BTreeMap<Arc<str>, u64>,
@@ -39,7 +41,8 @@ impl Default for Group {
             force: false,
             deadline: None,
             turns: BTreeMap::new(),
-            around: Shown::new(),
+            strays: BTreeMap::new(),
+            around: BTreeMap::new(),
             session: None,
             asked: BTreeMap::new(),
         }
@@ -87,9 +90,13 @@ pub(crate) struct Out<'a> {
 
 /// A turn's place in its session.
 struct Place {
+    root: Arc<str>,
+    trace: TraceId,
     index: u64,
     previous: Option<(TraceId, SpanId, Timestamp)>,
     segment: usize,
+    /// Links to all delegations a stray child may belong to.
+    candidates: Option<Vec<Link>>,
 }
 
 impl Group {
@@ -110,8 +117,15 @@ impl Group {
         let segments = segment::starts(world, conversation);
         for (index, turn) in conversation.turns.iter().enumerate() {
             let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
-            let place = Place { index: index as u64 + 1, previous, segment };
             let trace = trace(world.config, id, &turn.generation, segment);
+            let place = Place {
+                root: id.clone(),
+                trace,
+                index: index as u64 + 1,
+                previous,
+                segment,
+                candidates: None,
+            };
             let own = SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), "");
             previous = Some((trace, own, turn.start));
             let stamp = stamp(conversation, turn, &place);
@@ -120,14 +134,16 @@ impl Group {
             }
             let tree = grow(world, conversation, turn);
             let old = self.turns.remove(&turn.generation);
-            let state = tell(&tree, world, (trace, &place, stamp), old, &mut gone, out.changes);
+            let state = tell(&tree, world, (place, stamp), old, &mut gone, out.changes);
             self.ask(&tree, world, out.changes);
             self.turns.insert(turn.generation.clone(), state);
         }
+        self.tell_strays(id, world, &mut gone, out.changes);
         let around = self.tell_around(world, conversation, &mut gone, out.changes);
         let here = |member: &Arc<str>| root(out.links, member) == id;
         for (span, (member, _, _)) in gone {
-            let shown = self.turns.values().any(|state| state.shown.contains_key(&span));
+            let mut states = self.turns.values().chain(self.strays.values());
+            let shown = states.any(|state| state.shown.contains_key(&span));
             if !shown && !self.around.contains_key(&span) && here(&member) {
                 out.changes.push_back(Change::Withdraw(span));
             }
@@ -138,10 +154,42 @@ impl Group {
     /// Withdraws what only a root conversation has, when this one turns out to be a child.
     pub(crate) fn withdraw_session(&mut self, changes: &mut VecDeque<Change>) {
         let turns = self.turns.values().flat_map(|state| &state.shown);
-        for (span, (_, kind, _)) in turns.chain(&self.around) {
-            if matches!(kind, SpanKind::Session | SpanKind::Generation) {
-                changes.push_back(Change::Withdraw(*span));
+        let turns = turns.filter(|(_, (_, kind, _))| *kind == SpanKind::Generation);
+        for span in turns.map(|(span, _)| span).chain(self.around.keys()) {
+            changes.push_back(Change::Withdraw(*span));
+        }
+    }
+
+    /// Tells children that could belong to more than one delegation, each turn in a trace of its own.
+    fn tell_strays(
+        &mut self,
+        id: &Arc<str>,
+        world: World<'_>,
+        gone: &mut Shown,
+        changes: &mut VecDeque<Change>,
+    ) {
+        let mut old = std::mem::take(&mut self.strays);
+        let strays = world.links.iter().filter(|(_, link)| link.key.is_none());
+        for (child, link) in strays.filter(|(child, _)| root(world.links, child) == id) {
+            let Some(conversation) = world.conversations.get(child) else { continue };
+            for turn in &conversation.turns {
+                let place = Place {
+                    root: id.clone(),
+                    trace: TraceId::derive("generation", child, &turn.generation),
+                    index: 0,
+                    previous: None,
+                    segment: 0,
+                    candidates: Some(candidates(link, world, id)),
+                };
+                let key = (child.clone(), turn.generation.clone());
+                let stamp = stamp(conversation, turn, &place);
+                let tree = grow(world, conversation, turn);
+                let state = tell(&tree, world, (place, stamp), old.remove(&key), gone, changes);
+                self.strays.insert(key, state);
             }
+        }
+        for state in old.values_mut() {
+            gone.append(&mut state.shown);
         }
     }
 
@@ -223,18 +271,22 @@ impl Group {
             .collect();
         let segments = segment::segments(world, conversation, &sums);
         let spans = segment::spans(world, conversation, &segments, &sums);
-        let row = summary(world, conversation, &segments, &sums);
-        let mut shown = Shown::new();
+        let mut row = summary(world, conversation, &segments, &sums);
+        row.tool_calls += self.strays.values().map(|state| state.sum.tool_calls).sum::<u64>();
+        row.errors += self.strays.values().map(|state| state.sum.errors).sum::<u64>();
+        let mut around = BTreeMap::new();
         for span in spans {
-            let signature = digest(&[format!("{span:?}").as_bytes()]);
-            let entry = (span.conversation.clone(), span.kind, signature);
-            if self.around.get(&span.id).is_none_or(|(_, _, old)| *old != signature) {
+            if self.around.get(&span.id) != Some(&span) {
                 changes.push_back(Change::Span(Box::new(span.clone())));
             }
-            shown.insert(span.id, entry);
+            around.insert(span.id, span);
         }
-        let old = std::mem::replace(&mut self.around, shown);
-        gone.extend(old.into_iter().filter(|(span, _)| !self.around.contains_key(span)));
+        let old = std::mem::replace(&mut self.around, around);
+        for (id, span) in old {
+            if !self.around.contains_key(&id) {
+                gone.insert(id, (span.conversation, span.kind, 0));
+            }
+        }
         if self.session.as_ref() != Some(&row) {
             changes.push_back(Change::Session(Box::new(row.clone())));
             self.session = Some(row);
@@ -248,13 +300,15 @@ impl Group {
         conversation: &Conversation,
         segments: Vec<Segment>,
     ) -> bool {
-        let turns = self.turns.values();
+        let turns = self.turns.values().chain(self.strays.values());
         let mut all: Vec<Timestamp> =
             turns.filter_map(|state| state.deadline).filter(|at| *at > self.clock).collect();
         all.extend(
             segments.iter().filter_map(|segment| segment.settle).filter(|at| *at > self.clock),
         );
-        let open = self.turns.values().any(|state| state.settle.is_none());
+        all.extend(segment::tab_deadline(world, conversation).filter(|at| *at > self.clock));
+        let mut turns = self.turns.values().chain(self.strays.values());
+        let open = turns.any(|state| state.settle.is_none());
         if all.is_empty() && !open {
             let last = self.turns.values().map(|state| state.sum.last).max();
             let last = last.unwrap_or(conversation.last).max(conversation.last);
@@ -267,6 +321,24 @@ impl Group {
         self.deadline = all.into_iter().min();
         false
     }
+}
+
+/// Links to the subagent spans a stray child may belong to.
+fn candidates(link: &crate::link::Link, world: World<'_>, root: &Arc<str>) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for (parent, key) in &link.candidates {
+        let Some(conversation) = world.conversations.get(parent) else { continue };
+        let Some(generation) = conversation.home(key) else { continue };
+        let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
+        links.push(Link {
+            trace: TraceId::derive("generation", root, generation),
+            span: SpanId::derive(parent, generation, SpanKind::Subagent.as_str(), key),
+            kind: "subagent_candidate",
+            at: start.unwrap_or_default(),
+        });
+    }
+    links.sort_by_key(|link| (link.at, link.span));
+    links
 }
 
 /// The trace a turn lives in.
@@ -294,32 +366,34 @@ fn stamp(conversation: &Conversation, turn: &crate::conversation::Turn, place: &
     stamp = mix(stamp, number(conversation.session_end_after(turn.start)));
     stamp = mix(stamp, place.index);
     stamp = mix(stamp, place.segment as u64);
-    let text = |text: Option<&Arc<str>>| text.map_or(0, |text| digest(&[text.as_bytes()]));
-    stamp = mix(stamp, text(conversation.workspace()));
-    stamp = mix(stamp, text(conversation.version()));
-    place.previous.map_or(stamp, |(trace, span, at)| {
-        let trace = digest(&[&trace.0, &span.0]);
-        mix(mix(stamp, trace), at.0 as u64)
-    })
+    stamp = mix(stamp, conversation.mark);
+    place
+        .previous
+        .map_or(stamp, |(_, span, at)| mix(mix(stamp, u64::from_be_bytes(span.0)), at.0 as u64))
 }
 
 /// Tells a turn's spans and row as far as they changed.
 fn tell(
     tree: &Tree<'_>,
     world: World<'_>,
-    (trace, place, stamp): (TraceId, &Place, u64),
+    (place, stamp): (Place, u64),
     old: Option<TurnState>,
     gone: &mut Shown,
     changes: &mut VecDeque<Change>,
 ) -> TurnState {
-    let root = &tree.root.id;
+    let trace = place.trace;
+    let ambiguous = place.candidates.is_some();
     let session_mode = world.config.trace_mode == TraceMode::Session;
-    let parent = (session_mode && world.config.session_span)
-        .then(|| SpanId::derive(root, "", SpanKind::Session.as_str(), &place.segment.to_string()));
+    let parent = (session_mode && world.config.session_span && !ambiguous).then(|| {
+        let segment = place.segment.to_string();
+        SpanId::derive(&place.root, "", SpanKind::Session.as_str(), &segment)
+    });
     let sum = sum(tree);
-    let links = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
-    let links =
-        links.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
+    let previous = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
+    let previous =
+        previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
+    let mut links = place.candidates.unwrap_or_default();
+    links.extend(previous);
     let tool_errors = tree
         .nodes
         .iter()
@@ -327,17 +401,18 @@ fn tell(
         .filter(|(at, node)| is_call(node) && is_error(tree, *at))
         .count() as u64;
     let shared = Shared {
-        root: root.clone(),
+        root: place.root,
         trace,
         parent,
-        links: links.into_iter().collect(),
+        links,
         index: place.index,
         tool_calls: sum.tool_calls,
         tool_errors,
         model: request_model(&tree.reading),
-        ambiguous: false,
+        ambiguous,
+        mark: digest(&[&trace.0]),
     };
-    let context = mix(stamp, digest(&[&trace.0, shared.model.unwrap_or_default().as_bytes()]));
+    let context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
     let mut shown = Shown::new();
     for (at, node) in tree.nodes.iter().enumerate() {
         let settled = node.settle.is_some_and(|settle| settle <= world.clock);
@@ -357,7 +432,7 @@ fn tell(
                 .map(|(s, v)| (*s, v.clone())),
         );
     }
-    if old.as_ref().is_none_or(|old| old.row != row) {
+    if !ambiguous && old.as_ref().is_none_or(|old| old.row != row) {
         changes.push_back(Change::Turn(Box::new(row.clone())));
     }
     let mut below: Vec<(Arc<str>, usize)> = Vec::new();
@@ -373,7 +448,8 @@ fn tell(
 fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>, settled: bool) -> u64 {
     let node = &tree.nodes[at];
     let parent = node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent);
-    let mut hash = mix(node.signature, digest(&[&shared.trace.0, &parent.map_or([0; 8], |p| p.0)]));
+    let mut hash = mix(node.signature, parent.map_or(0, |parent| u64::from_be_bytes(parent.0)));
+    hash = mix(hash, shared.mark);
     hash = mix(hash, node.start.0 as u64);
     hash = mix(hash, node.end.map_or(1, |end| (end.at.0 as u64) ^ ((end.reason as u64) << 60)));
     let flags = [
@@ -387,9 +463,7 @@ fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>, sett
     for flag in flags {
         hash = mix(hash, u64::from(flag));
     }
-    let text = |text: Option<&Arc<str>>| text.map_or(0, |text| digest(&[text.as_bytes()]));
-    hash = mix(hash, text(node.conversation.version()));
-    hash = mix(hash, text(node.conversation.workspace()));
+    hash = mix(hash, node.conversation.mark);
     match node.kind {
         SpanKind::Generation => mix(mix(hash, context), mix(shared.tool_calls, shared.tool_errors)),
         SpanKind::Response => mix(hash, context),
@@ -462,7 +536,7 @@ fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
         status: tree.reading.stop.and_then(|(_, stop)| stop.status.clone()),
         tool_calls: sum.tool_calls,
         errors: sum.errors,
-        tokens: tree.reading.tokens(),
+        tokens: tree.reading.tokens().or_else(|| tree.late_stop?.tokens),
         parts: parts(tree, node.start, until),
     }
 }
@@ -475,7 +549,7 @@ fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
     let named = facts().find(|fact| crate::turn::label(fact).is_some());
     let named = named.and_then(|fact| fact.model.clone());
     named
-        .or_else(|| tree.reading.tool_model.map(Arc::from))
+        .or_else(|| tree.reading.tool_model.or(tree.reading.thought_model).map(Arc::from))
         .or_else(|| facts().find_map(|fact| fact.model.clone()))
 }
 
@@ -495,6 +569,9 @@ fn summary(
         (_, Some(segment)) if segment.ended.is_some() => SessionState::Done,
         (_, Some(segment)) if segment.close.is_some() => SessionState::Stale,
         (Some((_, sum, _, _)), _) if sum.failed => SessionState::Errored,
+        (None, None) if world.clock > conversation.last.plus(world.config.session_idle_ns) => {
+            SessionState::Stale
+        }
         _ => SessionState::YourTurn,
     };
     let mut tokens: Option<Tokens> = None;

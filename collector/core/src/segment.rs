@@ -263,6 +263,12 @@ fn unknown(conversation: &Conversation, start: Timestamp, next: Timestamp) -> Ve
         .collect()
 }
 
+/// When the last Tab span settles.
+pub(crate) fn tab_deadline(world: World<'_>, conversation: &Conversation) -> Option<Timestamp> {
+    let last = conversation.tabs.last()?;
+    Some(last.at.plus(MINUTE_NS + world.config.settle_delay_ns))
+}
+
 /// Tab events, as the configuration wants them.
 fn tabs(world: World<'_>, conversation: &Conversation) -> Vec<Span> {
     let minute = |fact: &Fact| fact.at.0.div_euclid(MINUTE_NS);
@@ -307,8 +313,8 @@ fn rollup(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Span
     span.start = facts[0].at;
     let last = facts.last().map_or(span.start, |fact| fact.at);
     span.end = Some(End { at: last, reason: EndReason::Matched });
-    let minute_end = Timestamp((facts[0].at.0.div_euclid(MINUTE_NS) + 1).saturating_mul(MINUTE_NS));
-    span.settled = world.clock >= minute_end.plus(world.config.settle_delay_ns);
+    let minute = Timestamp(facts[0].at.0.div_euclid(MINUTE_NS).saturating_mul(MINUTE_NS));
+    span.settled = world.clock >= minute.plus(MINUTE_NS + world.config.settle_delay_ns);
     finish(&mut span, (false, false));
     span
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::call::Call;
-use crate::conversation::{Conversation, Turn, nanos};
+use crate::conversation::{Conversation, Turn, call_id, nanos};
 use crate::digest::mix;
-use crate::event::{Compaction, Confidence, Response, Thought};
+use crate::event::{Compaction, Confidence, Response, Stop, Thought};
 use crate::fact::Fact;
 use crate::link::{Children, Conversations, Link, Links};
 use crate::tool::ToolClass;
@@ -83,6 +83,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
     /// The turn's own reading, without calls and other parts, which became nodes.
     pub(crate) reading: Reading<'a>,
+    /// A stop that came after the turn had left. Its tokens count in rows; the span is not touched any more.
+    pub(crate) late_stop: Option<&'a Stop>,
     pub(crate) close: Option<Close>,
     pub(crate) settle: Option<Timestamp>,
     /// When time alone would change something next.
@@ -103,6 +105,8 @@ struct Frame {
     /// Whether settled parts may leave before the turn.
     flush: bool,
     detached: bool,
+    /// The last sign of life of what runs in the background.
+    alive: Timestamp,
 }
 
 /// Grows the tree of `turn`, a turn of the root conversation `root`.
@@ -113,9 +117,9 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
     let close = close(world, root, turn, &facts, &below);
     let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
     let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
-    let on_time = facts.partition_point(|fact| fact.at <= cutoff);
-    let reading = Reading::of(&facts[..on_time]);
-    let last = facts[..on_time]
+    let (on_time, late) = split(facts, cutoff);
+    let reading = Reading::of(&on_time);
+    let last = on_time
         .iter()
         .map(|fact| fact.at)
         .chain(below.iter().copied().filter(|&at| at <= cutoff))
@@ -128,10 +132,7 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
         End { at: stop.map_or(last, |(fact, _)| fact.at), reason: close.reason }
     });
     let started = reading.prompt.map_or(turn.start, |(fact, _)| fact.at.min(turn.start));
-    let mut signature = mix(1, facts.len() as u64);
-    for fact in facts[..on_time].iter() {
-        signature = mix(signature, fact.seq);
-    }
+    let signature = on_time.iter().fold(1, |hash, fact| mix(hash, fact.seq));
     let node = Node {
         id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
         kind: SpanKind::Generation,
@@ -151,7 +152,16 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
         what: What::Turn,
         signature,
     };
-    let mut tree = Tree { root, turn, nodes: vec![node], reading, close, settle, deadline: None };
+    let mut tree = Tree {
+        root,
+        turn,
+        nodes: vec![node],
+        reading,
+        late_stop: None,
+        close,
+        settle,
+        deadline: None,
+    };
     let frame = Frame {
         parent: 0,
         agent: None,
@@ -161,14 +171,36 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
         settle,
         flush: world.config.flush_after_ns > 0,
         detached: false,
+        alive: Timestamp(i64::MIN),
     };
     let own = std::mem::take(&mut tree.reading);
     tree.reading = tree.add(world, root, &turn.generation, own, frame);
-    let late = Reading::of(&facts[on_time..]);
+    let late = Reading::of(&late);
+    tree.late_stop = late.stop.map(|(_, stop)| stop);
     tree.add_late(world, root, &turn.generation, late, frame);
     tree.widen();
     tree.note_deadlines(world, last);
     tree
+}
+
+/// Parts facts from those that came too late. What runs in the background outlives its turn and is never late.
+fn split(facts: Vec<&Fact>, cutoff: Timestamp) -> (Vec<&Fact>, Vec<&Fact>) {
+    if facts.last().is_none_or(|last| last.at <= cutoff) {
+        return (facts, Vec::new());
+    }
+    let background: Vec<&str> = facts
+        .iter()
+        .filter(|fact| fact.at <= cutoff)
+        .filter_map(|fact| match &fact.kind {
+            EventKind::ToolStart(tool) => {
+                let delegate = tool.delegate.as_ref()?;
+                tool.id.as_deref().filter(|_| delegate.background == Some(true))
+            }
+            _ => None,
+        })
+        .collect();
+    let outlives = |fact: &Fact| call_id(&fact.kind).is_some_and(|id| background.contains(&id));
+    facts.into_iter().partition(|fact| fact.at <= cutoff || outlives(fact))
 }
 
 /// Times of all facts below a conversation's facts, at any depth.
@@ -380,7 +412,9 @@ impl<'a> Tree<'a> {
         let background =
             call.find(|tool| tool.delegate.as_ref().and_then(|delegate| delegate.background));
         if background == Some(true) && call.ended().is_none() {
-            frame = background_frame(world, frame, agent.as_ref());
+            let children = children_by_key(world, conversation, &call.key);
+            let alive = children.map(|child| child.last).max().unwrap_or(call.first());
+            frame = background_frame(frame, agent.as_ref(), alive);
         }
         let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
         let duration = call.find(|tool| tool.duration_ms).map(nanos);
@@ -581,10 +615,11 @@ impl<'a> Tree<'a> {
         let delay = world.config.settle_delay_ns;
         let ended = node.end.map(|end| end.at.plus(delay));
         if frame.detached {
-            let idle = node.start.plus(world.config.generation_idle_ns + delay);
+            let last = node.start.max(frame.alive);
+            let idle = last.plus(world.config.generation_idle_ns + delay);
             node.settle = Some(ended.unwrap_or(idle));
             if node.end.is_none() && world.clock >= idle {
-                node.end = Some(End { at: node.start, reason: EndReason::Idle });
+                node.end = Some(End { at: last, reason: EndReason::Idle });
                 node.end_inferred = true;
                 node.incomplete = true;
             }
@@ -631,10 +666,10 @@ impl<'a> Tree<'a> {
 }
 
 /// A background call does not end with its turn.
-fn background_frame(world: World<'_>, frame: Frame, agent: Option<&Agent<'_>>) -> Frame {
+fn background_frame(frame: Frame, agent: Option<&Agent<'_>>, alive: Timestamp) -> Frame {
     let Some(settle) = frame.settle else { return frame };
     let stop = agent.and_then(|agent| agent.stop).map(|(fact, _)| fact.at);
-    if stop.is_some_and(|stop| stop <= settle) || world.config.settle_delay_ns < 0 {
+    if stop.is_some_and(|stop| stop <= settle) {
         return frame;
     }
     Frame {
@@ -643,6 +678,7 @@ fn background_frame(world: World<'_>, frame: Frame, agent: Option<&Agent<'_>>) -
         flush: false,
         detached: true,
         cutoff: Timestamp(i64::MAX),
+        alive,
         ..frame
     }
 }

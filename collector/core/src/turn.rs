@@ -8,6 +8,12 @@ use crate::fact::Fact;
 use crate::tool::ToolClass;
 use crate::{EventKind, Timestamp, Tokens};
 
+/// The same bytes within this time are one event delivered twice.
+const REPEAT_NS: i64 = 5_000_000_000;
+
+/// How often a key was seen, and where last.
+type Seen<'a> = BTreeMap<&'a str, (usize, Option<usize>)>;
+
 /// A turn, read.
 #[derive(Debug, Default)]
 pub(crate) struct Reading<'a> {
@@ -22,6 +28,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
     /// The label a tool event carries, for turns whose prompt and stop carry none.
     pub(crate) tool_model: Option<&'a str>,
+    /// The label a thought carries: print mode of the CLI has nothing else.
+    pub(crate) thought_model: Option<&'a str>,
 }
 
 /// A subagent as its parent tells of it.
@@ -48,6 +56,8 @@ impl<'a> Reading<'a> {
         let mut reading = Self { first: facts.first().map(|fact| fact.at), ..Self::default() };
         let mut tools = Vec::with_capacity(facts.len());
         let mut agents = Vec::new();
+        let (mut steps, mut texts) = (Seen::new(), Seen::new());
+        let (mut responses, mut compactions) = (Seen::new(), Seen::new());
         for &fact in facts {
             if tool_facts(&fact.kind).is_some() {
                 reading.tool_model = reading.tool_model.or_else(|| label(fact));
@@ -62,13 +72,18 @@ impl<'a> Reading<'a> {
                     reading.stop.get_or_insert((fact, stop));
                 }
                 EventKind::Thought(thought) => {
-                    add(&mut reading.thoughts, &thought.key, fact, &**thought, thought.step);
+                    reading.thought_model = reading.thought_model.or_else(|| label(fact));
+                    let seen = if thought.step { &mut steps } else { &mut texts };
+                    let list = (&mut reading.thoughts, seen);
+                    add(list, &thought.key, fact, &**thought, thought.step);
                 }
                 EventKind::Response(response) => {
-                    add(&mut reading.responses, &response.key, fact, &**response, false);
+                    let list = (&mut reading.responses, &mut responses);
+                    add(list, &response.key, fact, &**response, false);
                 }
                 EventKind::Compaction(compaction) => {
-                    add(&mut reading.compactions, &compaction.key, fact, &**compaction, false);
+                    let list = (&mut reading.compactions, &mut compactions);
+                    add(list, &compaction.key, fact, &**compaction, false);
                 }
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
@@ -93,30 +108,23 @@ pub(crate) fn label(fact: &Fact) -> Option<&str> {
     fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
 }
 
-/// Adds a keyed fact unless it repeats the one before. A step is a key in itself; equal texts are numbered.
+/// Adds a keyed fact unless it repeats one just before. A step is a key in itself; equal texts are numbered.
 fn add<'a, T: PartialEq>(
-    list: &mut Vec<(String, &'a Fact, &'a T)>,
-    key: &str,
+    (list, seen): (&mut Vec<(String, &'a Fact, &'a T)>, &mut Seen<'a>),
+    key: &'a str,
     fact: &'a Fact,
     value: &'a T,
     is_step: bool,
 ) {
-    const REPEAT_NS: i64 = 5_000_000_000;
-    let base = |other: &str| other == key || other.rsplit_once('#').is_some_and(|(b, _)| b == key);
-    let repeated = list
-        .iter()
-        .rev()
-        .take_while(|(_, other, _)| fact.at.since(other.at) <= REPEAT_NS)
-        .any(|(other, _, old)| base(other) && *old == value);
-    if repeated || (is_step && list.iter().any(|(other, _, _)| other == key)) {
+    let (count, last) = seen.get(key).copied().unwrap_or_default();
+    let repeated = last.and_then(|at: usize| list.get(at)).is_some_and(|(_, other, old)| {
+        is_step || (fact.at.since(other.at) <= REPEAT_NS && *old == value)
+    });
+    if repeated {
         return;
     }
-    let key = if is_step {
-        key.to_owned()
-    } else {
-        let count = list.iter().filter(|(other, _, _)| base(other)).count();
-        format!("{key}#{count}")
-    };
+    seen.insert(key, (count + 1, Some(list.len())));
+    let key = if is_step { key.to_owned() } else { format!("{key}#{count}") };
     list.push((key, fact, value));
 }
 

@@ -6,6 +6,8 @@
 mod support;
 /// Makes well-formed streams for the properties.
 mod story;
+/// What single payloads mean.
+mod payloads;
 /// One readable stream per fact, with the tree it gives.
 mod streams;
 /// What disorder, repetition, restarts and loss may not change.
