@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-
-use tracing_subscriber::EnvFilter;
+use std::time::Duration;
 
 use super::{Global, output};
+use crate::telemetry::{self, Telemetry};
+
+/// How long the last of our own traces may take to leave.
+const GOODBYE: Duration = Duration::from_millis(300);
 
 /// Run the collector and the dashboard in the foreground
 #[derive(Clone, Debug, clap::Args)]
@@ -43,22 +46,25 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     config.dashboard.listen = listen.unwrap_or(config.dashboard.listen);
     config.dashboard.token &= !no_token;
     config.dashboard.allow_hosts.extend(allow_host);
-    log(global);
+    let telemetry = telemetry::init(&global.env)?;
     // The first line is for people and for scripts: the address, signed in.
-    crate::serve::run(&global.state, &config, &global.env, |url| {
+    let ended = crate::serve::run(&global.state, &config, &global.env, |url| {
+        telemetry::observe(&global.state.database());
         output::print(&format!("{url}\n"))
-    })?;
+    });
+    shut_down(telemetry);
+    ended?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sends the log to standard error, at the level of `HOOKSPAN_LOG`.
-fn log(global: &Global) {
-    let filter = global.env.var("HOOKSPAN_LOG").unwrap_or("warn,hookspan=info");
-    let filter = EnvFilter::builder().parse_lossy(filter);
-    // A second subscriber is refused, and then the first one serves.
-    let _set = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .try_init();
+/// Ends hookspan's own telemetry, without waiting long for a receiver that does not answer.
+fn shut_down(telemetry: Telemetry) {
+    let (done, ended) = crossbeam_channel::bounded(1);
+    std::thread::spawn(move || {
+        telemetry.shutdown();
+        // Nobody may be waiting any more.
+        let _sent = done.send(());
+    });
+    // Too late is as good as never.
+    let _ended = ended.recv_timeout(GOODBYE);
 }

@@ -57,9 +57,7 @@ impl Default for Signals {
 
 /// The batch was not committed because the program ends; whoever holds it still has it in the journal.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the database did not take the hooks in time: {0}; they stay where they are and are taken in later"
-)]
+#[error("hooks wait where they are, to be taken in later: {0}")]
 pub struct Stopped(Arc<str>);
 
 /// The fold, the store, and how they go together.
@@ -110,6 +108,7 @@ impl Engine {
     /// # Errors
     /// [`Stopped`] when the database refuses until the program ends.
     pub fn take(&mut self, batch: Batch) -> Result<Outcome, Stopped> {
+        let _span = tracing::info_span!("commit", hooks = batch.arrivals.len()).entered();
         let mut work = batch::Work::new(batch);
         let committed = self.persist(|engine| engine.try_take(&mut work))?;
         self.publish(committed, work.take_questions());

@@ -1,1 +1,333 @@
+//! The engine over a real database: whatever happens in between, the tables come out the same.
 
+use std::path::{Path, PathBuf};
+
+use crossbeam_channel::{bounded, never};
+use hookspan_core::{Hook, HookSource};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::store::codec::Packer;
+use crate::store::write::Arrival;
+
+const SECOND: i64 = 1_000_000_000;
+const START: i64 = 1_780_000_000 * SECOND;
+
+/// Tables that are derived from the raw log, without what may differ: row keys and revisions.
+const DERIVED: [&str; 5] = [
+    "SELECT hex(s.id), r.text, c.text, generation, hex(trace), hex(parent), kind, name, plain_name, workspace,
+            cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, settled_seq IS NOT NULL
+     FROM span s JOIN name r ON r.id = s.root JOIN name c ON c.id = s.conversation ORDER BY 1",
+    "SELECT r.text, state, started_ns, last_ns, ended_ns, workspace, model, surface, cursor_version, first_prompt,
+            last_error, generations, tool_calls, subagents, errors, errored_turns, active_ns, input, output,
+            cache_read, cache_write
+     FROM session s JOIN name r ON r.id = s.root ORDER BY 1",
+    "SELECT r.text, hex(span), generation, hex(trace), number, started_ns, ended_ns, end_reason, prompt, model, status,
+            tool_calls, errors, input, output, cache_read, cache_write, parts
+     FROM turn t JOIN name r ON r.id = t.root ORDER BY 1, 2",
+    "SELECT day, dimension, name, count, errors, hex(sketch) FROM histogram ORDER BY 1, 2, 3",
+    "SELECT c.text, r.text, held FROM conversation k JOIN name c ON c.id = k.id JOIN name r ON r.id = k.root ORDER BY 1",
+];
+
+fn tables(path: &Path) -> Vec<Vec<Value>> {
+    let db = Connection::open(path).unwrap();
+    DERIVED.iter().map(|sql| rows(&db, sql)).collect()
+}
+
+fn rows(db: &Connection, sql: &str) -> Vec<Value> {
+    use rusqlite::types::ValueRef;
+    let mut statement = db.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).unwrap();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        let value = |at| match row.get_ref(at).unwrap() {
+            ValueRef::Integer(number) => json!(number),
+            ValueRef::Text(text) => json!(std::str::from_utf8(text).unwrap()),
+            _ => Value::Null,
+        };
+        found.push((0..columns).map(value).collect());
+    }
+    found
+}
+
+struct World {
+    _temp: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("hookspan.db");
+        Self { _temp: temp, path }
+    }
+
+    fn engine(&self) -> Engine {
+        let store = Store::open(&self.path).unwrap();
+        let signals = Signals::default();
+        let mut engine = Engine::new(store, hookspan_core::Config::default(), signals, never());
+        engine.restore().unwrap();
+        engine.catch_up(|_, _| {}).unwrap();
+        engine
+    }
+}
+
+fn event(second: i64, conversation: &str, generation: &str, name: &str, own: &Value) -> Arrival {
+    let mut body = json!({
+        "hook_event_name": name, "conversation_id": conversation, "generation_id": generation,
+        "model": "model-x", "cursor_version": "3.7.19", "workspace_roots": ["/home/dev/project"],
+    });
+    for (key, value) in own.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    let hook = Hook {
+        observed_at: Timestamp(START + second * SECOND),
+        source: HookSource::Import,
+        body: body.to_string().into_bytes(),
+        ..Hook::default()
+    };
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&hook.observed_at.0.to_be_bytes());
+    Arrival::new(id, 0, hook, &mut Packer::new())
+}
+
+/// Two sessions side by side, with calls that succeed and fail, a subagent with its own conversation, an unknown event and
+/// a broken one; the second session comes back after a day.
+fn stream() -> Vec<Arrival> {
+    let (a, b, child) = ("session-a", "session-b", "child-of-a");
+    let call =
+        |id: &str| json!({"tool_name": "Read", "tool_use_id": id, "tool_input": {"path": "/x"}});
+    let done = |id: &str| {
+        let mut done = call(id);
+        done["duration"] = json!(850.25);
+        done["tool_output"] = json!("{\"ok\": true}");
+        done
+    };
+    let mut events = vec![
+        event(0, a, "a1", "beforeSubmitPrompt", &json!({"prompt": "do it"})),
+        event(1, b, "b1", "beforeSubmitPrompt", &json!({"prompt": "and this"})),
+        event(2, a, "a1", "preToolUse", &call("t1")),
+        event(3, a, "a1", "postToolUse", &done("t1")),
+        event(4, b, "b1", "preToolUse", &call("t2")),
+        event(
+            5,
+            b,
+            "b1",
+            "postToolUseFailure",
+            &json!({"tool_name": "Read", "tool_use_id": "t2",
+            "error_message": "no such file", "failure_type": "error"}),
+        ),
+        event(
+            6,
+            a,
+            "a1",
+            "subagentStart",
+            &json!({"subagent_id": "s1", "tool_call_id": "s1",
+            "subagent_type": "explore", "task": "look around", "parent_conversation_id": a}),
+        ),
+        event(8, child, "c1", "preToolUse", &call("t3")),
+        event(9, child, "c1", "postToolUse", &done("t3")),
+        event(10, "", "", "noSuchEvent", &json!({})),
+        event(
+            12,
+            a,
+            "a1",
+            "subagentStop",
+            &json!({"subagent_id": "s1", "tool_call_id": "s1",
+            "subagent_type": "explore", "status": "completed", "duration_ms": 5_000,
+            "parent_conversation_id": a}),
+        ),
+        event(
+            13,
+            a,
+            "a1",
+            "afterAgentResponse",
+            &json!({"text": "done", "input_tokens": 10,
+            "output_tokens": 3, "cache_read_tokens": 2, "cache_write_tokens": 1}),
+        ),
+        event(14, a, "a1", "stop", &json!({"status": "completed"})),
+        event(86_400, b, "b2", "beforeSubmitPrompt", &json!({"prompt": "again"})),
+        event(86_401, b, "b2", "preToolUse", &call("t4")),
+        event(86_402, b, "b2", "postToolUse", &done("t4")),
+        event(86_403, b, "b2", "stop", &json!({"status": "completed"})),
+    ];
+    let mut broken = event(11, a, "a1", "stop", &json!({}));
+    let hook = Hook { body: b"{\"broken".to_vec(), ..broken.hook.clone() };
+    broken = Arrival::new(broken.id, 0, hook, &mut Packer::new());
+    events.insert(10, broken);
+    events
+}
+
+/// Takes `arrivals` in batches of `size`, letting time pass to the last hook after each.
+fn play(engine: &mut Engine, arrivals: &[Arrival], size: usize) {
+    for batch in arrivals.chunks(size) {
+        let last = batch.last().unwrap().hook.observed_at;
+        let horizon = Horizon::At(last);
+        engine.take(Batch { arrivals: batch.to_vec(), horizon, ..Batch::default() }).unwrap();
+    }
+}
+
+/// Lets all deadlines pass.
+fn finish(engine: &mut Engine) {
+    engine.pass(Timestamp(START + 10 * 86_400 * SECOND)).unwrap();
+    assert_eq!(engine.due(Timestamp(START)), None);
+}
+
+fn reference() -> Vec<Vec<Value>> {
+    let world = World::new();
+    let mut engine = world.engine();
+    play(&mut engine, &stream(), 1_000);
+    finish(&mut engine);
+    drop(engine);
+    let tables = tables(&world.path);
+    let sizes: Vec<_> = tables.iter().map(Vec::len).collect();
+    assert!(sizes.iter().all(|size| *size > 0), "{sizes:?}");
+    tables
+}
+
+#[test]
+fn how_hooks_are_cut_into_batches_does_not_show() {
+    let reference = reference();
+    for size in [1, 2, 5] {
+        let world = World::new();
+        let mut engine = world.engine();
+        play(&mut engine, &stream(), size);
+        finish(&mut engine);
+        assert_eq!(tables(&world.path), reference, "batches of {size}");
+    }
+}
+
+#[test]
+fn a_restart_after_any_hook_equals_none() {
+    let reference = reference();
+    for at in 1..stream().len() {
+        let world = World::new();
+        let (before, after) = (&stream()[..at], &stream()[at..]);
+        play(&mut world.engine(), before, 3);
+        let mut engine = world.engine();
+        play(&mut engine, after, 3);
+        finish(&mut engine);
+        assert_eq!(tables(&world.path), reference, "restart after {at}");
+    }
+}
+
+#[test]
+fn hooks_that_come_again_change_nothing() {
+    let reference = reference();
+    let world = World::new();
+    let mut engine = world.engine();
+    let all = stream();
+    play(&mut engine, &all[..9], 4);
+    // What a crash leaves: the journal is read again from the last position.
+    play(&mut engine, &all[2..], 5);
+    finish(&mut engine);
+    let again = engine.take(Batch { arrivals: all.clone(), ..Batch::default() }).unwrap();
+    assert_eq!((again.counts.new, again.counts.malformed), (0, 0));
+    assert_eq!(again.counts.duplicate, all.len() as u64);
+    assert_eq!(tables(&world.path), reference);
+}
+
+#[test]
+fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
+    let reference = reference();
+    let world = World::new();
+    let mut engine = world.engine();
+    play(&mut engine, &stream(), 4);
+    finish(&mut engine);
+    let queue = "SELECT hex(id), settled_seq FROM span ORDER BY settled_seq";
+    let before = rows(&Connection::open(&world.path).unwrap(), queue);
+    engine.store().start_rebuild("again").unwrap();
+    drop(engine);
+    let mut engine = world.engine();
+    finish(&mut engine);
+    engine.take(Batch { horizon: Horizon::Now, ..Batch::default() }).unwrap();
+    assert_eq!(tables(&world.path), reference);
+    let db = Connection::open(&world.path).unwrap();
+    assert_eq!(rows(&db, queue), before);
+    assert_eq!(rows(&db, "SELECT * FROM settled_before"), Vec::<Value>::new());
+    assert_eq!(rows(&db, "SELECT value FROM state WHERE key = 'epoch'"), [json!(["again"])]);
+    let malformed =
+        "SELECT value FROM counter WHERE key IN ('malformed', 'unknown_event') ORDER BY key";
+    assert_eq!(rows(&db, malformed), [json!([1]), json!([1])]);
+}
+
+#[test]
+fn an_interrupted_rebuild_goes_on_where_it_was() {
+    let reference = reference();
+    let world = World::new();
+    let mut engine = world.engine();
+    play(&mut engine, &stream(), 4);
+    finish(&mut engine);
+    engine.store().start_rebuild("again").unwrap();
+    let (stop, stopped) = bounded::<()>(0);
+    drop(stop);
+    let store = Store::open(&world.path).unwrap();
+    let mut cut_short =
+        Engine::new(store, hookspan_core::Config::default(), Signals::default(), stopped);
+    assert!(cut_short.catch_up(|_, _| {}).is_err());
+    drop(cut_short);
+    let mut engine = world.engine();
+    finish(&mut engine);
+    assert_eq!(tables(&world.path), reference);
+}
+
+#[test]
+fn a_locked_database_is_waited_for_and_the_fold_is_not_repeated() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let other = Connection::open(&world.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut trouble = engine.signals.trouble.subscribe();
+    let thread = std::thread::spawn(move || {
+        play(&mut engine, &stream(), 1_000);
+        finish(&mut engine);
+        engine
+    });
+    // The first refusal is told; only then is the lock released.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(trouble.wait_for(Option::is_some)).unwrap();
+    let text = trouble.borrow().clone().unwrap();
+    assert!(text.contains("lock"), "{text}");
+    other.execute_batch("ROLLBACK").unwrap();
+    let engine = thread.join().unwrap();
+    assert_eq!(*engine.signals.trouble.borrow(), None);
+    drop(engine);
+    assert_eq!(tables(&world.path), reference());
+    let db = Connection::open(&world.path).unwrap();
+    let retries = rows(&db, "SELECT value > 0 FROM counter WHERE key = 'store_retries'");
+    assert_eq!(retries, [json!([1])]);
+}
+
+#[test]
+fn a_stopped_engine_gives_a_refused_batch_back() {
+    let world = World::new();
+    let store = Store::open(&world.path).unwrap();
+    let (stop, stopped) = bounded::<()>(0);
+    let mut engine =
+        Engine::new(store, hookspan_core::Config::default(), Signals::default(), stopped);
+    drop(stop);
+    let other = Connection::open(&world.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = engine.take(Batch { arrivals: stream(), ..Batch::default() }).unwrap_err();
+    assert!(refused.to_string().contains("wait"), "{refused}");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(rows(&other, "SELECT count(*) FROM raw_hook"), [json!([0])]);
+}
+
+#[test]
+fn listeners_hear_what_was_committed() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let mut notices = engine.signals.notices.subscribe();
+    let settled = engine.signals.settled.subscribe();
+    play(&mut engine, &stream()[..3], 3);
+    let notice = notices.try_recv().unwrap();
+    let roots: Vec<_> = notice.sessions.iter().map(|(root, _)| root.as_str()).collect();
+    assert_eq!(roots, ["session-a", "session-b"]);
+    assert!(!settled.has_changed().unwrap());
+    play(&mut engine, &stream()[3..], 100);
+    finish(&mut engine);
+    assert!(settled.has_changed().unwrap());
+}
