@@ -174,7 +174,8 @@ fn links(_found: &Metadata) -> u64 {
     1
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

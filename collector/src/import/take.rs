@@ -171,7 +171,7 @@ mod tests {
         let dir = StateDir::at(temp.path().join("s"));
         dir.prepare().unwrap();
         let staged = stage(&dir, Timestamp(9_000), 1, &mut text.as_bytes(), |_| {}).unwrap();
-        assert_eq!(pending(&dir).unwrap(), [staged.clone()]);
+        assert_eq!(pending(&dir).unwrap(), std::slice::from_ref(&staged));
         (temp, staged)
     }
 

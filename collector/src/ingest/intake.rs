@@ -51,7 +51,7 @@ impl Intake {
     ///
     /// # Errors
     /// When the file system fails; nothing is lost by it.
-    pub fn next(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
+    pub fn read(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
         let mut batch = Batch { horizon: Horizon::Now, ..Batch::default() };
         let (mut bytes, mut last) = (0, None);
         let mut position = None;

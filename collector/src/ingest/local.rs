@@ -79,7 +79,7 @@ impl Local {
         let position = self.engine.store().state("journal")?;
         let mut intake = Intake::open(&self.dir, position.as_deref(), Limits::default())?;
         loop {
-            let (batch, _) = intake.next()?;
+            let (batch, _) = intake.read()?;
             let done = batch.horizon == Horizon::Now;
             // Imports may still follow.
             let horizon = if done { Horizon::Still } else { batch.horizon };

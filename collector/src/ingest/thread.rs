@@ -120,7 +120,7 @@ impl Reader {
 
     fn step(&mut self) -> Result<(), Ended> {
         self.imports()?;
-        let (batch, position) = match self.intake.next() {
+        let (batch, position) = match self.intake.read() {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "the journal cannot be read; trying again");

@@ -46,7 +46,7 @@ pub(super) fn decode(text: &str) -> serde_json::Result<Detail> {
         name: Cow::Owned(name),
         attributes: attributes(list),
     };
-    let link = |(kind, trace, span, at): (Cow<'_, str>, Cow<'_, str>, Cow<'_, str>, i64)| {
+    let link = |(kind, trace, span, at): ReadLink<'_>| {
         Ok(Link {
             trace: TraceId::from_hex(&trace).ok_or_else(|| bad("trace id"))?,
             span: SpanId::from_hex(&span).ok_or_else(|| bad("span id"))?,
@@ -177,6 +177,9 @@ impl Serialize for WrittenLink<'_> {
     }
 }
 
+/// Type, trace, span, time.
+type ReadLink<'a> = (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>, i64);
+
 #[derive(DeriveDeserialize)]
 struct Read<'a> {
     #[serde(default)]
@@ -184,7 +187,7 @@ struct Read<'a> {
     #[serde(default)]
     events: Vec<(i64, String, Vec<ReadAttribute>)>,
     #[serde(default, borrow)]
-    links: Vec<(Cow<'a, str>, Cow<'a, str>, Cow<'a, str>, i64)>,
+    links: Vec<ReadLink<'a>>,
     #[serde(default, borrow)]
     contents: Vec<(Cow<'a, str>, u64, Cow<'a, str>)>,
 }
