@@ -2,6 +2,7 @@
 //!
 //! The port needs no token, so that a page can be looked at while it is being written.
 
+#![expect(clippy::print_stdout, reason = "says where it serves")]
 #![expect(clippy::unwrap_used, reason = "an example that cannot serve has nothing else to do")]
 
 #[path = "../tests/support/mod.rs"]
@@ -24,6 +25,8 @@ async fn main() {
     let turns = arguments.next().unwrap_or(40);
     let source = Arc::new(ListSource::new(story::library(now_ns(), turns.into())));
     let (_open, closing) = tokio::sync::watch::channel(false);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
     let settings = Settings { token_sha256: None, port, allow_hosts: Vec::new(), closing };
     let app = router(source.clone(), Arc::new(OneDestination), settings).unwrap();
     tokio::spawn(async move {
@@ -32,7 +35,6 @@ async fn main() {
             source.change("0176a3f0-live", |data| data.now_ns = now_ns());
         }
     });
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    eprintln!("http://127.0.0.1:{port}/");
+    println!("http://127.0.0.1:{port}/");
     axum::serve(listener, app).await.unwrap();
 }

@@ -82,10 +82,12 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
     let span = SpanRef::parse(&span)?;
     let detail = read(&app, move |source| {
         let Some((row, span)) = find(source, &span)? else { return Ok(None) };
+        let subject = payload::subject_of(source, &span)?;
+        let line = Line::new(row, None, &span, subject.as_deref());
         let path = path(source, &span)?;
         let payloads = payload::list(source, &span)?;
         let export = source.exports(row)?;
-        Ok(Some(view(row, span, path, payloads, export)))
+        Ok(Some(view(line, span, path, payloads, export)))
     });
     json(&detail.await?.ok_or_else(|| Problem::not_found("span"))?)
 }
@@ -112,20 +114,19 @@ fn path(source: &dyn Source, span: &Span) -> source::Result<Vec<Step>> {
 }
 
 fn view(
-    row: i64,
+    line: Line,
     span: Span,
     path: Vec<Step>,
     payloads: Vec<PayloadItem>,
     export: Vec<(String, String)>,
 ) -> Detail {
-    let line = Line::new(row, None, &span, None);
     let (error_type, message) = match &span.status {
         Status::Unset => (None, None),
         Status::Error { kind, message } => (Some(kind.as_str()), Some(message.clone())),
     };
     let export = export.into_iter().map(|(destination, state)| ExportItem { destination, state });
     Detail {
-        row,
+        row: line.row,
         id: span.id.to_string(),
         trace_id: span.trace.to_string(),
         parent_id: span.parent.map(|id| id.to_string()),

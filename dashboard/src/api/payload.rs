@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::Span;
 use hookspan_core::content::{Content, Field, extract};
+use hookspan_core::{ContentRef, Span};
 use serde::Serialize;
 
 use super::detail::find;
 use super::extract::{Params, Route, SpanRef};
 use super::{Answer, json, read};
 use crate::App;
+use crate::line::{subject, text};
 use crate::problem::Problem;
 use crate::source::{self, Source};
 
@@ -93,10 +94,10 @@ pub(super) async fn payload(
     };
     let total = content.text.len();
     let end = boundary(&content.text, offset.saturating_add(PIECE_MAX_BYTES));
-    let text = content.text.get(offset..end.max(offset)).ok_or_else(bad_offset)?;
+    let piece = content.text.get(offset..end.max(offset)).ok_or_else(bad_offset)?;
     let kind = kind(&content);
     let next = Some(end).filter(|&end| end < total);
-    json(&Piece { part, kind, text: Some(text.to_owned()), redacted: false, offset, total, next })
+    json(&Piece { part, kind, text: Some(piece.to_owned()), redacted: false, offset, total, next })
 }
 
 /// The last character boundary at or before `at`.
@@ -146,6 +147,19 @@ fn load(source: &dyn Source, part: &Part) -> source::Result<Option<Content>> {
         Some(field) => extract(field, &body).map(readable),
         None => Some(Content { text: String::from_utf8_lossy(&body).into_owned(), json: true }),
     })
+}
+
+/// What a span was about, from its content: for its label.
+pub(super) fn subject_of(source: &dyn Source, span: &Span) -> source::Result<Option<String>> {
+    const TELLING: [Field; 3] = [Field::Prompt, Field::ToolInput, Field::Task];
+    let about = |content: &&ContentRef| {
+        let file = content.field == Field::ToolInput && text(span, "file.path").is_some();
+        TELLING.contains(&content.field) && !file
+    };
+    let Some(content) = span.contents.iter().find(about) else { return Ok(None) };
+    let body = source.body(content.hook)?;
+    let content = body.and_then(|body| extract(content.field, &body));
+    Ok(content.as_ref().and_then(subject))
 }
 
 /// Messages as the attribute has them become the text a person wrote or read.

@@ -90,10 +90,14 @@ function App({ failed }) {
   const [theme, chooseTheme] = useState(() => document.documentElement.dataset.theme ?? "system");
   const [blurred, chooseBlur] = useState(() => document.documentElement.dataset.blur === "1");
   const help = useRef(null);
-  useEffect(() => live.listen((event, data) => {
-    if (event === "state") setConnection(data);
-    if (event === "health") setFailing(data.failing);
-  }), []);
+  useEffect(() => {
+    // What was heard between the first drawing and now would be lost otherwise.
+    setConnection(live.state);
+    return live.listen((event, data) => {
+      if (event === "state") setConnection(data);
+      if (event === "health") setFailing(data.failing);
+    });
+  }, []);
   useEffect(() => { setBlur(blurred); }, [blurred]);
   useEffect(() => bind({
     "?": () => (help.current.open ? help.current.close() : help.current.showModal()),

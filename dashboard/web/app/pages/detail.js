@@ -33,7 +33,7 @@ export function Detail({ span, rev, onGo, onLoaded }) {
     <dl class="facts">
       <dt>kind</dt><dd>${data.kind}</dd>
       <dt>start</dt><dd class="num" title=${date(data.start_us)}>${clock(data.start_us)}</dd>
-      <dt>duration</dt><dd class="num">${data.dur_us === null ? "still open: running or waiting for approval" : duration(data.dur_us)}
+      <dt>duration</dt><dd class="num">${data.dur_us === null ? stillOpen(data.kind) : duration(data.dur_us)}
         <span class="dim"> ${TIMING[data.timing] ?? ""}</span></dd>
       ${data.wait_us > 0 && html`<dt>wait</dt><dd class="num">${duration(data.wait_us)} <span class="dim">derived</span></dd>`}
       ${data.hook_us !== null && html`<dt>hook cost</dt><dd class="num">${duration(data.hook_us)}</dd>`}
@@ -47,13 +47,23 @@ export function Detail({ span, rev, onGo, onLoaded }) {
       ${names.map((name) => {
         const part = tabs.find((one) => one.part === name);
         return html`<button type="button" role="tab" id=${`tab-${name}`} aria-selected=${name === chosen} aria-controls="tab-panel" onClick=${() => setTab(name)}>
-          ${part ? part.title : "Attributes"}${part && part.bytes > 1_023 && html`<span class="dim"> ${bytes(part.bytes)}</span>`}</button>`;
+          ${tabTitle(part)}${part && part.bytes > 1_023 && html`<span class="dim"> ${bytes(part.bytes)}</span>`}</button>`;
       })}
     </div>
     <div id="tab-panel" role="tabpanel" aria-labelledby=${`tab-${chosen}`}>
       ${item ? html`<${Payload} key=${`${data.id} ${item.part}`} span=${data.id} item=${item} />` : html`<${Attributes} data=${data} />`}
     </div>
   </article>`;
+}
+
+function stillOpen(kind) {
+  return kind === "turn" || kind === "session" ? "still running" : "still open: running or waiting for approval";
+}
+
+function tabTitle(part) {
+  if (!part) return "Attributes";
+  const hook = /^hook-(\d+)$/.exec(part.part)?.[1];
+  return hook ? `Hook ${hook}` : part.title;
 }
 
 function Path({ path, onGo }) {

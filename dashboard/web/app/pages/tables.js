@@ -105,7 +105,7 @@ export function Health() {
     </dl>
     <h2>Destinations</h2>
     ${data.exporters.length === 0 ? html`<p class="dim">None configured: nothing leaves this machine.</p>` : html`
-    <table class="list"><thead><tr><th>name</th><th>endpoint</th><th>state</th><th class="r">last ok</th><th class="r">delivered</th><th class="r">queued</th><th class="r">lost</th><th class="wide">last error</th><th></th></tr></thead>
+    <table class="list"><thead><tr><th>name</th><th>endpoint</th><th>state</th><th class="r">last ok</th><th class="r">delivered</th><th class="r">queued</th><th class="r">lost</th><th class="wide">last error</th><th><span class="sr">action</span></th></tr></thead>
       <tbody>${data.exporters.map((one) => html`<${Exporter} key=${one.name} one=${one} reload=${reload} />`)}</tbody></table>`}
     <h2>Counters</h2>
     <dl class="counters">${Object.entries(data.counters).map(([name, n]) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`);

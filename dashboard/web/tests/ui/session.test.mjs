@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { missing, world } from "./support.mjs";
+
+const skip = await missing();
+let dashboard;
+let session;
+
+before(async () => {
+  if (skip) return;
+  dashboard = await world();
+  const first = await dashboard.page();
+  await first.tab.goto(dashboard.login);
+  await first.tab.getByRole("navigation", { name: "Pages" }).waitFor();
+  const list = await first.tab.evaluate(() => fetch("/api/v1/sessions?limit=50").then((answer) => answer.json()));
+  // The session with the most to show.
+  session = list.items.toSorted((a, b) => b.calls + b.turns * 10 - a.calls - a.turns * 10)[0];
+  await first.close();
+});
+
+after(() => dashboard?.close());
+
+/** A page of the session with its rows drawn. */
+async function open(query = "", options) {
+  const page = await dashboard.page(options);
+  await page.tab.goto(`${dashboard.base}${session.url}${query}`);
+  await page.tab.locator(".wf-row").first().waitFor();
+  return page;
+}
+
+const selected = (tab) => tab.locator('.wf-row[aria-selected="true"]');
+const label = async (tab) => (await selected(tab).locator(".wf-text").textContent()).trim();
+
+/** Waits for a condition with a deadline. */
+async function eventually(what, condition) {
+  const end = Date.now() + 10_000;
+  let last;
+  while (Date.now() < end) {
+    last = await condition();
+    if (last) return last;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+  return assert.fail(`${what}: ${JSON.stringify(last)}`);
+}
+
+test("the token leaves the address at once and the cookie works", { skip }, async () => {
+  const page = await dashboard.page();
+  await page.tab.goto(dashboard.login);
+  await page.tab.getByRole("navigation", { name: "Pages" }).waitFor();
+  assert.ok(!page.tab.url().includes("#t="), page.tab.url());
+  await page.tab.goto(`${dashboard.base}/sessions`);
+  await page.tab.getByRole("link", { name: session.first_prompt ?? session.id }).first().waitFor();
+  await page.close();
+});
+
+test("the list opens a session and the address brings it back", { skip }, async () => {
+  const page = await dashboard.page();
+  await page.tab.goto(`${dashboard.base}/sessions?q=${encodeURIComponent(session.id)}`);
+  await page.tab.locator("tbody a").first().click();
+  await page.tab.locator(".wf-row").first().waitFor();
+  assert.equal(new URL(page.tab.url()).pathname, session.url);
+  await page.tab.reload();
+  await page.tab.locator(".wf-row").first().waitFor();
+  await page.tab.goBack();
+  await page.tab.locator("table.list").waitFor();
+  assert.equal(await page.tab.getByRole("searchbox").inputValue(), session.id);
+  await page.close();
+});
+
+test("rows move by keys, fold, and stay chosen over a reload", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("1");
+  await tab.keyboard.press("Home");
+  const top = await label(tab);
+  await tab.keyboard.press("j");
+  const turn = await label(tab);
+  assert.notEqual(turn, top);
+  await tab.keyboard.press("k");
+  assert.equal(await label(tab), top);
+  await tab.keyboard.press("]");
+  assert.match(await label(tab), /^turn /);
+  assert.equal(await selected(tab).getAttribute("aria-expanded"), "false");
+  await tab.keyboard.press("ArrowRight");
+  await eventually("unfolds", async () => (await selected(tab).getAttribute("aria-expanded")) === "true");
+  await tab.keyboard.press("ArrowRight");
+  const child = await label(tab);
+  await eventually("the address names the span", () => /#[0-9a-f]{16}$/.test(tab.url()));
+  const active = await tab.getByRole("treegrid").getAttribute("aria-activedescendant");
+  assert.equal(await tab.locator(`#${active}`).getAttribute("aria-selected"), "true");
+  await eventually("the pane shows the row", async () => (await tab.locator(".detail h2").count()) === 1);
+  const hash = await eventually("the pane's own address", async () => {
+    const id = new URL(tab.url()).hash.slice(1);
+    const span = await tab.evaluate((one) => fetch(`/api/v1/spans/${one}`).then((a) => a.json()), id);
+    return child.startsWith(span.label.split(" ")[0]) && id;
+  });
+  await tab.reload();
+  await eventually("the same row is chosen again", async () => (await selected(tab).count()) === 1 && (await label(tab)) === child);
+  assert.equal(new URL(tab.url()).hash.slice(1), hash);
+  await tab.keyboard.press("ArrowLeft");
+  assert.match(await label(tab), /^turn /);
+  await close();
+});
+
+test("a filter shows matches with their ancestors and Escape lifts it", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("0");
+  const all = Number(await tab.getByRole("treegrid").getAttribute("aria-rowcount"));
+  await tab.keyboard.press("/");
+  await tab.keyboard.type("thought");
+  await eventually("counts matches", async () => /\d+ match/.test(await tab.locator(".found").textContent()));
+  const some = Number(await tab.getByRole("treegrid").getAttribute("aria-rowcount"));
+  assert.ok(some > 0 && some < all, `${some} of ${all}`);
+  assert.ok(tab.url().includes("q=thought"));
+  await tab.keyboard.press("Enter");
+  await eventually("n goes to a match", async () => (await label(tab)).startsWith("thought"));
+  await tab.keyboard.press("Escape");
+  await eventually("all rows again", async () => Number(await tab.getByRole("treegrid").getAttribute("aria-rowcount")) >= all);
+  await close();
+});
+
+test("ticks stand where bars of their time begin", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("1");
+  await tab.keyboard.press("f");
+  await eventually("the axis is kept", () => tab.url().includes("t="));
+  const geometry = await tab.evaluate(() => {
+    const box = (one) => one.getBoundingClientRect();
+    const track = document.querySelector(".wf-row:not([hidden]) .wf-track");
+    const ruler = document.querySelector(".wf-ruler-track");
+    const hatches = document.querySelector(".wf-hatches");
+    const bar = document.querySelector(".wf-row.k-session .wf-bar");
+    const tick = [...document.querySelectorAll(".wf-tick:not([hidden])")].find((one) => one.textContent.startsWith("+0:00:00"));
+    return { track: box(track).left, ruler: box(ruler).left, hatches: box(hatches).left, bar: bar && box(bar).left, tick: tick && box(tick).left };
+  });
+  assert.ok(Math.abs(geometry.track - geometry.ruler) <= 1, JSON.stringify(geometry));
+  assert.ok(Math.abs(geometry.track - geometry.hatches) <= 1, JSON.stringify(geometry));
+  if (geometry.bar && geometry.tick) assert.ok(Math.abs(geometry.bar - geometry.tick) <= 1, JSON.stringify(geometry));
+  await tab.keyboard.press("a");
+  await eventually("follows again", () => !tab.url().includes("t="));
+  await close();
+});
+
+test("a cut says how long it is", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("1");
+  await tab.keyboard.press("Home");
+  const idle = await tab.evaluate(() => [...document.querySelectorAll(".wf-row.wf-idle:not([hidden])")]
+    .map((row) => [row.querySelector(".wf-note").textContent, row.querySelector(".wf-dur").textContent])
+    .filter(([note]) => note.startsWith("//")));
+  for (const [note, length] of idle) assert.equal(note, `// ${length} idle, cut`);
+  await close();
+});
+
+test("text of payloads stays text in every tab", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("0");
+  await tab.keyboard.press("Home");
+  const before = await tab.evaluate(() => document.querySelectorAll("script, iframe, img, object, embed").length);
+  for (let i = 0; i < 12; i += 1) {
+    await tab.keyboard.press("j");
+    const tabs = tab.getByRole("tab");
+    await tabs.first().waitFor();
+    for (let k = 0; k < (await tabs.count()); k += 1) await tabs.nth(k).click();
+  }
+  assert.equal(await tab.evaluate(() => document.querySelectorAll("script, iframe, img, object, embed").length), before);
+  await close();
+});
+
+test("few nodes, however long the session", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("0");
+  for (const share of [0.2, 0.5, 0.9]) {
+    await tab.evaluate((part) => {
+      const scroller = document.querySelector(".wf-scroll");
+      scroller.scrollTop = scroller.scrollHeight * part;
+    }, share);
+    await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  }
+  assert.ok((await tab.evaluate(() => document.querySelectorAll("*").length)) < 1_000);
+  await close();
+});
+
+test("several tabs are live over one stream", { skip }, async () => {
+  const pages = [];
+  for (let i = 0; i < 8; i += 1) pages.push(await open());
+  for (const { tab } of pages) {
+    await tab.bringToFront();
+    await eventually("live", async () => (await tab.locator(".link-connected").count()) === 1);
+  }
+  for (const page of pages) await page.close();
+});
+
+test("the theme follows the system and the choice", { skip }, async () => {
+  for (const colorScheme of ["dark", "light"]) {
+    const { tab, close } = await open("", { colorScheme });
+    const [red] = (await tab.evaluate(() => getComputedStyle(document.body).backgroundColor)).match(/\d+/g).map(Number);
+    assert.equal(red > 200, colorScheme === "light");
+    await close();
+  }
+});
+
+test("blur is in force before anything is shown", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("b");
+  await tab.reload();
+  await tab.locator(".wf-row").first().waitFor();
+  assert.match(await tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter), /blur/);
+  await tab.keyboard.press("b");
+  await eventually("sharp again", async () => (await tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter)) === "none");
+  await close();
+});
+
+for (const [name, path] of [["overview", "/"], ["sessions", "/sessions"], ["session", null], ["errors", "/errors"], ["latency", "/latency"], ["live", "/live"], ["health", "/health"]]) {
+  test(`axe finds nothing on ${name}, dark and light`, { skip }, async () => {
+    const { readFileSync } = await import("node:fs");
+    const source = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+    for (const colorScheme of ["dark", "light"]) {
+      const page = await dashboard.page({ colorScheme });
+      await page.tab.goto(dashboard.base + (path ?? session.url));
+      await page.tab.locator(path ? "main h1, main h2" : ".wf-row").first().waitFor();
+      await page.tab.locator(".loading").waitFor({ state: "detached" });
+      // Our own policy refuses script tags, so it goes in through the debugger.
+      const debug = await dashboard.context.newCDPSession(page.tab);
+      await debug.send("Runtime.evaluate", { expression: source });
+      const { result } = await debug.send("Runtime.evaluate", {
+        expression: "axe.run(document).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ': ' + n.failureSummary)])))",
+        awaitPromise: true,
+      });
+      assert.equal(result.value, "[]", colorScheme);
+      await page.close();
+    }
+  });
+}
