@@ -23,13 +23,19 @@ async function attempt(url, options) {
     return await fetch(url, { ...options, credentials: "same-origin", redirect: "error" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, { title: "no answer", detail: "hookspan is not running, or the connection broke", hint: "hookspan serve" });
+    throw broken();
   }
 }
 
+function broken() {
+  return new Problem(0, { title: "no answer", detail: "hookspan is not running, or the connection broke", hint: "hookspan serve" });
+}
+
 async function answer(response) {
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Problem(response.status, body);
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw new Problem(response.status, body ?? {});
+  // Cut off: the page is being left, or the collector stopped in the middle.
+  if (body === null) throw broken();
   return body;
 }
 
