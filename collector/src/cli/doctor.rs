@@ -79,7 +79,7 @@ mod tests {
         ];
         assert_eq!(
             describe(&findings, 60, Paint::plain()),
-            "✓ hooks      /home/u/.cursor/hooks.json: 15 events (standard)\n\
+            "✓ hooks      /home/u/.cursor/hooks.json: 15 events\n             (standard)\n\
              ✗ hooks      /home/u/.local/state/hookspan/bin/hookspan-\n             \
              shim: is not there, so every hook fails\n             \
              → hookspan install\n\n1 to repair, 0 to know of.\n"

@@ -153,7 +153,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
             text::right(&text::count(session.tool_calls), 5),
             text::right(&tokens, 6),
             text::cell(session.workspace.as_deref().map_or("", folder_name), 12),
-            text::visible(session.first_prompt.as_deref().unwrap_or_default(), 18),
+            text::visible(session.first_prompt.as_deref().unwrap_or_default(), 17),
         );
         out += line.trim_end();
         out += "\n";
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(
             shown,
             "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT\n\
-             d95a19cf your turn  5m00s      6    37   1   171k acme-comman… Explain ␛[31mthis…\n"
+             d95a19cf your turn  5m00s      6    37   1   171k acme-comman… Explain ␛[31mthi…\n"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
     }
