@@ -43,10 +43,11 @@ fn describe(findings: &[Finding], columns: usize, paint: Paint) -> String {
         for line in lines {
             out += &format!("{:13}{line}\n", "");
         }
-        for line in
-            finding.remedy.iter().flat_map(|remedy| text::wrap(remedy, columns.saturating_sub(16)))
-        {
-            out += &format!("{:13}{} {}\n", "", paint.bold("→"), line);
+        let remedy = finding.remedy.as_deref().unwrap_or_default();
+        let lines = text::wrap(remedy, columns.saturating_sub(16));
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
+            let arrow = if index == 0 { paint.bold("→") } else { " ".to_owned() };
+            out += &format!("{:13}{arrow} {line}\n", "");
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();

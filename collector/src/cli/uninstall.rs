@@ -89,10 +89,11 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         let entry = entry.with_context(|| format!("cannot read {}", root.display()))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_ours = ["journal", "losses", "lock", "token", "serve.json", "imports"]
-            .contains(&name.as_ref())
-            || name.starts_with("seg-")
-            || name.starts_with("hookspan.db");
+        let is_ours =
+            ["journal", "journal.stop", "losses", "lock", "token", "serve.json", "imports"]
+                .contains(&name.as_ref())
+                || name.starts_with("seg-")
+                || name.starts_with("hookspan.db");
         if is_ours {
             files.push(entry.path());
         }
