@@ -17,6 +17,7 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::runtime::Runtime;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -30,7 +31,7 @@ use crate::config::destination::{Connection, Protocol};
 use crate::config::otlp_env::{Signal, connection_or_default};
 
 /// What logs without being told.
-const DEFAULT_FILTER: &str = "info,hyper=warn,h2=warn,tonic=warn,reqwest=warn,tower=warn";
+const DEFAULT_FILTER: &str = "warn,hookspan=info";
 
 /// Whose spans would describe the sending of spans, and so never end.
 const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opentelemetry"];
@@ -40,6 +41,8 @@ const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opente
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
+    /// Where gRPC connections live: the exporters' own threads have no reactor.
+    runtime: Option<Runtime>,
 }
 
 /// Starts logging, and traces and metrics where the environment asks for them. Once per process.
@@ -49,8 +52,11 @@ pub struct Telemetry {
 pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
     crate::export::install_crypto();
     let wanted = Wanted::read(env)?;
+    let runtime = wanted.is_grpc().then(grpc_runtime).transpose()?;
+    let inside = runtime.as_ref().map(|runtime| runtime.enter());
     let traces = wanted.traces.as_ref().map(tracer_provider).transpose()?;
     let metrics = wanted.metrics.as_ref().map(meter_provider).transpose()?;
+    drop(inside);
     let directives = env.var("HOOKSPAN_LOG").unwrap_or(DEFAULT_FILTER);
     let filter = EnvFilter::try_new(directives)
         .with_context(|| format!("HOOKSPAN_LOG: {directives:?} is not a filter"))?;
@@ -74,7 +80,7 @@ pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
     if let Some(provider) = &metrics {
         opentelemetry::global::set_meter_provider(provider.clone());
     }
-    Ok(Telemetry { traces, metrics })
+    Ok(Telemetry { traces, metrics, runtime })
 }
 
 impl Telemetry {
@@ -88,6 +94,9 @@ impl Telemetry {
         for error in stopped.into_iter().flatten().filter_map(Result::err) {
             tracing::warn!(%error, "hookspan's own telemetry did not end cleanly");
         }
+        if let Some(runtime) = self.runtime {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -99,6 +108,11 @@ struct Wanted {
 }
 
 impl Wanted {
+    fn is_grpc(&self) -> bool {
+        let wanted = [&self.traces, &self.metrics];
+        wanted.into_iter().flatten().any(|connection| connection.protocol == Protocol::Grpc)
+    }
+
     fn read(env: &Environment) -> anyhow::Result<Self> {
         match env.var("OTEL_SDK_DISABLED").map(str::to_ascii_lowercase).as_deref() {
             Some("true") => return Ok(Self::default()),
@@ -117,6 +131,14 @@ impl Wanted {
             metrics: connection("OTEL_METRICS_EXPORTER", Signal::Metrics)?,
         })
     }
+}
+
+fn grpc_runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("telemetry")
+        .enable_all()
+        .build()
 }
 
 fn resource() -> Resource {

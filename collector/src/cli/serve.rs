@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use super::output::Misuse;
 use super::{Global, output};
 use crate::telemetry::{self, Telemetry};
 
@@ -46,7 +47,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     config.dashboard.listen = listen.unwrap_or(config.dashboard.listen);
     config.dashboard.token &= !no_token;
     config.dashboard.allow_hosts.extend(allow_host);
-    let telemetry = telemetry::init(&global.env)?;
+    let telemetry = telemetry::init(&global.env).map_err(|error| Misuse(format!("{error:#}")))?;
     // The first line is for people and for scripts: the address, signed in.
     let ended = crate::serve::run(&global.state, &config, &global.env, |url| {
         telemetry::observe(&global.state.database());

@@ -59,7 +59,9 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
                 if is_reader {
                     drained = batch.horizon == Horizon::Now;
                 }
-                let Ok(outcome) = engine.take(batch) else { return };
+                let hooks = batch.arrivals.len();
+                let taken = tracing::info_span!("engine.batch", hooks).in_scope(|| engine.take(batch));
+                let Ok(outcome) = taken else { return };
                 if let Some(answer) = answer {
                     // Whoever asked may have gone.
                     let _sent = answer.send(outcome);

@@ -24,7 +24,7 @@ use crate::cli::output::Misuse;
 use crate::clock;
 use crate::config::{Config, Environment, destination};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
-use crate::export::resource::ResourceBase;
+use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters};
 use crate::source::StoreSource;
 use threads::Threads;
@@ -129,17 +129,6 @@ fn export_settings(env: &Environment) -> anyhow::Result<export::Settings> {
         hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
         ..export::Settings::default()
     })
-}
-
-#[cfg(unix)]
-fn host_name() -> Option<String> {
-    let system = rustix::system::uname();
-    system.nodename().to_str().ok().filter(|name| !name.is_empty()).map(str::to_owned)
-}
-
-#[cfg(not(unix))]
-fn host_name() -> Option<String> {
-    None
 }
 
 fn journal_health(threads: &Threads) -> crate::source::AskJournal {

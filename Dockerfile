@@ -1,0 +1,28 @@
+# The collector with its dashboard. The hook program is built too, because `hookspan` carries it, but hooks run where Cursor
+# runs: install them there with `hookspan install`.
+FROM rust:1.95-slim-trixie AS build
+WORKDIR /src
+RUN apt-get update \
+    && apt-get install --no-install-recommends --yes build-essential \
+    && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --release --locked --package hookspan \
+    && cp target/release/hookspan /hookspan
+
+FROM debian:trixie-slim
+# Roots for destinations on the internet; the program needs nothing else.
+RUN apt-get update \
+    && apt-get install --no-install-recommends --yes ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 1000 --create-home --shell /usr/sbin/nologin hookspan \
+    && install --directory --owner=hookspan --group=hookspan --mode=0700 /state
+COPY --from=build /hookspan /usr/local/bin/hookspan
+USER 1000:1000
+ENV HOOKSPAN_DIR=/state
+VOLUME ["/state"]
+EXPOSE 4329
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["hookspan"]
+CMD ["serve", "--listen", "0.0.0.0:4329"]
