@@ -70,7 +70,11 @@ pub(crate) struct Turn {
 /// Work handed to another agent, as far as it matters for finding its conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delegation {
+    /// First hook that says it has begun.
     pub(crate) start: Option<Timestamp>,
+    /// What the reported duration says, for when no hook of the beginning arrived. Never preferred: hooks that are
+    /// delivered late together would put it before the turn.
+    pub(crate) computed_start: Option<Timestamp>,
     pub(crate) stop: Option<Timestamp>,
     pub(crate) background: bool,
     pub(crate) model: Option<String>,
@@ -196,26 +200,27 @@ impl Conversation {
 
     fn note_delegation(&mut self, fact: &Fact) {
         use EventKind as K;
-        let (key, start, stop) = match &fact.kind {
-            K::SubagentStart(agent) => {
-                (agent.id.as_deref().unwrap_or(&agent.fallback), Some(fact.at), None)
-            }
-            K::SubagentStop(agent) => {
-                let start = agent.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
-                (agent.id.as_deref().unwrap_or(&agent.fallback), start, Some(fact.at))
-            }
+        let (id, fallback, ended, duration_ms) = match &fact.kind {
+            K::SubagentStart(agent) => (&agent.id, &agent.fallback, false, None),
+            K::SubagentStop(agent) => (&agent.id, &agent.fallback, true, agent.duration_ms),
             K::ToolStart(tool) if tool.class == ToolClass::Task => {
-                (tool.id.as_deref().unwrap_or(&tool.fallback), Some(fact.at), None)
+                (&tool.id, &tool.fallback, false, None)
             }
             K::ToolEnd(tool) | K::ToolFailure(tool) if tool.class == ToolClass::Task => {
-                let start = tool.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
-                (tool.id.as_deref().unwrap_or(&tool.fallback), start, Some(fact.at))
+                (&tool.id, &tool.fallback, true, tool.duration_ms)
             }
             _ => return,
         };
+        let key = id.as_deref().unwrap_or(fallback);
         let entry = self.delegations.entry(key.into()).or_default();
-        entry.start = [entry.start, start].into_iter().flatten().min();
-        entry.stop = entry.stop.max(stop);
+        let earliest = |known: Option<Timestamp>, new| [known, new].into_iter().flatten().min();
+        if ended {
+            let computed = duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
+            entry.computed_start = earliest(entry.computed_start, computed);
+            entry.stop = entry.stop.max(Some(fact.at));
+        } else {
+            entry.start = earliest(entry.start, Some(fact.at));
+        }
         match &fact.kind {
             K::SubagentStart(agent) if entry.model.is_none() => entry.model = agent.model.clone(),
             K::ToolStart(tool) => {
