@@ -1,5 +1,7 @@
 //! The compose file and what it mounts. No container engine is needed: what can be wrong without one is checked here.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by panicking")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
