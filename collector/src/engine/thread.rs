@@ -60,7 +60,8 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
                     drained = batch.horizon == Horizon::Now;
                 }
                 let hooks = batch.arrivals.len();
-                let taken = tracing::info_span!("engine.batch", hooks).in_scope(|| engine.take(batch));
+                let taken =
+                    tracing::info_span!("engine.batch", hooks).in_scope(|| engine.take(batch));
                 let Ok(outcome) = taken else { return };
                 if let Some(answer) = answer {
                     // Whoever asked may have gone.
