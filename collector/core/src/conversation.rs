@@ -53,6 +53,8 @@ pub(crate) struct Conversation {
     /// Indexes of loose facts outside any turn.
     pub(crate) outside: Vec<usize>,
     pub(crate) count: usize,
+    /// Whether new facts may move turns.
+    moved: bool,
     /// Changes whenever workspace or version do.
     pub(crate) mark: u64,
 }
@@ -104,6 +106,7 @@ impl Conversation {
             turns: Vec::new(),
             outside: Vec::new(),
             count: 0,
+            moved: false,
             mark: 0,
         }
     }
@@ -191,9 +194,12 @@ impl Conversation {
                         *known = home;
                     }
                 }
-                insert(self.explicit.entry(generation.clone()).or_default(), fact)
+                let facts = self.explicit.entry(generation.clone()).or_default();
+                self.moved |= facts.first().is_none_or(|first| fact.key() < first.key());
+                insert(facts, fact)
             }
         };
+        self.moved |= generation.is_empty() || !self.loose.is_empty();
         self.count += usize::from(is_new);
         is_new
     }
@@ -233,6 +239,9 @@ impl Conversation {
 
     /// Cuts the facts into turns.
     pub(crate) fn lay_out(&mut self, config: &Config) {
+        if !std::mem::take(&mut self.moved) {
+            return;
+        }
         let mut turns: Vec<Open> = Vec::new();
         for (generation, facts) in &self.explicit {
             // What names a generation proves that there is one, whatever it is.
@@ -252,10 +261,17 @@ impl Conversation {
         });
         self.outside.clear();
         let mut synthetic = 0;
+        // Both halves of a pair belong together, however long the pause between them.
+        let mut homes: BTreeMap<&str, Arc<str>> = BTreeMap::new();
         for (index, fact) in self.loose.iter().enumerate() {
-            match self.place(fact, &turns, config) {
+            let id = call_id(&fact.kind);
+            let home = id.and_then(|id| homes.get(id));
+            match self.place(fact, home, &turns, config) {
                 Place::In(at) => {
                     let open = &mut turns[at];
+                    if let Some(id) = id {
+                        homes.entry(id).or_insert_with(|| open.turn.generation.clone());
+                    }
                     open.turn.loose.push(index);
                     open.last = open.last.max(fact.at);
                     if matches!(fact.kind, EventKind::Stop(_)) && open.closed.is_none() {
@@ -271,6 +287,9 @@ impl Conversation {
                         loose: vec![index],
                     };
                     synthetic += 1;
+                    if let Some(id) = id {
+                        homes.entry(id).or_insert_with(|| turn.generation.clone());
+                    }
                     let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
                     let is_stop = matches!(fact.kind, EventKind::Stop(_));
                     let closed = is_stop.then_some(fact.at);
@@ -282,9 +301,15 @@ impl Conversation {
         self.turns = turns.into_iter().map(|open| open.turn).collect();
     }
 
-    fn place(&self, fact: &Fact, turns: &[Open], config: &Config) -> Place {
+    fn place(
+        &self,
+        fact: &Fact,
+        near: Option<&Arc<str>>,
+        turns: &[Open],
+        config: &Config,
+    ) -> Place {
         let home = call_id(&fact.kind).and_then(|id| self.homes.get(id));
-        if let Some((_, home)) = home
+        if let Some(home) = home.map(|(_, home)| home).or(near)
             && let Some(at) = turns.iter().position(|open| open.turn.generation == *home)
         {
             return Place::In(at);

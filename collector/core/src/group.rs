@@ -117,7 +117,16 @@ impl Group {
         let segments = segment::starts(world, conversation);
         for (index, turn) in conversation.turns.iter().enumerate() {
             let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
-            let trace = trace(world.config, id, &turn.generation, segment);
+            let told = self.turns.get(&turn.generation).map(|state| &state.row);
+            let (trace, own) = match told {
+                Some(row) if world.config.trace_mode == TraceMode::Generation => {
+                    (row.trace, row.span)
+                }
+                _ => (
+                    trace(world.config, id, &turn.generation, segment),
+                    SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), ""),
+                ),
+            };
             let place = Place {
                 root: id.clone(),
                 trace,
@@ -126,7 +135,6 @@ impl Group {
                 segment,
                 candidates: None,
             };
-            let own = SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), "");
             previous = Some((trace, own, turn.start));
             let stamp = stamp(conversation, turn, &place);
             if !force && self.is_current(&turn.generation, stamp, world) {

@@ -218,7 +218,9 @@ impl<'de> Deserialize<'de> for Key<'de> {
                 f.write_str("a key")
             }
             fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Key<'de>, E> {
-                Ok(Key(String::from_utf8_lossy(bytes)))
+                // The lossy reader is for what is not sound, and slow on the rest.
+                Ok(Key(std::str::from_utf8(bytes)
+                    .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)))
             }
             fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Key<'de>, E> {
                 Ok(Key(Cow::Owned(String::from_utf8_lossy(bytes).into_owned())))

@@ -129,7 +129,7 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
     let last = close.map_or(last, |close| last.min(close.at));
     let end = close.map(|close| {
         let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
-        End { at: stop.map_or(last, |(fact, _)| fact.at), reason: close.reason }
+        End { at: stop.map_or(last, |(fact, _)| fact.at).max(turn.start), reason: close.reason }
     });
     let started = reading.prompt.map_or(turn.start, |(fact, _)| fact.at.min(turn.start));
     let signature = on_time.iter().fold(1, |hash, fact| mix(hash, fact.seq));
@@ -288,7 +288,7 @@ fn close(
     let mut times: Vec<Timestamp> =
         facts.iter().map(|fact| fact.at).chain(below.iter().copied()).collect();
     times.push(turn.start);
-    times.retain(|at| first.is_none_or(|close| *at <= close.at));
+    times.retain(|at| *at >= turn.start && first.is_none_or(|close| *at <= close.at));
     times.sort_unstable();
     times.push(until);
     let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > config.generation_idle_ns);
