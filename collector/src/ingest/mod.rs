@@ -11,3 +11,6 @@ mod thread;
 pub use intake::Intake;
 pub use local::{Local, LocalError, epoch};
 pub use thread::{Ingest, spawn};
+
+#[cfg(test)]
+mod tests;
