@@ -76,7 +76,8 @@ fn losses(folder: &Folder) -> Vec<Loss> {
 
 #[test]
 fn whatever_stands_in_the_journals_place_is_left_alone_and_counted() {
-    let makers: [(&str, fn(&Path)); 5] = [
+    type Maker = fn(&Path);
+    let makers: [(&str, Maker); 5] = [
         ("link", |path| symlink("elsewhere", path).unwrap()),
         ("dangling", |path| symlink("/nowhere/at/all", path).unwrap()),
         ("directory", |path| fs::create_dir(path).unwrap()),
