@@ -248,3 +248,76 @@ impl<W: Write + Send + 'static> System for Portable<W> {
         let _ = done.recv_timeout(left);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Cursor;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::frame::{Decoded, HEADER_BYTES, Header, LAST, NO_EOF};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Runs the program in a folder of its own; its answer, and the flags and body that it kept.
+    fn run(name: &str, stdin: impl io::Read + Send + 'static) -> (String, u8, Vec<u8>) {
+        let dir = env::temp_dir().join(format!("portable-{}-{name}", process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let stdout = Shared::default();
+        keep_portably(Some(dir.clone().into()), b"preToolUse", stdin, stdout.clone());
+        let journal = fs::read(dir.join("journal")).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        let (mut rest, mut body, mut flags) = (journal.as_slice(), Vec::new(), 0);
+        while let Some(bytes) = rest.first_chunk::<HEADER_BYTES>() {
+            let Decoded::Header(header) = Header::decode(bytes) else { panic!("no header") };
+            let (payload, after) = rest[HEADER_BYTES..].split_at(header.len as usize);
+            assert!(header.matches(payload));
+            body.extend_from_slice(&payload[header.meta_bytes.into()..]);
+            (rest, flags) = (after, header.flags);
+        }
+        assert_eq!(flags & LAST, LAST);
+        let answer = stdout.0.lock().unwrap().clone();
+        (String::from_utf8(answer).unwrap(), flags & !LAST, body)
+    }
+
+    #[test]
+    fn std_alone_keeps_and_answers() {
+        let body = br#"{"conversation_id":"c","hook_event_name":"beforeSubmitPrompt"}"#;
+        let (answer, flags, kept) = run("small", Cursor::new(body));
+        assert_eq!(
+            (answer.as_str(), flags, kept.as_slice()),
+            ("{\"continue\":true}\n", 0, &body[..])
+        );
+    }
+
+    #[test]
+    fn std_alone_keeps_a_large_body() {
+        let body: Vec<u8> = (0..2_000_000_u32).map(|i| (i ^ (i >> 9)) as u8).collect();
+        let (answer, flags, kept) = run("large", Cursor::new(body.clone()));
+        assert_eq!((answer.as_str(), flags), ("{\"permission\":\"allow\"}\n", 0));
+        assert!(kept == body);
+    }
+
+    #[test]
+    fn std_alone_leaves_an_input_that_stays_open() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"{}").unwrap();
+        let (answer, flags, kept) = run("open", reader);
+        drop(writer);
+        assert_eq!((answer.as_str(), flags), ("{\"permission\":\"allow\"}\n", NO_EOF));
+        assert_eq!(kept, b"{}");
+    }
+}

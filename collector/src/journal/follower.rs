@@ -16,6 +16,8 @@ use crate::dirs::StateDir;
 const CHORES: Duration = Duration::from_millis(100);
 /// Silence after which the kernel is asked to tell.
 const SILENCE: Duration = Duration::from_secs(1);
+/// How often something unfinished is looked at in silence: it may have waited long enough.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a record may lack its end before its segment is put aside to find out whether anybody still writes to it.
 const UNFINISHED: Duration = Duration::from_secs(30);
 /// How long committed bytes do not count against the bound: their segment is about to go.
@@ -176,17 +178,23 @@ impl Follower {
             let look_again = if silent < CHORES { 2 } else { 5 };
             return self.sleeper.sleep(at_most.min(Duration::from_millis(look_again)));
         }
-        let path = files::current(&self.dir);
-        if self.sleeper.watch(&path) {
-            let quiet = self.held.values().all(Held::is_quiet);
-            if quiet {
-                self.sleeper.sleep_watching(at_most);
-            } else {
-                self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
-            }
-        } else {
-            self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
+        if !self.sleeper.watch(&files::current(&self.dir)) {
+            return self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
         }
+        // What came before the watch was set would wake nobody.
+        if self.held.values().any(|held| held.segment.is_behind()) {
+            return;
+        }
+        let mut longest = at_most;
+        for held in self.held.values() {
+            let len = held.segment.len().unwrap_or(0);
+            if held.synced < len {
+                longest = longest.min(CHORES);
+            } else if held.segment.offset() < len {
+                longest = longest.min(LOOK_AGAIN);
+            }
+        }
+        self.sleeper.sleep_watching(longest);
     }
 
     /// Something that ends [`Follower::wait`] from another thread.
@@ -475,14 +483,6 @@ impl Follower {
             offsets.extend(key.map(|key| (key, held.durable)));
         }
         Ok(Position::new(&self.boot, offsets))
-    }
-}
-
-impl Held {
-    /// Everything in it has been read and synced, and it is not about to go.
-    fn is_quiet(&self) -> bool {
-        let len = self.segment.len().unwrap_or(0);
-        self.segment.offset() >= len && self.synced >= len && self.durable >= len
     }
 }
 

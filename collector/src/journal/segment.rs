@@ -185,7 +185,7 @@ impl Segment {
     }
 
     /// There are bytes in the file that have not been read into the buffer.
-    fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.len().is_ok_and(|len| self.start + (self.buffer.len() as u64) < len)
     }
 
