@@ -24,9 +24,11 @@ export function coverage(trace, scale, columns, now) {
   const laneOf = trace.kinds.map((kind) => LANES.findIndex(([name]) => name === kind));
   const wait = LANES.length - 1;
   const session = trace.kinds.indexOf("session");
+  const subagent = trace.kinds.indexOf("subagent");
   const add = (lane, from, to) => {
     const x0 = Math.max(0, toX(scale, from));
-    const x1 = Math.min(columns, Math.max(toX(scale, to), x0 + 0.15));
+    // Half a pixel at least: thousands of calls of a millisecond are still seen.
+    const x1 = Math.min(columns, Math.max(toX(scale, to), x0 + 0.5));
     const first = Math.floor(x0);
     const last = Math.min(columns - 1, Math.floor(x1));
     for (let x = first; x <= last; x += 1) {
@@ -35,7 +37,9 @@ export function coverage(trace, scale, columns, now) {
   };
   for (let i = 0; i < trace.n; i += 1) {
     const lane = laneOf[trace.kind[i]];
-    if (lane >= 0) add(lane, trace.start[i], endOf(trace, i, now));
+    // A call that only delegates is not what the time went into: its subagent is.
+    const delegates = trace.last[i] > i + 1 && trace.kind[i] !== subagent;
+    if (lane >= 0 && !delegates) add(lane, trace.start[i], endOf(trace, i, now));
     if (trace.wait[i] > 0) add(wait, trace.start[i] - trace.wait[i], trace.start[i]);
     if (trace.status[i] === ERROR && trace.kind[i] !== session) {
       const x = Math.floor(toX(scale, trace.start[i]));

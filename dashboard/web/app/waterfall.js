@@ -7,9 +7,22 @@ import { visible } from "./text.js";
 
 /** Height of a row, pixels. */
 export const ROW_PX = 22;
-const OVERSCAN = 6;
+const OVERSCAN = 3;
 const DUR_PX = 76;
 const TWIST = { open: "▾", closed: "▸", leaf: "" };
+
+// Writing a style that is already so still costs a style pass: sixty times a second, for every row.
+function setClass(element, name) {
+  if (element.className !== name) element.className = name;
+}
+
+function setHidden(element, hidden) {
+  if (element.hidden !== hidden) element.hidden = hidden;
+}
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
 
 /**
  * `host` gets the ruler and the rows. Callbacks: `onSelect(index)`, `onAxis({from, to, follow})`, `onOpen(index)`.
@@ -202,14 +215,14 @@ export class Waterfall {
         this.rulerMarks[i] = mark;
         this.rulerTrack.append(mark);
       }
-      mark.className = item.cut ? "wf-tick wf-tick-cut" : "wf-tick";
-      mark.textContent = item.text;
+      setClass(mark, item.cut ? "wf-tick wf-tick-cut" : "wf-tick");
+      setText(mark, item.text);
       mark.style.transform = `translateX(${item.x}px)`;
-      mark.hidden = false;
+      setHidden(mark, false);
     });
-    for (let i = items.length; i < this.rulerMarks.length; i += 1) this.rulerMarks[i].hidden = true;
-    this.rulerNote.textContent = this.manual ? "axis is kept (a)" : "axis follows rows (a)";
-    this.rulerNote.setAttribute("aria-pressed", String(!this.manual));
+    for (let i = items.length; i < this.rulerMarks.length; i += 1) setHidden(this.rulerMarks[i], true);
+    setText(this.rulerNote, this.manual ? "axis is kept (a)" : "axis follows rows (a)");
+    if (this.pressed !== !this.manual) this.rulerNote.setAttribute("aria-pressed", String(this.pressed = !this.manual));
   }
 
   drawHatches(scale) {
@@ -222,11 +235,11 @@ export class Waterfall {
         this.hatches[i] = hatch;
         this.hatchLayer.append(hatch);
       }
-      hatch.hidden = false;
+      setHidden(hatch, false);
       hatch.style.transform = `translateX(${p.x0}px)`;
       hatch.style.width = `${(p.t1 - p.t0) * p.scale}px`;
     });
-    for (let i = cuts.length; i < this.hatches.length; i += 1) this.hatches[i].hidden = true;
+    for (let i = cuts.length; i < this.hatches.length; i += 1) setHidden(this.hatches[i], true);
   }
 
   drawRows(first, last, moved) {
@@ -248,7 +261,7 @@ export class Waterfall {
     for (const slot of free) {
       if (slot.at !== -1) {
         slot.at = -1;
-        slot.row.hidden = true;
+        setHidden(slot.row, true);
       }
     }
   }
@@ -285,7 +298,7 @@ export class Waterfall {
     slot.at = at;
     slot.version = this.version;
     if (all) {
-      slot.row.hidden = false;
+      setHidden(slot.row, false);
       slot.row.style.transform = `translateY(${at * ROW_PX}px)`;
       slot.row.setAttribute("aria-rowindex", String(at + 1));
       if (i < 0) this.fillIdle(slot, this.idle[-1 - i]);
@@ -304,14 +317,14 @@ export class Waterfall {
     slot.twist.textContent = "";
     slot.text.textContent = "your turn";
     slot.dur.textContent = duration(to - from);
-    slot.wait.hidden = true;
+    setHidden(slot.wait, true);
   }
 
   placeIdle(slot, [from, to]) {
     const x0 = toX(this.axis, from);
     const x1 = toX(this.axis, to);
     const cut = this.cuts.some(([a, b]) => a === from && b === to);
-    slot.bar.className = cut ? "wf-bar wf-bar-cut" : "wf-bar wf-bar-idle";
+    setClass(slot.bar, cut ? "wf-bar wf-bar-cut" : "wf-bar wf-bar-idle");
     this.place(slot.bar, x0, x1);
     this.note(slot, cut ? `// ${duration(to - from)} idle, cut` : "", x0, x1);
   }
@@ -329,9 +342,9 @@ export class Waterfall {
     if (parent) slot.row.setAttribute("aria-expanded", String(expanded));
     else slot.row.removeAttribute("aria-expanded");
     slot.name.style.paddingLeft = `${8 + Math.min(depth, 12) * 14}px`;
-    slot.twist.textContent = parent ? (expanded ? TWIST.open : TWIST.closed) : TWIST.leaf;
-    slot.text.textContent = visible(trace.strs[trace.label[i]]);
-    slot.dur.textContent = trace.dur[i] < 0 ? `${duration(this.now - trace.start[i])} …` : duration(trace.dur[i]);
+    setText(slot.twist, parent ? (expanded ? TWIST.open : TWIST.closed) : TWIST.leaf);
+    setText(slot.text, visible(trace.strs[trace.label[i]]));
+    setText(slot.dur, trace.dur[i] < 0 ? `${duration(this.now - trace.start[i])} …` : duration(trace.dur[i]));
     if (i === this.selected) this.scroller.setAttribute("aria-activedescendant", slot.row.id);
   }
 
@@ -344,13 +357,13 @@ export class Waterfall {
     const flags = trace.flags[i];
     const status = trace.status[i];
     const point = trace.dur[i] === 0;
-    slot.bar.className = point
+    setClass(slot.bar, point
       ? "wf-bar wf-point"
-      : `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || status === OPEN ? " wf-open-right" : ""}${status === OPEN ? " wf-running" : ""}`;
+      : `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || status === OPEN ? " wf-open-right" : ""}${status === OPEN ? " wf-running" : ""}`);
     if (point) this.place(slot.bar, x0 - 3, x0 + 3);
     else this.place(slot.bar, x0, x1);
     const wait = trace.wait[i];
-    slot.wait.hidden = !(wait > 0);
+    setHidden(slot.wait, !(wait > 0));
     if (wait > 0) this.place(slot.wait, toX(this.axis, start - wait), x0);
     const words = [];
     if (status === ERROR) words.push("✕ failed");
@@ -368,13 +381,17 @@ export class Waterfall {
     const left = Math.max(-2, Math.min(this.trackWidth + 2, x0));
     const right = Math.max(-2, Math.min(this.trackWidth + 2, x1));
     const gone = x1 < -2 || x0 > this.trackWidth + 2;
-    bar.style.transform = `translateX(${left}px)`;
-    bar.style.width = gone ? "0px" : `${Math.max(2, right - left)}px`;
+    // Tenths of a pixel: nobody sees more, and most frames then write nothing.
+    const x = Math.round(left * 10) / 10;
+    const width = gone ? 0 : Math.round(Math.max(2, right - left) * 10) / 10;
+    if (bar.x !== x) bar.style.transform = `translateX(${bar.x = x}px)`;
+    if (bar.w !== width) bar.style.width = `${bar.w = width}px`;
   }
 
   // Beside the bar, where there is room: right, else left, else on it.
   note(slot, text, x0, x1) {
-    if (slot.note.textContent !== text) slot.note.textContent = text;
+    setText(slot.note, text);
+    setHidden(slot.note, !text);
     if (!text) return;
     const width = text.length * 6.3 + 10;
     const right = Math.max(0, Math.min(x1, this.trackWidth));
@@ -383,8 +400,9 @@ export class Waterfall {
     let inside = true;
     if (right + width <= this.trackWidth) [x, inside] = [right + 5, false];
     else if (left - width >= 0) [x, inside] = [left - width, false];
-    slot.note.classList.toggle("wf-note-in", inside);
-    slot.note.style.transform = `translateX(${x}px)`;
+    setClass(slot.note, inside ? "wf-note wf-note-in" : "wf-note");
+    x = Math.round(x);
+    if (slot.note.x !== x) slot.note.style.transform = `translateX(${slot.note.x = x}px)`;
   }
 
   rowAt(event) {

@@ -32,10 +32,10 @@ async function reason() {
 }
 
 /** A browser and a dashboard: `{base, login, page(options), close()}`. `demo` asks for the example's invented sessions. */
-export async function world() {
+export async function world({ turns = "12" } = {}) {
   const { chromium } = await import("playwright-core");
   const profile = mkdtempSync(join(tmpdir(), "hookspan-ui-"));
-  const server = process.env.HOOKSPAN_URL ? null : await serve();
+  const server = process.env.HOOKSPAN_URL ? null : await serve(turns);
   const login = process.env.HOOKSPAN_URL ?? server.url;
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const context = await chromium.launchPersistentContext(profile, {
@@ -58,8 +58,8 @@ export async function world() {
   };
 }
 
-function serve() {
-  const child = spawn(DEMO, ["0", "12"], { stdio: ["ignore", "pipe", "inherit"] });
+function serve(turns) {
+  const child = spawn(DEMO, ["0", turns], { stdio: ["ignore", "pipe", "inherit"] });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code) => reject(new Error(`the example ended with ${code}`)));
