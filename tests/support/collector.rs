@@ -13,6 +13,9 @@ use crate::binaries;
 use crate::wait::{SOON, eventually};
 use crate::world::World;
 
+/// A debug build reads a long journal slowly.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// The collector of one [`World`]; stopped as a person would (SIGTERM) when dropped.
 #[derive(Debug)]
 pub struct Collector<'a> {
@@ -98,14 +101,19 @@ impl<'a> Collector<'a> {
             .map_err(|error| format!("GET {url}: {error}"))
     }
 
-    /// Waits until `hooks` hooks are committed: the raw log, as `export --format jsonl` gives it, has that many lines.
+    /// Waits until `hooks` hooks are committed: nothing is left in the journal, and the raw log, as `export --format jsonl`
+    /// gives it, has that many lines.
     #[track_caller]
     pub fn committed(&self, hooks: usize) {
         let world = self.world;
-        eventually(&format!("{hooks} hooks committed"), SOON, || {
+        eventually(&format!("{hooks} hooks committed"), PATIENCE, || {
+            let status = world.json(&["status", "--json"]);
+            if status["backlog"] != 0 {
+                return Err(format!("{status:#}\n{}\n{}", world.describe(), log(world)));
+            }
             match world.ok(&["export", "--all", "--format", "jsonl"]).lines().count() {
                 stored if stored >= hooks => Ok(()),
-                stored => Err(format!("{stored} stored\n{}\n{}", world.describe(), log(world))),
+                stored => Err(format!("{stored} stored, {status:#}\n{}", log(world))),
             }
         });
     }

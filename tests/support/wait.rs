@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 /// Long enough for a busy machine with two cores; a test that needs it is failing anyway.
 pub const SOON: Duration = Duration::from_secs(30);
 
-const STEP: Duration = Duration::from_millis(5);
+/// Asking costs: the steps grow, so that a long wait does not keep from working what it waits for.
+const FIRST_STEP: Duration = Duration::from_millis(2);
+const LAST_STEP: Duration = Duration::from_millis(250);
 
 /// Asks `condition` until it gives a value. At `deadline` it panics with `what` and the last reason `condition` gave, so
 /// that a failure shows the state instead of "timed out".
@@ -17,14 +19,16 @@ pub fn eventually<T>(
     mut condition: impl FnMut() -> Result<T, String>,
 ) -> T {
     let started = Instant::now();
+    let mut step = FIRST_STEP;
     loop {
         match condition() {
             Ok(value) => return value,
             Err(state) if started.elapsed() > deadline => {
                 panic!("not within {deadline:?}: {what}\nlast state: {state}")
             }
-            Err(_) => pause(STEP),
+            Err(_) => pause(step),
         }
+        step = (step * 3 / 2).min(LAST_STEP);
     }
 }
 
