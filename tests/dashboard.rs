@@ -44,23 +44,49 @@ fn a_played_session_is_on_the_pages_and_grows_while_they_are_open() {
     assert!(output.status.success(), "{said}");
 }
 
-/// Every test of the pages' own, against the binary that ships.
+/// Every test of the pages' own, over the session that was played.
 #[test]
-fn the_pages_own_tests_pass_against_the_binary() {
+fn the_pages_own_tests_pass_on_a_played_session() {
     let chromium = match browser() {
         Ok(chromium) => chromium,
         Err(reason) => return skip::skip("the pages' own tests in a browser", &reason),
     };
+    let world = World::new();
+    let fixture = Fixture::own().settle_in(&world);
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    pages_own_tests(
+        &chromium,
+        "HOOKSPAN_URL",
+        &format!("{}/login#t={}", collector.url, collector.token),
+    );
+}
+
+/// The same over the invented sessions of the dashboard's example: longer, and with every odd text.
+#[test]
+fn the_pages_own_tests_pass_on_the_example() {
+    let chromium = match browser() {
+        Ok(chromium) => chromium,
+        Err(reason) => return skip::skip("the pages' own tests in a browser", &reason),
+    };
+    let example = binaries::dashboard_example();
+    pages_own_tests(&chromium, "HOOKSPAN_DEMO", example.to_str().unwrap());
+}
+
+#[track_caller]
+fn pages_own_tests(chromium: &Path, variable: &str, value: &str) {
     let output = Command::new("node")
         .arg("--test")
         .current_dir(ui_tests())
         .env("CHROMIUM", chromium)
-        .env("HOOKSPAN_BIN", binaries::hookspan())
         .env("HOOKSPAN_REQUIRE_BROWSER", "1")
+        .env(variable, value)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
+    assert!(!said.contains("# SKIP"), "a page's test was skipped\n{said}");
 }
 
 /// A straggler of the last turn: it makes exactly one span more.

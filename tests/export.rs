@@ -9,7 +9,7 @@ use e2e_support::receivers::Receiver;
 use e2e_support::spans::{self, Span};
 use e2e_support::wait::eventually;
 use e2e_support::world::World;
-use e2e_support::{player, skip};
+use e2e_support::{player, skip, verify};
 
 /// A turn waits two seconds and a session five before they leave.
 const SETTLED: Duration = Duration::from_secs(90);
@@ -87,7 +87,7 @@ fn receives_the_same(receiver: &Receiver, endpoint: &str, protocol: &str) {
     player::play(&world, &fixture);
     collector.committed(fixture.bodies.len());
     let received = received_everything(&world, receiver);
-    assert_eq!(received, sent(&world), "received and exported spans differ");
+    verify::spans_are_equal(&received, &sent(&world));
     assert_eq!(spans::orphans(&received), Vec::<&Span>::new());
 }
 
@@ -114,7 +114,7 @@ fn survives_kills(receiver: &Receiver) {
     let _collector = Collector::start(&world);
     let mut received = received_everything(&world, receiver);
     received.dedup();
-    assert_eq!(received, sent(&world), "a repeated span differs, or one is lost");
+    verify::spans_are_equal(&received, &sent(&world));
 }
 
 /// Waits until every exported span has arrived.

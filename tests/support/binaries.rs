@@ -6,27 +6,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let profile = profile_folder();
-    let target = profile.parent().unwrap();
-    let name = match profile.file_name().unwrap().to_str().unwrap() {
-        "debug" => "dev",
-        other => other,
-    };
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command
-        .args(["build", "--quiet", "--package", "hookspan", "--bin", "hookspan", "--profile", name])
-        .arg("--target-dir")
-        .arg(target)
-        .current_dir(project());
-    for (variable, _) in env::vars_os() {
-        if is_of_this_test(&variable.to_string_lossy()) {
-            command.env_remove(variable);
-        }
-    }
-    let status = command.status().unwrap();
-    assert!(status.success(), "cargo could not build hookspan");
-    profile.join(format!("hookspan{}", env::consts::EXE_SUFFIX))
+    build(&["--package", "hookspan", "--bin", "hookspan"])
+        .join(format!("hookspan{}", env::consts::EXE_SUFFIX))
 });
 
 /// `hookspan`, in the profile of the running test. `CARGO_BIN_EXE_hookspan` does not exist in another package, so the
@@ -36,10 +17,43 @@ pub fn hookspan() -> &'static Path {
     &HOOKSPAN
 }
 
+/// The dashboard over invented sessions.
+#[must_use]
+pub fn dashboard_example() -> PathBuf {
+    build(&["--package", "hookspan-dashboard", "--example", "demo"])
+        .join(format!("examples/demo{}", env::consts::EXE_SUFFIX))
+}
+
 /// The project's root folder.
 #[must_use]
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Builds what `arguments` name in the profile of the running test, and returns that profile's folder.
+fn build(arguments: &[&str]) -> PathBuf {
+    let profile = profile_folder();
+    let target = profile.parent().unwrap();
+    let name = match profile.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .args(["build", "--quiet", "--profile", name])
+        .args(arguments)
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(project());
+    for (variable, _) in env::vars_os() {
+        if is_of_this_test(&variable.to_string_lossy()) {
+            command.env_remove(variable);
+        }
+    }
+    let status = command.status().unwrap();
+    assert!(status.success(), "cargo could not build {arguments:?}");
+    profile
 }
 
 /// What cargo tells a running test about its own package. Build scripts of dependencies watch some of it, so leaving it

@@ -148,10 +148,12 @@ fn attributes(owner: &Value) -> BTreeMap<String, String> {
 
 /// The one member of an `AnyValue`.
 fn any_value(value: &Value) -> String {
-    let Some((_, inner)) = value.as_object().and_then(|object| object.iter().next()) else {
+    let Some((kind, inner)) = value.as_object().and_then(|object| object.iter().next()) else {
         return String::new();
     };
     match inner {
+        // One writes 0, another 0.0.
+        number if kind.starts_with("double") => number.as_f64().unwrap_or(f64::NAN).to_string(),
         Value::Object(_) => {
             let values: Vec<_> = list(inner, "values").iter().map(any_value).collect();
             format!("[{}]", values.join(", "))

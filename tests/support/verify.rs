@@ -46,6 +46,20 @@ pub fn places_are_equal(left: &[Span], right: &[Span]) {
     );
 }
 
+/// Both hold the same spans, whole. A failure shows the spans that differ, and no others.
+#[track_caller]
+pub fn spans_are_equal(left: &[Span], right: &[Span]) {
+    let only = |of: &[Span], other: &[Span]| -> Vec<Span> {
+        of.iter().filter(|span| !other.contains(span)).cloned().collect()
+    };
+    let (only_left, only_right) = (only(left, right), only(right, left));
+    assert!(
+        only_left.is_empty() && only_right.is_empty(),
+        "only left: {only_left:#?}\nonly right: {only_right:#?}"
+    );
+    assert_eq!(left.len(), right.len(), "a span twice");
+}
+
 /// The bodies in the raw log, in order.
 #[track_caller]
 #[must_use]

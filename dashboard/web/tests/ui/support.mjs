@@ -1,7 +1,7 @@
 // What every browser test needs: a browser, a dashboard with sessions, and a page on which nothing may go wrong.
 //
 // The dashboard is HOOKSPAN_URL (the signed-in address, `…/login#t=TOKEN`, of a collector that holds sessions), else the
-// example of the crate, built by `cargo build -p hookspan-dashboard --example demo`.
+// example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const DEMO = fileURLToPath(new URL("../../../../target/debug/examples/demo", import.meta.url));
+const DEMO = process.env.HOOKSPAN_DEMO
+  ?? fileURLToPath(new URL("../../../../target/debug/examples/demo", import.meta.url));
 
 /** Why these tests cannot run, or false. With HOOKSPAN_REQUIRE_BROWSER=1 that is a failure. */
 export async function missing() {
