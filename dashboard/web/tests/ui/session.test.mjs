@@ -28,8 +28,14 @@ async function open(query = "", options) {
   return page;
 }
 
-const selected = (tab) => tab.locator('.wf-row[aria-selected="true"]');
-const label = async (tab) => (await selected(tab).locator(".wf-text").textContent()).trim();
+// Rows are pooled: one that is out of view is hidden and keeps what it last showed.
+const selected = (tab) => tab.locator('.wf-row[aria-selected="true"]:not([hidden])');
+// Rows are drawn on the frame after a key.
+const drawn = (tab) => tab.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+const label = async (tab) => {
+  await drawn(tab);
+  return (await selected(tab).locator(".wf-text").textContent()).trim();
+};
 
 /** Waits for a condition with a deadline. */
 async function eventually(what, condition) {
