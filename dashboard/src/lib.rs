@@ -1,7 +1,7 @@
 //! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few things a page may ask for).
 //!
 //! No SQL, no clock, no writes of its own. Security is one layer around the whole router ([`guard`]); pages and assets
-//! hold no data, everything else is behind the token. Reading order: [`router`], [`guard`], [`source`] and [`line`] are
+//! hold no data, everything else is behind the token. Reading order: [`router`], [`guard`], [`source`] and [`mod@line`] are
 //! what the collector meets; [`api`] is what pages, scripts and agents meet.
 
 pub mod source;

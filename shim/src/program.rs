@@ -11,7 +11,7 @@ use crate::scan::Scanner;
 /// Bytes of the buffer that the first frames are built in, header included. Small ones cost the fewest page faults; with
 /// the most metadata there are still 16 KiB of body in the first.
 pub const FRAME_BYTES: usize = 20 << 10;
-/// Bytes of the buffer for the frames after the first [`SMALL_FRAMES`].
+/// Bytes of the buffer for the frames after the first `SMALL_FRAMES`.
 pub const LARGE_FRAME_BYTES: usize = 256 << 10;
 const SMALL_FRAMES: u32 = 4;
 
