@@ -1,6 +1,7 @@
 //! `hookspan uninstall`: the exact inverse of `install`.
 
 use std::fs;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ use super::{Global, service};
 use crate::dirs::Lock;
 use crate::hooks_json::plan::remove_if_empty;
 use crate::hooks_json::{Plan, Scope};
+use crate::journal;
 
 /// Take hookspan's entries out of hooks.json again and remove the hook program
 #[derive(Debug, clap::Args)]
@@ -54,6 +56,11 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
+    }
+    if !data.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
+        anyhow::bail!(
+            "nobody can be asked, and the recorded data would be gone: add --yes to delete it"
+        );
     }
     let question =
         if data.is_empty() { "Make this change?" } else { "Make this change and delete the data?" };
@@ -98,7 +105,7 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
             files.push(entry.path());
         }
     }
-    files.extend(global.state.spill().filter(|spill| spill.exists()));
+    files.extend(journal::spilled(&global.state));
     files.sort();
     Ok(files)
 }

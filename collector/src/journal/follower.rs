@@ -460,14 +460,9 @@ impl Follower {
     }
 
     fn hold_old_spills(&mut self, now: Instant) {
-        let Some(spill) = self.spill.clone() else { return };
-        let Some(entries) = spill.parent().and_then(|folder| fs::read_dir(folder).ok()) else {
-            return;
-        };
-        let mut old: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.file_stem() == spill.file_name() && path.extension().is_some())
-            .collect();
+        let Some(spill) = self.spill.as_deref() else { return };
+        let mut old = spilled_beside(spill);
+        old.retain(|path| path.extension().is_some());
         old.sort();
         for path in old {
             if let Err(error) = self.hold(path, Role::Spill, now) {
@@ -542,6 +537,23 @@ fn boot_id() -> String {
 }
 
 /// Where shims of this state directory spill; they know it by its device and inode.
+/// Files in the run-time directory with records of this state directory, not yet taken in: the one that shims write and
+/// those that a collector has set aside.
+#[must_use]
+pub fn spilled(dir: &StateDir) -> Vec<PathBuf> {
+    spill_path(dir).map(|spill| spilled_beside(&spill)).unwrap_or_default()
+}
+
+fn spilled_beside(spill: &Path) -> Vec<PathBuf> {
+    let entries = spill.parent().and_then(|folder| fs::read_dir(folder).ok());
+    entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_stem() == spill.file_name())
+        .collect()
+}
+
 fn spill_path(dir: &StateDir) -> Option<PathBuf> {
     let base = dir.spill()?;
     let (device, inode) = files::identity(&fs::metadata(dir.root()).ok()?);

@@ -29,7 +29,7 @@ pub mod write;
 use hookspan_core::hook::HookContext;
 use hookspan_shim::record::{self, Metadata};
 
-pub use follower::{Follower, Limits, Usage};
+pub use follower::{Follower, Limits, Usage, spilled};
 pub use position::Position;
 
 /// Flag of a [`Record`]: standard input was not closed in time.
