@@ -139,23 +139,24 @@ impl Segment {
         self.unfinished_since = None;
     }
 
-    /// Reads more behind what there is, and returns whether the file had it all.
+    /// Reads more behind what there is, and returns whether the file has still more. What was not handed out counts: a
+    /// reader that takes little at a time must not pile up the segment here, and a frame is far shorter than the buffer.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.drain(..self.cursor);
         self.start += self.cursor as u64;
         self.cursor = 0;
         let have = self.buffer.len();
-        let len = self.len()?;
-        let missing = len.saturating_sub(self.start + have as u64);
-        let wanted = usize::try_from(missing).unwrap_or(READ_BYTES).min(READ_BYTES);
+        let missing = self.len()?.saturating_sub(self.start + have as u64);
+        let wanted = usize::try_from(missing).unwrap_or(READ_BYTES);
+        let wanted = wanted.min(READ_BYTES.saturating_sub(have));
         if wanted == 0 {
-            return Ok(false);
+            return Ok(missing > 0);
         }
         self.buffer.resize(have + wanted, 0);
         let place = self.buffer.get_mut(have..).unwrap_or_default();
         let read = read_at(&self.file, place, self.start + have as u64);
         self.buffer.truncate(have + read.as_ref().copied().unwrap_or(0));
-        Ok(read? == READ_BYTES)
+        Ok(read? as u64 != missing)
     }
 
     fn next(&mut self, now: Instant) -> Next {
