@@ -12,6 +12,7 @@ use crate::parts::parts;
 use crate::segment::{self, Segment};
 use crate::sessions::{Change, Question, TraceMode};
 use crate::tree::{Tree, What, World, grow};
+use crate::window::{Window, put_aside};
 use crate::{
     Config, EndReason, Link, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
     Timestamp, Tokens, TraceId, TurnSummary,
@@ -60,6 +61,9 @@ struct TurnState {
     deadline: Option<Timestamp>,
     settle: Option<Timestamp>,
     shown: Shown,
+    /// Spans that are put aside.
+    aside: Shown,
+    window: Option<Window>,
     row: TurnSummary,
     sum: Sum,
 }
@@ -140,10 +144,29 @@ impl Group {
             if !force && self.is_current(&turn.generation, stamp, world) {
                 continue;
             }
-            let tree = grow(world, conversation, turn);
-            let old = self.turns.remove(&turn.generation);
-            let state = tell(&tree, world, (place, stamp), old, &mut gone, out.changes);
+            let mut old = self.turns.remove(&turn.generation);
+            let window = old.as_mut().and_then(|old| old.window.take());
+            let mark = mix(conversation.mark, digest(&[&place.trace.0]));
+            let window = window.filter(|w| !force && w.fits(conversation, turn, mark, self.clock));
+            let mut tree = grow(world, conversation, turn, window.as_ref());
+            let aside = |id: &SpanId| old.as_ref().is_some_and(|old| old.aside.contains_key(id));
+            if window.is_some()
+                && (tree.close.is_some() || tree.nodes.iter().any(|node| aside(&node.id)))
+            {
+                tree = grow(world, conversation, turn, None);
+            }
+            let mut state = tell(&tree, world, (place, stamp), old, &mut gone, out.changes);
             self.ask(&tree, world, out.changes);
+            let new = put_aside(&tree, world.config, self.clock, mark, |at| status(&tree, at));
+            let kept = tree.window.is_some();
+            if let Some((new, spans)) = new {
+                for span in spans {
+                    state.aside.extend(state.shown.remove_entry(&span));
+                }
+                state.window = Some(new);
+            } else if kept {
+                state.window = window;
+            }
             self.turns.insert(turn.generation.clone(), state);
         }
         self.tell_strays(id, world, &mut gone, out.changes);
@@ -151,7 +174,8 @@ impl Group {
         let here = |member: &Arc<str>| root(out.links, member) == id;
         for (span, (member, _, _)) in gone {
             let mut states = self.turns.values().chain(self.strays.values());
-            let shown = states.any(|state| state.shown.contains_key(&span));
+            let shown = states
+                .any(|state| state.shown.contains_key(&span) || state.aside.contains_key(&span));
             if !shown && !self.around.contains_key(&span) && here(&member) {
                 out.changes.push_back(Change::Withdraw(span));
             }
@@ -191,7 +215,7 @@ impl Group {
                 };
                 let key = (child.clone(), turn.generation.clone());
                 let stamp = stamp(conversation, turn, &place);
-                let tree = grow(world, conversation, turn);
+                let tree = grow(world, conversation, turn, None);
                 let state = tell(&tree, world, (place, stamp), old.remove(&key), gone, changes);
                 self.strays.insert(key, state);
             }
@@ -208,6 +232,7 @@ impl Group {
             let keep = alive.contains(generation);
             if !keep {
                 gone.append(&mut state.shown);
+                gone.append(&mut state.aside);
             }
             keep
         });
@@ -385,7 +410,7 @@ fn tell(
     tree: &Tree<'_>,
     world: World<'_>,
     (place, stamp): (Place, u64),
-    old: Option<TurnState>,
+    mut old: Option<TurnState>,
     gone: &mut Shown,
     changes: &mut VecDeque<Change>,
 ) -> TurnState {
@@ -407,7 +432,8 @@ fn tell(
         .iter()
         .enumerate()
         .filter(|(at, node)| is_call(node) && is_error(tree, *at))
-        .count() as u64;
+        .count() as u64
+        + tree.window.map_or(0, |window| window.tool_errors);
     let shared = Shared {
         root: place.root,
         trace,
@@ -421,6 +447,10 @@ fn tell(
         mark: digest(&[&trace.0]),
     };
     let context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
+    let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
+    if let (Some(old), None) = (&mut old, tree.window) {
+        old.shown.append(&mut aside);
+    }
     let mut shown = Shown::new();
     for (at, node) in tree.nodes.iter().enumerate() {
         let settled = node.settle.is_some_and(|settle| settle <= world.clock);
@@ -449,7 +479,17 @@ fn tell(
             below.push((child.id.clone(), child.count));
         }
     }
-    TurnState { stamp, below, deadline: tree.deadline, settle: tree.settle, shown, row, sum }
+    TurnState {
+        stamp,
+        below,
+        deadline: tree.deadline,
+        settle: tree.settle,
+        shown,
+        aside,
+        window: None,
+        row,
+        sum,
+    }
 }
 
 /// Changes whenever the span of a node would.
@@ -508,9 +548,10 @@ fn sum(tree: &Tree<'_>) -> Sum {
         start: tree.nodes[0].start,
         open: tree.close.is_none(),
         idle: tree.close.is_some_and(|close| close.reason == EndReason::Idle),
-        ..Sum::default()
+        ..tree.window.map(|window| window.sum.clone()).unwrap_or_default()
     };
-    let mut last_error = None;
+    let aside = tree.window.and_then(|window| window.last_error.clone());
+    let mut last_error = aside.map(|(when, message)| (when, 0, message));
     for (at, node) in tree.nodes.iter().enumerate() {
         sum.last = sum.last.max(node.end.map_or(node.start, |end| end.at));
         sum.tool_calls += u64::from(is_call(node));

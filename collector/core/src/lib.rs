@@ -32,6 +32,7 @@ mod conversation;
 mod turn;
 mod link;
 mod tree;
+mod window;
 mod attributes;
 mod build;
 mod parts;

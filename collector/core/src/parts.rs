@@ -3,7 +3,7 @@
 use crate::build::wait_ms;
 use crate::conversation::nanos;
 use crate::tool::ToolClass;
-use crate::tree::{Tree, What};
+use crate::tree::{Node, Tree, What};
 use crate::{Parts, Timestamp};
 
 /// Kinds of part, as indexes. `SUBAGENT` counts only where none of the agent's own leaves runs.
@@ -17,6 +17,39 @@ const SUBAGENT: usize = 6;
 
 /// Splits the time from `start` to `end` among the leaves. Parallel time is shared evenly, so the parts add up to the whole.
 pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
+    let Some((window, swept)) = tree.window.and_then(|w| Some((w, w.swept?))) else {
+        return sweep_nodes(tree, start, end);
+    };
+    let mut parts = window.parts;
+    add(&mut parts, sweep_nodes(tree, swept, end));
+    parts
+}
+
+/// Adds what another stretch of time holds.
+pub(crate) fn add(parts: &mut Parts, more: Parts) {
+    parts.thinking += more.thinking;
+    parts.tools += more.tools;
+    parts.shell += more.shell;
+    parts.mcp += more.mcp;
+    parts.edits += more.edits;
+    parts.subagent += more.subagent;
+    parts.wait += more.wait;
+    parts.other += more.other;
+}
+
+/// Where the first leaf of a node begins; `None` when it has none.
+pub(crate) fn first_instant(node: &Node<'_>) -> Option<Timestamp> {
+    match &node.what {
+        What::Thought(..) | What::Agent(..) => Some(node.start),
+        What::Call(call) if kind_of(call.class()).is_some() => {
+            Some(node.start.plus(-wait_ms(call).map_or(0, nanos)))
+        }
+        _ => None,
+    }
+}
+
+/// Splits one stretch of time among the leaves of the nodes that are there.
+pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
     let mut edges: Vec<(Timestamp, usize, i64)> = Vec::with_capacity(tree.nodes.len() * 2);
     let mut leaf = |from: Timestamp, to: Timestamp, kind: usize| {
         let (from, to) = (from.max(start), to.min(end));

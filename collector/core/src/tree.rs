@@ -10,6 +10,7 @@ use crate::fact::Fact;
 use crate::link::{Children, Conversations, Link, Links};
 use crate::tool::ToolClass;
 use crate::turn::{Agent, Reading};
+use crate::window::Window;
 use crate::{Config, End, EndReason, EventKind, SpanId, SpanKind, Timestamp};
 
 /// Children nest no deeper than this; what would be deeper hangs below the last level.
@@ -86,6 +87,10 @@ pub(crate) struct Tree<'a> {
     /// A stop that came after the turn had left. Its tokens count in rows; the span is not touched any more.
     pub(crate) late_stop: Option<&'a Stop>,
     pub(crate) close: Option<Close>,
+    /// What is put aside and not among the nodes.
+    pub(crate) window: Option<&'a Window>,
+    /// Start of the turn by its own events, before it was widened.
+    pub(crate) turn_start: Timestamp,
     pub(crate) settle: Option<Timestamp>,
     /// When time alone would change something next.
     pub(crate) deadline: Option<Timestamp>,
@@ -110,15 +115,23 @@ struct Frame {
 }
 
 /// Grows the tree of `turn`, a turn of the root conversation `root`.
-pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn) -> Tree<'a> {
-    let facts = root.facts(turn);
+///
+/// With a `window`, only of what is left besides it; the turn must still be open then.
+pub(crate) fn grow<'a>(
+    world: World<'a>,
+    root: &'a Conversation,
+    turn: &'a Turn,
+    window: Option<&'a Window>,
+) -> Tree<'a> {
+    let facts = window.map_or_else(|| root.facts(turn), |window| window.facts(root, turn));
     let mut below = Vec::new();
     gather(world, root, &facts, &mut below, 0);
-    let close = close(world, root, turn, &facts, &below);
+    let since = window.map_or(turn.start, |window| window.alive.max(turn.start));
+    let close = close(world, root, turn, (&facts, since), &below);
     let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
     let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
     let (on_time, late) = split(facts, cutoff);
-    let reading = Reading::of(&on_time);
+    let reading = Reading::after(&on_time, window.map(|window| &window.thoughts));
     let last = on_time
         .iter()
         .map(|fact| fact.at)
@@ -159,6 +172,8 @@ pub(crate) fn grow<'a>(world: World<'a>, root: &'a Conversation, turn: &'a Turn)
         reading,
         late_stop: None,
         close,
+        window,
+        turn_start: started,
         settle,
         deadline: None,
     };
@@ -262,7 +277,7 @@ fn close(
     world: World<'_>,
     root: &Conversation,
     turn: &Turn,
-    facts: &[&Fact],
+    (facts, since): (&[&Fact], Timestamp),
     below: &[Timestamp],
 ) -> Option<Close> {
     let config = world.config;
@@ -281,14 +296,14 @@ fn close(
         (None, around) => around,
     };
     let until = first.map_or(world.clock, |close| close.at);
-    let last = facts.iter().map(|f| f.at).chain(below.iter().copied()).max().unwrap_or(turn.start);
-    if until.max(last).since(turn.start) <= config.generation_idle_ns {
+    let last = facts.iter().map(|f| f.at).chain(below.iter().copied()).max().unwrap_or(since);
+    if until.max(last).since(since) <= config.generation_idle_ns {
         return first;
     }
     let mut times: Vec<Timestamp> =
         facts.iter().map(|fact| fact.at).chain(below.iter().copied()).collect();
-    times.push(turn.start);
-    times.retain(|at| *at >= turn.start && first.is_none_or(|close| *at <= close.at));
+    times.push(since);
+    times.retain(|at| *at >= since && first.is_none_or(|close| *at <= close.at));
     times.sort_unstable();
     times.push(until);
     let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > config.generation_idle_ns);
@@ -367,6 +382,8 @@ impl<'a> Tree<'a> {
                 .filter_map(|node| node.end.map(|end| end.at))
                 .filter(|&at| at <= fact.at)
                 .max();
+            let aside = self.window.filter(|_| frame.parent == 0);
+            let sibling = sibling.max(aside.and_then(|window| window.end_before(fact.at)));
             let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
             let duration = response.duration_ms.filter(|ms| *ms >= 0.0).map(nanos);
             let prompt = self.nodes[frame.parent].start.min(fact.at);
@@ -638,6 +655,8 @@ impl<'a> Tree<'a> {
 
     /// Parents cover their children; no child is cut to fit.
     fn widen(&mut self) {
+        let aside = self.window.and_then(|window| window.start);
+        self.nodes[0].start = self.nodes[0].start.min(aside.unwrap_or(self.nodes[0].start));
         for at in (1..self.nodes.len()).rev() {
             let node = &self.nodes[at];
             let (start, end, detached) = (node.start, node.end, node.detached);
@@ -661,7 +680,8 @@ impl<'a> Tree<'a> {
         // Idleness is "longer than": it shows one nanosecond after.
         let open = open.map(|at| at.plus(1));
         let parts = self.nodes.iter().filter_map(|node| node.settle);
-        self.deadline = parts.chain(open).filter(|&at| at > world.clock).min();
+        let aside = self.window.and_then(|window| window.recheck);
+        self.deadline = parts.chain(open).chain(aside).filter(|&at| at > world.clock).min();
     }
 }
 

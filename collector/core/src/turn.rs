@@ -53,10 +53,17 @@ impl<'a> Agent<'a> {
 impl<'a> Reading<'a> {
     /// Reads facts, which are in order.
     pub(crate) fn of(facts: &[&'a Fact]) -> Self {
+        Self::after(facts, None)
+    }
+
+    /// Reads facts that come after others, of which `earlier` counts the equal thoughts.
+    pub(crate) fn after(facts: &[&'a Fact], earlier: Option<&'a BTreeMap<String, usize>>) -> Self {
         let mut reading = Self { first: facts.first().map(|fact| fact.at), ..Self::default() };
         let mut tools = Vec::with_capacity(facts.len());
         let mut agents = Vec::new();
         let (mut steps, mut texts) = (Seen::new(), Seen::new());
+        let earlier = earlier.into_iter().flatten();
+        texts.extend(earlier.map(|(key, count)| (key.as_str(), (*count, None))));
         let (mut responses, mut compactions) = (Seen::new(), Seen::new());
         for &fact in facts {
             if tool_facts(&fact.kind).is_some() {

@@ -11,6 +11,9 @@ use crate::support::{Player, Store, fold, render};
 /// Hooks may be written this much out of order.
 const DISORDER_NS: i64 = 200_000_000;
 
+/// What happens many times in one turn: calls of every kind, failures, thoughts, a response; 32 is a step of time.
+const LONG: [u8; 20] = [3, 51, 4, 52, 5, 53, 6, 54, 3, 51, 32, 33, 34, 12, 37, 13, 14, 38, 39, 51];
+
 fn settled(store: &Store) -> Vec<(SpanId, Span)> {
     store.spans.iter().map(|(id, span)| (*id, span.clone())).collect()
 }
@@ -78,6 +81,37 @@ proptest! {
         let store = player.finish();
         store.check();
         same(&expected, &store)?;
+    }
+
+    #[test]
+    fn what_is_shown_of_a_long_turn_is_what_reading_it_whole_would_show(
+        ops in prop::collection::vec(prop::sample::select(LONG.as_slice()), 120..240),
+        noise in bytes(1..64),
+        batch in 5_usize..40,
+    ) {
+        let hooks = tell(&ops);
+        let mut player = Player::new(Config::default());
+        let chunks: Vec<&[Hook]> = hooks.chunks(batch).collect();
+        for (index, chunk) in chunks.iter().enumerate() {
+            player.feed(chunk);
+            let now = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+            player.pass(now);
+            if index % 16 == 15 || index + 1 == chunks.len() {
+                let mut whole = Player::new(Config::default());
+                whole.feed(&chunks[..=index].concat());
+                whole.pass(now);
+                same(&whole.store, &player.store)?;
+            }
+        }
+        let expected = fold(Config::default(), &hooks, usize::MAX);
+        same(&expected, &player.finish())?;
+        let mut player = Player::new(Config::default());
+        for chunk in disturbed(&hooks, &noise).chunks(batch) {
+            player.feed(chunk);
+            let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+            player.pass(last.plus(-DISORDER_NS));
+        }
+        same(&expected, &player.finish())?;
     }
 
     #[test]
