@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::private::sweep_staged;
 use super::{DirError, StateDir, Token, create_private, open_private, write_private};
 
 /// Held while this process is the collector. The kernel frees it however the process ends.
@@ -67,6 +68,7 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(io("lock")(error).into()),
             }
         }
+        [dir.serve_info(), dir.token()].iter().for_each(|path| sweep_staged(path));
         // The file is never unlinked: a second one under the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;

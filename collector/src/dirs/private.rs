@@ -31,12 +31,28 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 /// As the file system says.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut file = tempfile::Builder::new().prefix(&staging_prefix(path)).tempfile_in(directory)?;
     close_to_others(file.as_file())?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Removes what a [`write_private`] to `path` left beside it when it was killed. Only for whoever alone writes `path`.
+pub fn sweep_staged(path: &Path) {
+    let prefix = staging_prefix(path);
+    let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let is_staged = entry.file_name().to_string_lossy().starts_with(&prefix);
+        if is_staged && let Err(error) = std::fs::remove_file(entry.path()) {
+            tracing::warn!(%error, "dirs.staged_file_kept");
+        }
+    }
+}
+
+fn staging_prefix(path: &Path) -> String {
+    format!(".{}-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 #[cfg(unix)]
@@ -64,4 +80,26 @@ fn close_to_others(file: &File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn close_to_others(_file: &File) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_write_left_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("serve.json");
+        write_private(&path, b"{}").unwrap();
+        for name in [".serve.json-x1y2", ".token-x1y2", "serve.json-mine"] {
+            std::fs::write(folder.path().join(name), "half").unwrap();
+        }
+        sweep_staged(&path);
+        let mut left: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, [".token-x1y2", "serve.json", "serve.json-mine"]);
+    }
 }
