@@ -28,6 +28,9 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // A configuration that stops the collector should stop us before anything is changed.
     global.config()?;
     install_hooks(global, &args)?;
+    note(
+        "Ctrl-C stops the collector; hooks go on being recorded, and `hookspan serve` takes them in.",
+    );
     serve::run(global, serve::Args { options: args.serve })
 }
 
