@@ -40,7 +40,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Removes what a [`write_private`] to `path` left beside it when it was killed. Only for whoever alone writes `path`.
-pub fn sweep_staged(path: &Path) {
+pub(super) fn sweep_staged(path: &Path) {
     let prefix = staging_prefix(path);
     let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
     for entry in entries.into_iter().flatten().flatten() {
