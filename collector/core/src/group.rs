@@ -577,7 +577,7 @@ fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
         span: node.id,
         trace: shared.trace,
         index: shared.index,
-        started_at: node.start,
+        started_at: tree.turn_start,
         ended_at: node.end.map(|end| end.at),
         end_reason: node.end.map(|end| end.reason),
         prompt: tree.reading.prompt.and_then(|(_, prompt)| prompt.preview.clone()),
@@ -586,7 +586,7 @@ fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
         tool_calls: sum.tool_calls,
         errors: sum.errors,
         tokens: tree.reading.tokens().or_else(|| tree.late_stop?.tokens),
-        parts: parts(tree, node.start, until),
+        parts: parts(tree, tree.turn_start, until),
     }
 }
 
@@ -638,7 +638,7 @@ fn summary(
     SessionSummary {
         root: conversation.id.clone(),
         state,
-        started_at: segments.first().map_or(conversation.first, |segment| segment.start),
+        started_at: conversation.first,
         last_at: segments.last().map_or(conversation.last, |s| s.last).max(conversation.last),
         ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
         workspace: conversation.workspace().cloned(),

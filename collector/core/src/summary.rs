@@ -11,7 +11,8 @@ pub struct SessionSummary {
     pub root: Arc<str>,
     /// State, for the list.
     pub state: SessionState,
-    /// First event.
+    /// First event of the root conversation, as received. The session's span may begin earlier: it covers what a duration
+    /// computes.
     pub started_at: Timestamp,
     /// Last event.
     pub last_at: Timestamp,
@@ -113,7 +114,8 @@ pub struct TurnSummary {
     pub trace: TraceId,
     /// 1-based order in the session.
     pub index: u64,
-    /// Start.
+    /// First event of the turn, as received. Its span may begin earlier: it covers its children, also those whose start
+    /// was computed from a duration.
     pub started_at: Timestamp,
     /// End, `None` while it runs.
     pub ended_at: Option<Timestamp>,

@@ -116,6 +116,10 @@ pub(crate) fn put_aside(
     if done.len() < WORTH {
         return None;
     }
+    let unclaimed = unclaimed(tree, edge);
+    let repeated = |fact: &Fact| unclaimed.iter().any(|other| other.kind == fact.kind);
+    let done: Vec<usize> =
+        done.into_iter().filter(|&at| !hooks(&tree.nodes[at]).any(repeated)).collect();
     let mut window = tree.window.cloned().unwrap_or_default();
     let from = facts.partition_point(|fact| fact.at <= edge);
     let kept = kept(tree, &done);
@@ -131,7 +135,7 @@ pub(crate) fn put_aside(
     window.edge = from.checked_sub(1).map(|at| facts[at].key());
     window.alive = last;
     window.mark = mark;
-    let swept = window.swept.unwrap_or(tree.nodes[0].start);
+    let swept = window.swept.unwrap_or(tree.turn_start);
     add(&mut window.parts, sweep_nodes(tree, swept, rule.calm));
     window.swept = Some(swept.max(rule.calm));
     for &at in &done {
@@ -168,18 +172,30 @@ impl Window {
 
 /// Hooks of nodes that stay.
 fn kept(tree: &Tree<'_>, done: &[usize]) -> BTreeSet<u64> {
-    let mut kept = BTreeSet::new();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        if done.binary_search(&at).is_ok() {
-            continue;
-        }
-        match &node.what {
-            What::Call(call) => kept.extend(call.hooks().map(|fact| fact.seq)),
-            What::Thought(fact, _) => _ = kept.insert(fact.seq),
-            _ => {}
-        }
-    }
-    kept
+    let nodes = tree.nodes.iter().enumerate().filter(|(at, _)| done.binary_search(at).is_err());
+    nodes.flat_map(|(_, node)| hooks(node)).map(|fact| fact.seq).collect()
+}
+
+/// The hooks that were paired into a node.
+fn hooks<'a>(node: &Node<'a>) -> impl Iterator<Item = &'a Fact> {
+    let (call, thought) = match &node.what {
+        What::Call(call) => (Some(call.hooks()), None),
+        What::Thought(fact, _) => (None, Some(*fact)),
+        _ => (None, None),
+    };
+    call.into_iter().flatten().chain(thought)
+}
+
+/// Facts after `edge` that no node took because they repeat another: what they repeat has to stay beside them.
+fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> Vec<&'a Fact> {
+    let taken = kept(tree, &[]);
+    let all = tree
+        .window
+        .map_or_else(|| tree.root.facts(tree.turn), |window| window.facts(tree.root, tree.turn));
+    let is_part = |fact: &Fact| {
+        matches!(fact.kind, EventKind::Thought(_)) || tool_facts(&fact.kind).is_some()
+    };
+    all.into_iter().filter(|f| f.at > edge && is_part(f) && !taken.contains(&f.seq)).collect()
 }
 
 /// What counts as finished.

@@ -12,3 +12,5 @@ mod payloads;
 mod streams;
 /// What disorder, repetition, restarts and loss may not change.
 mod properties;
+/// Rows, and what the configuration changes.
+mod rows;

@@ -1,0 +1,92 @@
+//! Rows and what a person may configure.
+
+use hookspan_core::sessions::{TabMode, TraceMode};
+use hookspan_core::{Config, Hook, SpanKind, Timestamp};
+use serde_json::json;
+
+use crate::support::{Store, fold, hooks};
+
+fn stream() -> Vec<Hook> {
+    let line = |second: u32, name: &str, more: serde_json::Value| {
+        let mut event =
+            json!({"hook_event_name": name, "conversation_id": "c", "generation_id": "g"});
+        if let (Some(event), Some(more)) = (event.as_object_mut(), more.as_object()) {
+            event.extend(more.clone());
+        }
+        json!({"observed_at": format!("2026-06-09T10:00:{second:02}Z"), "event": event}).to_string()
+    };
+    let edits = json!({"generation_id": "", "file_path": "/a.rs",
+        "edits": [{"old_string": "a", "new_string": "b"}]});
+    let lines = [
+        line(0, "beforeSubmitPrompt", json!({"prompt": "go"})),
+        line(3, "afterAgentThought", json!({"text": "hm", "duration_ms": 60_000})),
+        line(
+            4,
+            "afterAgentResponse",
+            json!({"text": "done", "input_tokens": 5, "output_tokens": 1}),
+        ),
+        line(5, "stop", json!({"status": "completed", "input_tokens": 5, "output_tokens": 1})),
+        line(6, "afterTabFileEdit", edits.clone()),
+        line(7, "afterTabFileEdit", edits),
+    ];
+    hooks(&lines.join("\n"))
+}
+
+fn played(config: Config) -> Store {
+    let store = fold(config, &stream(), 2);
+    store.check();
+    store
+}
+
+fn count(store: &Store, kind: SpanKind) -> usize {
+    store.spans.values().filter(|span| span.kind == kind).count()
+}
+
+#[test]
+fn rows_begin_with_the_first_event_and_spans_cover_their_children() {
+    let store = played(Config::default());
+    let first = stream()[0].observed_at;
+    let turn = store.turns.values().next().unwrap();
+    assert_eq!((store.sessions["c"].started_at, turn.started_at), (first, first));
+    assert_eq!(store.sessions["c"].active_ns, 5_000_000_000);
+    assert_eq!(turn.parts.thinking, 3_000_000_000);
+    assert_eq!(store.spans[&turn.span].start, Timestamp(first.0 - 57_000_000_000));
+}
+
+#[test]
+fn a_session_can_be_one_trace() {
+    let store = played(Config { trace_mode: TraceMode::Session, ..Config::default() });
+    let session = store.spans.values().find(|span| span.kind == SpanKind::Session).unwrap();
+    let turn = store.spans.values().find(|span| span.kind == SpanKind::Generation).unwrap();
+    assert_eq!((turn.trace, turn.parent), (session.trace, Some(session.id)));
+    assert!(session.links.iter().all(|link| link.kind != "generation"));
+}
+
+#[test]
+fn without_session_spans_a_turn_is_a_root_in_either_mode() {
+    for trace_mode in [TraceMode::Generation, TraceMode::Session] {
+        let store = played(Config { trace_mode, session_span: false, ..Config::default() });
+        assert_eq!(count(&store, SpanKind::Session), 0);
+        let turn = store.spans.values().find(|span| span.kind == SpanKind::Generation).unwrap();
+        assert_eq!(turn.parent, None);
+    }
+}
+
+#[test]
+fn usage_is_on_the_turn_when_there_are_no_response_spans() {
+    let store = played(Config { llm_spans: false, ..Config::default() });
+    assert_eq!(count(&store, SpanKind::Response), 0);
+    let with_usage = store.spans.values().filter(|span| {
+        span.attributes.iter().any(|attribute| attribute.key == "gen_ai.usage.input_tokens")
+    });
+    let kinds: Vec<SpanKind> = with_usage.map(|span| span.kind).collect();
+    assert_eq!(kinds, [SpanKind::Generation]);
+}
+
+#[test]
+fn tab_events_are_rolled_up_or_single_or_nothing() {
+    for (tab, expected) in [(TabMode::Rollup, 1), (TabMode::Span, 2), (TabMode::Off, 0)] {
+        let store = played(Config { tab, ..Config::default() });
+        assert_eq!(count(&store, SpanKind::Tab), expected, "{tab:?}");
+    }
+}
