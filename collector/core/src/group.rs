@@ -22,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) clock: Timestamp,
+    /// Time passed early because room was needed.
+    pub(crate) evicted: bool,
     /// Derive every turn again, whatever its stamp says.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
@@ -39,6 +41,7 @@ impl Default for Group {
     fn default() -> Self {
         Self {
             clock: Timestamp(i64::MIN),
+            evicted: false,
             force: false,
             deadline: None,
             turns: BTreeMap::new(),
@@ -112,6 +115,7 @@ impl Group {
             links: out.links,
             children: out.children,
             clock: self.clock,
+            evicted: self.evicted,
         };
         let Some(conversation) = out.conversations.get(id) else { return false };
         let mut gone: Shown = Shown::new();

@@ -62,7 +62,11 @@ pub(crate) fn segments(
         let idle = segment.last.plus(world.config.session_idle_ns + 1);
         let until = segment.ended.map_or(idle, |at| at.plus(END_GRACE_NS));
         if next.is_some() || world.clock >= until {
-            let reason = if segment.ended.is_some() { EndReason::Matched } else { EndReason::Idle };
+            let reason = match segment.ended {
+                Some(_) => EndReason::Matched,
+                None if world.evicted && next.is_none() => EndReason::Evicted,
+                None => EndReason::Idle,
+            };
             let at = segment.ended.unwrap_or(segment.last).max(segment.last);
             segment.close = Some(End { at, reason });
         }

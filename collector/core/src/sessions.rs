@@ -124,17 +124,51 @@ pub struct Sessions {
     /// Something that decides about links has changed.
     relink: bool,
     words: BTreeSet<Arc<str>>,
+    /// Events held, and how many may be; `None` is [`MAX_EVENTS`].
+    held: usize,
+    max_events: Option<usize>,
+    evicted: u64,
+    /// Time of the newest event.
+    newest: Timestamp,
+    /// Nothing is idle enough to be evicted before this.
+    next_eviction: Timestamp,
     out: VecDeque<Change>,
 }
 
 /// Distinct labels and paths remembered so that equal ones share memory.
 const MAX_WORDS: usize = 4_096;
 
+/// Events held before idle sessions have to go. One takes about 600 bytes (a call has two to four), so this is 40 MB.
+pub const MAX_EVENTS: usize = 65_536;
+/// A session that had an event within this time is at work. It is never evicted: its next event would only bring its whole
+/// history back.
+const AT_WORK_NS: i64 = 300_000_000_000;
+
 impl Sessions {
     /// An empty fold.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self { config, ..Self::default() }
+    }
+
+    /// An empty fold that holds about `max_events` events at most, besides those of sessions at work. [`Self::new`] takes
+    /// [`MAX_EVENTS`].
+    #[must_use]
+    pub fn with_bound(config: Config, max_events: usize) -> Self {
+        Self { max_events: Some(max_events), ..Self::new(config) }
+    }
+
+    /// Sessions that had to leave before their time. What was open in them ended as [`crate::EndReason::Evicted`], and
+    /// [`Change::Forget`] told so; with its history, a later event makes them whole again.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Events held.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.held
     }
 
     /// Whether anything of `conversation` is held. If not, and the raw log has hooks of it (or of its root) before this
@@ -179,7 +213,8 @@ impl Sessions {
         let decides = decides_links(&event.kind);
         let transcript_is_new = conversation.transcript() != transcript.as_ref();
         conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
-        conversation.add(&generation, Fact::new(event, model));
+        self.newest = self.newest.max(event.at);
+        self.held += usize::from(conversation.add(&generation, Fact::new(event, model)));
         let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none());
         self.relink |= decides
             || ambiguous
@@ -249,6 +284,42 @@ impl Sessions {
         }
         while let Some(root) = self.dirty.pop_first() {
             self.derive_group(&root);
+        }
+        self.evict();
+    }
+
+    /// Makes room: the longest idle sessions leave, as if their time had passed.
+    fn evict(&mut self) {
+        let bound = self.max_events.unwrap_or(MAX_EVENTS);
+        if self.held <= bound || self.newest < self.next_eviction {
+            return;
+        }
+        let mut last: BTreeMap<Arc<str>, Timestamp> = BTreeMap::new();
+        for (id, conversation) in &self.conversations {
+            let entry = last.entry(root(&self.links, id).clone()).or_insert(conversation.last);
+            *entry = (*entry).max(conversation.last);
+        }
+        let mut idle: Vec<(Timestamp, Arc<str>)> =
+            last.into_iter().map(|(id, at)| (at, id)).collect();
+        idle.sort();
+        for (last, id) in idle {
+            if self.newest.since(last) < AT_WORK_NS {
+                self.next_eviction = last.plus(AT_WORK_NS);
+                return;
+            }
+            let Some(group) = self.groups.get_mut(&id) else { continue };
+            let config = &self.config;
+            let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
+            let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
+            group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK_NS));
+            group.evicted = true;
+            group.force = true;
+            self.derive_group(&id);
+            self.evicted += u64::from(!self.groups.contains_key(&id));
+            // Some room to spare, so that not every event needs a look at all sessions.
+            if self.held <= bound - bound / 8 {
+                return;
+            }
         }
     }
 
@@ -325,7 +396,8 @@ impl Sessions {
             .cloned()
             .collect();
         for member in &members {
-            self.conversations.remove(member);
+            let gone = self.conversations.remove(member);
+            self.held = self.held.saturating_sub(gone.map_or(0, |gone| gone.count));
             self.links.remove(member);
             self.bound.remove(member);
         }

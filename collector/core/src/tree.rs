@@ -26,6 +26,8 @@ pub(crate) struct World<'a> {
     pub(crate) children: &'a Children,
     /// How far time has passed for this group.
     pub(crate) clock: Timestamp,
+    /// Whether it passed early because room was needed.
+    pub(crate) evicted: bool,
 }
 
 /// Why and when a turn closed.
@@ -307,8 +309,11 @@ fn close(
     times.sort_unstable();
     times.push(until);
     let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > config.generation_idle_ns);
-    let idle = gap
-        .map(|pair| Close { at: pair[0].plus(config.generation_idle_ns), reason: EndReason::Idle });
+    let idle = gap.map(|pair| {
+        let early = world.evicted && first.is_none() && pair[1] == world.clock;
+        let reason = if early { EndReason::Evicted } else { EndReason::Idle };
+        Close { at: pair[0].plus(config.generation_idle_ns), reason }
+    });
     idle.or(first)
 }
 
@@ -636,7 +641,8 @@ impl<'a> Tree<'a> {
             let idle = last.plus(world.config.generation_idle_ns + delay);
             node.settle = Some(ended.unwrap_or(idle));
             if node.end.is_none() && world.clock >= idle {
-                node.end = Some(End { at: last, reason: EndReason::Idle });
+                let reason = if world.evicted { EndReason::Evicted } else { EndReason::Idle };
+                node.end = Some(End { at: last, reason });
                 node.end_inferred = true;
                 node.incomplete = true;
             }

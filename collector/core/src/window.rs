@@ -205,7 +205,7 @@ struct Rule {
     edge: Timestamp,
     /// Of events without an id, only those before: a repeat of a later one may still come.
     repeats: Timestamp,
-    /// Before this, nothing is still open.
+    /// Nothing runs at this time, and before it nothing is still open.
     calm: Timestamp,
     /// When what ended in the turn's first while leaves early.
     flush: Option<Timestamp>,
@@ -236,8 +236,16 @@ impl Rule {
             flush,
             labels: [first_label(tree, true), first_label(tree, false)],
         };
-        let open = tree.nodes.iter().filter(|node| node.end.is_none_or(|end| end.at > edge));
-        rule.calm = open.filter_map(first_instant).min().map_or(edge, |at| at.min(edge));
+        // Time is cut where nothing runs, so that the shares of parallel time stay as they are.
+        let end = |node: &Node<'_>| node.end.map_or(Timestamp(i64::MAX), |end| end.at);
+        let leaves = tree.nodes.iter().filter_map(|node| Some((end(node), first_instant(node)?)));
+        let mut leaves: Vec<(Timestamp, Timestamp)> = leaves.collect();
+        leaves.sort_unstable_by_key(|&(end, _)| std::cmp::Reverse(end));
+        for (end, start) in leaves {
+            if end > rule.calm {
+                rule.calm = rule.calm.min(start);
+            }
+        }
         Some(rule)
     }
 

@@ -1,7 +1,7 @@
 //! Rows and what a person may configure.
 
 use hookspan_core::sessions::{TabMode, TraceMode};
-use hookspan_core::{Config, Hook, SpanKind, Timestamp};
+use hookspan_core::{Config, EndReason, Hook, Sessions, SpanKind, Timestamp, normalise};
 use serde_json::json;
 
 use crate::support::{Store, fold, hooks};
@@ -89,4 +89,36 @@ fn tab_events_are_rolled_up_or_single_or_nothing() {
         let store = played(Config { tab, ..Config::default() });
         assert_eq!(count(&store, SpanKind::Tab), expected, "{tab:?}");
     }
+}
+
+/// A call that begins in `conversation` and does not end.
+fn begin(conversation: &str, seq: u64, second: i64) -> Hook {
+    let body = json!({"hook_event_name": "preToolUse", "conversation_id": conversation, "generation_id": "g",
+        "tool_name": "Read", "tool_use_id": format!("call-{seq}"), "tool_input": {"file_path": "/a.rs"}});
+    Hook {
+        seq,
+        observed_at: Timestamp(second * 1_000_000_000),
+        body: body.to_string().into_bytes(),
+        ..Hook::default()
+    }
+}
+
+#[test]
+fn the_longest_idle_session_makes_room_and_says_so() {
+    let mut sessions = Sessions::with_bound(Config::default(), 8);
+    let mut store = Store::default();
+    let mut hooks = vec![begin("old", 1, 0), begin("older", 2, -60)];
+    hooks.extend((0..20).map(|index| begin("busy", index + 3, 301 + index as i64)));
+    for hook in &hooks {
+        sessions.handle(normalise(hook));
+        store.drain(&mut sessions);
+        store.check();
+    }
+    assert_eq!((sessions.evicted(), sessions.held()), (2, 20), "what is at work stays");
+    assert_eq!(store.forgotten, ["older", "old"]);
+    let ended = store.spans.values().filter(|span| *span.root != *"busy");
+    let reasons: Vec<_> =
+        ended.map(|span| (span.end.map(|end| end.reason), span.settled)).collect();
+    assert_eq!(reasons, [(Some(EndReason::Evicted), true); 6]);
+    assert!(!sessions.holds("old") && sessions.holds("busy"));
 }
