@@ -177,14 +177,14 @@ mod tests {
     fn the_state_directory_comes_from_the_flag_then_the_environment_then_the_home() {
         #[track_caller]
         fn check(flag: Option<&str>, variables: &[(&str, &str)], dir: &str, is_default: bool) {
-            let env = Environment::of(variables, "/work");
+            let env = Environment::of(variables, "/w");
             let global = Global::new(env, flag.map(PathBuf::from), None).unwrap();
             let found = (global.state.root().to_path_buf(), global.dir_is_default);
             assert_eq!(found, (PathBuf::from(dir), is_default));
         }
         let home = ("HOME", "/home/u");
         check(Some("/a"), &[home, ("HOOKSPAN_DIR", "/b")], "/a", false);
-        check(Some("a"), &[home], "/work/a", false);
+        check(Some("a"), &[home], "/w/a", false);
         check(None, &[home, ("HOOKSPAN_DIR", "/b")], "/b", false);
         if cfg!(target_os = "linux") {
             check(None, &[home, ("XDG_STATE_HOME", "/s")], "/s/hookspan", true);
