@@ -26,7 +26,9 @@ const OUTER_VARIABLES: [&str; 8] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Asked for now, not when this was compiled: a target directory may serve several clones, and cargo reuses the program.
+    let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
+    let workspace = Path::new(&package).join("..");
     println!("cargo::rerun-if-changed=build.rs");
     for source in SOURCES {
         println!("cargo::rerun-if-changed={}", workspace.join("shim").join(source).display());
