@@ -50,7 +50,7 @@ pub struct Status {
     pub counters: BTreeMap<String, u64>,
     /// When the newest stored hook was received, nanoseconds since the epoch.
     pub last_hook_ns: Option<i64>,
-    /// Bytes of the database, without its log.
+    /// Bytes of the database with its write-ahead log, where new rows lie first.
     pub database_bytes: u64,
     /// Where traces go.
     pub destinations: Vec<Destination>,
@@ -117,8 +117,13 @@ impl Status {
         };
         if let Some(database) = &database {
             status.read_store(database).context("cannot read the database")?;
-            let meta = std::fs::metadata(state.database());
-            status.database_bytes = meta.map_or(0, |meta| meta.len());
+            let mut log = state.database().into_os_string();
+            log.push("-wal");
+            status.database_bytes = [state.database(), log.into()]
+                .iter()
+                .filter_map(|path| std::fs::metadata(path).ok())
+                .map(|meta| meta.len())
+                .sum();
         }
         let position: Position =
             status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
