@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hookspan_core::content::{Field, extract};
-use hookspan_core::{SessionSummary, Span, SpanId, SpanKind, Timestamp, TraceId, TurnSummary};
+use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummary};
 use hookspan_dashboard::Source;
-use hookspan_dashboard::line::{Line, subject, text};
+use hookspan_dashboard::line::{Line, LineKind, subject, with_subject};
 use hookspan_dashboard::source::{
-    DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, Lines, Notice, Position,
-    Result, SessionFilter, SourceError, Totals,
+    DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, LineFilter, Lines, Notice,
+    Position, Result, SessionFilter, SourceError, Totals,
 };
 use rusqlite::Connection;
 use tokio::sync::broadcast;
 
 use crate::clock;
 use crate::store::open::{OpenError, Readers};
+use crate::store::read::lines::Found;
 use crate::store::{export, read};
 
 /// Subjects kept: a hundred bytes each, and a raw hook never changes.
@@ -81,42 +82,41 @@ impl StoreSource {
         }
     }
 
-    fn line(&self, db: &Connection, row: i64, span: &Span) -> rusqlite::Result<Line> {
-        let mut budget = 1;
-        let subject = self.subject(db, span, &mut budget)?;
-        Ok(Line::new(row, None, span, subject.as_deref()))
+    /// The line, with a subject that was not at hand when it was written.
+    fn line(&self, db: &Connection, found: Found, budget: &mut usize) -> rusqlite::Result<Line> {
+        let Found { mut line, subject, .. } = found;
+        if let Some(hook) = subject
+            && let Some(subject) = self.subject(db, hook, line.kind, budget)?
+        {
+            line.label = with_subject(&line.label, &subject);
+        }
+        Ok(line)
     }
 
     /// What a call was about, from the hook that holds its input.
     fn subject(
         &self,
         db: &Connection,
-        span: &Span,
+        hook: u64,
+        kind: LineKind,
         budget: &mut usize,
     ) -> rusqlite::Result<Option<Arc<str>>> {
-        let wanted = match span.kind {
-            SpanKind::Tool if text(span, "file.path").is_none() => Field::ToolInput,
-            SpanKind::Subagent => Field::Task,
-            _ => return Ok(None),
-        };
-        let Some(content) = span.contents.iter().find(|content| content.field == wanted) else {
-            return Ok(None);
-        };
-        if let Some(known) = self.subjects().get(&content.hook) {
+        if let Some(known) = self.subjects().get(&hook) {
             return Ok(known.clone());
         }
         if *budget == 0 {
             return Ok(None);
         }
         *budget -= 1;
-        let body = read::body(db, content.hook)?;
-        let found = body.and_then(|body| extract(wanted, &body)).and_then(|one| subject(&one));
+        let field = if kind == LineKind::Subagent { Field::Task } else { Field::ToolInput };
+        let body = read::body(db, hook)?;
+        let found = body.and_then(|body| extract(field, &body)).and_then(|one| subject(&one));
         let found: Option<Arc<str>> = found.map(Into::into);
         let mut subjects = self.subjects();
         if subjects.len() >= SUBJECTS_MAX {
             subjects.clear();
         }
-        subjects.insert(content.hook, found.clone());
+        subjects.insert(hook, found.clone());
         Ok(found)
     }
 
@@ -131,29 +131,22 @@ impl StoreSource {
         since: Option<u64>,
         limit: usize,
     ) -> rusqlite::Result<Lines> {
-        let prompts = read::prompts(db, root)?;
-        let mut lines = Vec::new();
         let mut budget = SUBJECTS_PER_READ;
-        let mut failed = None;
-        read::spans(db, root, since, limit, |placed| {
-            let subject = match prompts.get(&placed.span.id) {
-                Some(prompt) => Ok(Some(prompt.as_str().into())),
-                None => self.subject(db, &placed.span, &mut budget),
-            };
-            match subject {
-                Ok(subject) => {
-                    let line =
-                        Line::new(placed.row, placed.parent, &placed.span, subject.as_deref());
-                    lines.push(line);
-                }
-                Err(error) => failed = Some(error),
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let found = read::lines::of_session(db, root, since, limit)?;
+        let lines = found.into_iter().map(|found| self.line(db, found, &mut budget));
+        let lines = lines.collect::<rusqlite::Result<_>>()?;
         let rev = read::position(db)?.rev;
         Ok(Lines { lines, total: read::span_count(db, root)?, rev })
+    }
+
+    fn rooted(
+        &self,
+        db: &Connection,
+        found: Vec<(String, Found)>,
+    ) -> rusqlite::Result<Vec<(String, Line)>> {
+        let mut budget = SUBJECTS_PER_READ;
+        let line = |(root, found)| Ok((root, self.line(db, found, &mut budget)?));
+        found.into_iter().map(line).collect()
     }
 
     fn destination(&self, row: export::DestinationRow) -> DestinationHealth {
@@ -213,18 +206,24 @@ impl Source for StoreSource {
     }
 
     fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>> {
+        self.read_or(Vec::new(), |db| self.rooted(db, read::lines::latest(db, before, limit)?))
+    }
+
+    fn matching(
+        &self,
+        filter: &LineFilter,
+        before: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<(String, Line)>> {
         self.read_or(Vec::new(), |db| {
-            let spans = read::latest(db, before, limit)?;
-            let line =
-                |(row, span): &(i64, Span)| Ok((span.root.to_string(), self.line(db, *row, span)?));
-            spans.iter().map(line).collect()
+            self.rooted(db, read::lines::matching(db, filter, before, limit)?)
         })
     }
 
     fn open_call(&self, root: &str) -> Result<Option<Line>> {
         self.read_or(None, |db| {
-            let call = read::open_call(db, root)?;
-            call.map(|(row, span)| self.line(db, row, &span)).transpose()
+            let call = read::lines::open_call(db, root)?;
+            call.map(|found| self.line(db, found, &mut 1)).transpose()
         })
     }
 

@@ -1,9 +1,12 @@
 //! A span as a line of the waterfall: what is drawn, and nothing that would have to be fetched.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use hookspan_core::content::Content;
+use hookspan_core::content::{Content, Field};
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp, Value};
+
+use serde_json::value::RawValue;
 
 use crate::api::readable;
 
@@ -33,6 +36,32 @@ pub struct Line {
     pub flags: u8,
     /// Time between its two hooks in which it did not run, microseconds; derived.
     pub wait_us: i64,
+}
+
+/// The part of a line that a store keeps in columns, so that a waterfall needs no other part of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Label, without a turn's prompt.
+    pub label: String,
+    /// What it is drawn as.
+    pub kind: LineKind,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// As [`Line::wait_us`].
+    pub wait_us: i64,
+}
+
+impl Kept {
+    /// What is kept of `span`; `subject` is what its content says it is about.
+    #[must_use]
+    pub fn new(span: &Span, subject: Option<&str>) -> Self {
+        Self {
+            label: label(span, subject),
+            kind: LineKind::of(span),
+            flags: flags(span),
+            wait_us: wait_us(span).unwrap_or(0),
+        }
+    }
 }
 
 /// Bits of [`Line::flags`].
@@ -65,6 +94,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// How a span of `kind` went: whether it failed, and why it ended.
+    #[must_use]
+    pub fn of(kind: SpanKind, failed: bool, end: Option<EndReason>) -> Self {
+        match end {
+            _ if failed => Self::Error,
+            None => Self::Open,
+            Some(reason) if reason != EndReason::Matched && kind == SpanKind::Tool => Self::Unknown,
+            Some(_) => Self::Ok,
+        }
+    }
+
     /// The word in row objects.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -105,6 +145,27 @@ pub enum LineKind {
 }
 
 impl LineKind {
+    /// All of them; the place is the code that a store keeps.
+    pub const ALL: [Self; 11] = [
+        Self::Session,
+        Self::Turn,
+        Self::Thinking,
+        Self::Response,
+        Self::Tools,
+        Self::Shell,
+        Self::Mcp,
+        Self::Edits,
+        Self::Subagent,
+        Self::Compaction,
+        Self::Tab,
+    ];
+
+    /// The kind a word names.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// The word in JSON and in CSS classes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -123,7 +184,9 @@ impl LineKind {
         }
     }
 
-    fn of(span: &Span) -> Self {
+    /// What `span` is drawn as.
+    #[must_use]
+    pub fn of(span: &Span) -> Self {
         match span.kind {
             SpanKind::Session => Self::Session,
             SpanKind::Generation => Self::Turn,
@@ -154,22 +217,33 @@ impl Line {
             label: label(span, detail),
             start: span.start,
             end: span.end.map(|end| end.at),
-            outcome: outcome(span),
+            outcome: Outcome::of(
+                span.kind,
+                matches!(span.status, Status::Error { .. }),
+                span.end.map(|end| end.reason),
+            ),
             flags: flags(span),
             wait_us: wait_us(span).unwrap_or(0),
         }
     }
 }
 
-fn outcome(span: &Span) -> Outcome {
-    match (&span.status, &span.end) {
-        (Status::Error { .. }, _) => Outcome::Error,
-        (_, None) => Outcome::Open,
-        (_, Some(end)) if end.reason != EndReason::Matched && span.kind == SpanKind::Tool => {
-            Outcome::Unknown
-        }
-        _ => Outcome::Ok,
-    }
+/// `head`, and after it `subject`, as one label.
+#[must_use]
+pub fn with_subject(head: &str, subject: &str) -> String {
+    shorten(&join(head, subject), LABEL_MAX_CHARS)
+}
+
+/// The hook and the part of it that say what a call was about, when its own attributes do not.
+#[must_use]
+pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
+    let wanted = match span.kind {
+        SpanKind::Tool if text(span, "file.path").is_none() => Field::ToolInput,
+        SpanKind::Subagent => Field::Task,
+        _ => return None,
+    };
+    let content = span.contents.iter().find(|content| content.field == wanted)?;
+    Some((content.hook, wanted))
 }
 
 fn flags(span: &Span) -> u8 {
@@ -238,9 +312,11 @@ pub fn subject(content: &Content) -> Option<String> {
     ];
     let content = readable(content.clone());
     let words = if content.json {
-        let fields: BTreeMap<String, serde_json::Value> =
-            serde_json::from_str(&content.text).ok()?;
-        TELLING.iter().find_map(|name| fields.get(*name)?.as_str().map(str::to_owned))?
+        // Raw values: what else a call was given may be large, and is not read.
+        let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(&content.text).ok()?;
+        TELLING
+            .iter()
+            .find_map(|name| serde_json::from_str::<String>(fields.get(*name)?.get()).ok())?
     } else {
         content.text
     };

@@ -4,7 +4,7 @@ use hookspan_core::{
     SessionState, SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary,
 };
 
-use crate::line::Line;
+use crate::line::{Line, LineKind};
 
 /// Why a read failed. The page shows a 503 and tries again. Never holds payload text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub trait Source: Send + Sync + 'static {
     fn position(&self) -> Result<Position>;
     /// Sessions written after revision `since`, newest activity first, at most `limit`.
     fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
-    /// Sessions, newest activity first, at most `limit`, strictly older than `before` (a cursor: last_ns and root).
+    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before` (a cursor: the sort key of
+    /// the last one and its root).
     fn sessions(
         &self,
         filter: &SessionFilter,
@@ -41,6 +42,14 @@ pub trait Source: Send + Sync + 'static {
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>>;
     /// Newest spans over all sessions, newest first, at most `limit`, with a row below `before`.
     fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>>;
+    /// Spans over all sessions that match, by start and row, both falling, at most `limit`, strictly before `before` (a
+    /// cursor: start in nanoseconds and row).
+    fn matching(
+        &self,
+        filter: &LineFilter,
+        before: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<(String, Line)>>;
     /// The newest call of a session that has no end yet.
     fn open_call(&self, root: &str) -> Result<Option<Line>>;
     /// Raw body of a hook; `None` when it is not stored (any more).
@@ -100,6 +109,119 @@ pub struct SessionFilter {
     pub text: Option<String>,
     /// At least one error.
     pub errored: bool,
+    /// Has a span that fits all of this.
+    pub spans: SpanFilter,
+    /// Something happened in it at or after.
+    pub from_ns: Option<i64>,
+    /// It began at or before.
+    pub to_ns: Option<i64>,
+    /// Order.
+    pub sort: SessionSort,
+}
+
+/// What a session must have a span of; all of it must hold for the same one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanFilter {
+    /// A tool by name, whatever the case.
+    pub tool: Option<String>,
+    /// What it is drawn as.
+    pub kind: Option<LineKind>,
+    /// Duration of at least so many nanoseconds.
+    pub min_ns: Option<i64>,
+}
+
+impl SpanFilter {
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Order of a session list; the largest comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionSort {
+    /// Latest activity.
+    #[default]
+    Last,
+    /// Start.
+    Start,
+    /// Time in turns.
+    Active,
+    /// Errors.
+    Errors,
+    /// Tool calls.
+    Calls,
+    /// Tokens, in and out.
+    Tokens,
+}
+
+impl SessionSort {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Last, Self::Start, Self::Active, Self::Errors, Self::Calls, Self::Tokens];
+
+    /// The word in a URL.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Start => "start",
+            Self::Active => "active",
+            Self::Errors => "errors",
+            Self::Calls => "calls",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// What `session` is sorted by.
+    #[must_use]
+    pub fn key(self, session: &SessionSummary) -> i64 {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        match self {
+            Self::Last => session.last_at.0,
+            Self::Start => session.started_at.0,
+            Self::Active => session.active_ns,
+            Self::Errors => count(session.errors),
+            Self::Calls => count(session.tool_calls),
+            Self::Tokens => {
+                session.tokens.map_or(0, |tokens| count(tokens.input.saturating_add(tokens.output)))
+            }
+        }
+    }
+}
+
+/// Filters of spans over all sessions; all of them must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineFilter {
+    /// Root conversation.
+    pub session: Option<String>,
+    /// Workspace contains this text.
+    pub project: Option<String>,
+    /// Model contains this text.
+    pub model: Option<String>,
+    /// A tool by name, whatever the case.
+    pub tool: Option<String>,
+    /// What it is drawn as.
+    pub kind: Option<LineKind>,
+    /// Only failed ones.
+    pub failed: bool,
+    /// Duration of at least so many nanoseconds.
+    pub min_ns: Option<i64>,
+    /// Duration below so many nanoseconds.
+    pub max_ns: Option<i64>,
+    /// Start at or after.
+    pub from_ns: Option<i64>,
+    /// Start at or before.
+    pub to_ns: Option<i64>,
+}
+
+impl LineFilter {
+    /// Whether it lets everything through.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Sums over turns.

@@ -53,6 +53,10 @@ async fn bad_parameters_are_named() {
         ("/api/v1/sessions?limit=x", "limit"),
         ("/api/v1/sessions?state=sleepy", "state"),
         ("/api/v1/sessions?status=ok", "status"),
+        ("/api/v1/sessions?sort=mood", "sort"),
+        ("/api/v1/sessions?kind=person", "kind"),
+        ("/api/v1/sessions?min_us=long", "min_us"),
+        ("/api/v1/spans?status=ok", "status"),
         ("/api/v1/sessions?cursor=zz", "cursor"),
         ("/api/v1/sessions?cursor='%20OR%201=1", "cursor"),
         ("/api/v1/sessions/0176a3f0-live/spans?format=xml", "format"),
@@ -243,4 +247,63 @@ async fn a_destination_is_woken_by_name_only() {
     };
     assert_eq!(post("datadog").await, 200);
     assert_eq!(post("nobody").await, 404);
+}
+
+#[tokio::test]
+async fn spans_of_all_sessions_take_filters_and_page() {
+    let world = World::locked();
+    let mut rows = Vec::new();
+    let first = "/api/v1/spans?tool=Shell&status=error&limit=5".to_owned();
+    let mut target = first.clone();
+    loop {
+        let page = world.get(&target).await.json();
+        for item in page["items"].as_array().unwrap() {
+            assert_eq!((&item["kind"], &item["status"]), (&json!("shell"), &json!("error")));
+            rows.push((item["start_us"].as_i64().unwrap(), item["row"].as_i64().unwrap()));
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        target = format!("{first}&cursor={next}");
+    }
+    assert!(rows.len() > 5, "{}", rows.len());
+    assert!(rows.is_sorted_by(|a, b| a.0 >= b.0));
+    rows.sort_unstable();
+    rows.dedup();
+    let all = world.get("/api/v1/spans?tool=Shell&status=error&limit=500").await.json();
+    assert_eq!(all["items"].as_array().unwrap().len(), rows.len());
+    let long = world.get("/api/v1/spans?min_us=2000000&max_us=4000000&limit=500").await.json();
+    for item in long["items"].as_array().unwrap() {
+        assert!((2_000_000..4_000_000).contains(&item["dur_us"].as_i64().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn sessions_sort_and_filter_by_their_spans() {
+    let world = World::locked();
+    let page = world.get("/api/v1/sessions?sort=errors&limit=500").await.json();
+    let errors: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|one| one["errors"].as_u64()).collect();
+    assert!(errors.is_sorted_by(|a, b| a >= b), "{errors:?}");
+    let all = errors.len();
+    let some = world.get("/api/v1/sessions?kind=subagent&limit=500").await.json();
+    let some = some["items"].as_array().unwrap().len();
+    assert!((1..all).contains(&some), "{some} of {all}");
+}
+
+#[tokio::test]
+async fn a_subagent_alone_is_its_own_lines_and_what_it_was_asked() {
+    let world = World::locked();
+    let agents = world.get("/api/v1/spans?kind=subagent&limit=1").await.json();
+    let agent = &agents["items"][0];
+    let (id, session) = (agent["id"].as_str().unwrap(), agent["session"].as_str().unwrap());
+    let whole = world.get(&format!("/api/v1/sessions/{session}/spans")).await.json();
+    let alone = world.get(&format!("/api/v1/sessions/{session}/spans?focus={id}")).await.json();
+    assert_eq!(alone["focus"]["id"], id);
+    assert_eq!(alone["row"][0], agent["row"]);
+    assert_eq!(alone["up"][0], 0);
+    let (some, all) = (alone["n"].as_u64().unwrap(), whole["n"].as_u64().unwrap());
+    assert!(1 < some && some < all, "{some} of {all}");
+    assert_eq!(alone["up"].as_array().unwrap().iter().filter(|up| **up == 0).count(), 1);
+    assert!(!alone["focus"]["link"]["confidence"].as_str().unwrap().is_empty());
+    let nobody = format!("/api/v1/sessions/{session}/spans?focus=ffffffffffffffff");
+    assert_eq!(world.get(&nobody).await.status.as_u16(), 404);
 }

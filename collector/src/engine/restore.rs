@@ -67,7 +67,7 @@ impl Engine {
             .iter()
             .map(|hook| {
                 let event = normalise(hook);
-                (hook.seq, Reading::of(&event), Some(event))
+                (hook.seq, Reading::of(&event, &hook.body), Some(event))
             })
             .collect();
         let mut changes = Changes::default();

@@ -12,8 +12,10 @@ use crate::dirs;
 pub const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 1] =
-    [include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql"))];
+const MIGRATIONS: [&str; 2] = [
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
+];
 
 /// The schema this program writes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a handful")]
@@ -35,6 +37,18 @@ pub enum OpenError {
         path = .path.display()
     )]
     Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its `user_version`.
+        found: i32,
+    },
+    /// It was written by an older hookspan, and a reader does not change it.
+    #[error(
+        "{path} was last used by an older hookspan (schema {found}, this one reads {SCHEMA_VERSION}): run `hookspan serve` \
+         or `hookspan rebuild` once, which brings it up to date",
+        path = .path.display()
+    )]
+    Older {
         /// The database.
         path: PathBuf,
         /// Its `user_version`.
@@ -101,8 +115,12 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
     db.busy_timeout(Duration::from_secs(2)).map_err(sqlite)?;
-    if version(&db, path)? == 0 {
-        return Err(OpenError::Missing(path.into()));
+    match version(&db, path)? {
+        0 => return Err(OpenError::Missing(path.into())),
+        found if found < SCHEMA_VERSION => {
+            return Err(OpenError::Older { path: path.into(), found });
+        }
+        _ => {}
     }
     for (pragma, value) in [("query_only", 1), ("trusted_schema", 0), ("mmap_size", 0)] {
         db.pragma_update(None, pragma, value).map_err(sqlite)?;

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary};
-use hookspan_dashboard::source::{ErrorGroup, LatencyRow, Position, SessionFilter, Totals};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use hookspan_dashboard::source::{
+    ErrorGroup, LatencyRow, Position, SessionFilter, SessionSort, SpanFilter, Totals,
+};
+use rusqlite::{Connection, OptionalExtension as _, ToSql};
+
+pub mod lines;
 
 use super::codec;
 use super::rows::{
@@ -19,17 +23,6 @@ const ERRORS_MAX: i64 = 20_000;
 /// Segments of one session; one ends after an hour without events.
 const SEGMENTS_MAX: usize = 10_000;
 
-/// A span with its store row and the row of its parent.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    /// Store row.
-    pub row: i64,
-    /// Row of the line above: the parent, or for a turn without one the segment it started in.
-    pub parent: Option<i64>,
-    /// The span.
-    pub span: Span,
-}
-
 /// Where the store stands.
 ///
 /// # Errors
@@ -41,7 +34,7 @@ pub fn position(db: &Connection) -> rusqlite::Result<Position> {
     Ok(Position { epoch: state("epoch")?.unwrap_or_else(|| "0".to_owned()), rev })
 }
 
-/// Sessions that match, newest activity first, strictly older than `before`.
+/// Sessions that match, in the filter's order, strictly after `before`.
 ///
 /// # Errors
 /// As SQLite fails.
@@ -51,34 +44,61 @@ pub fn sessions(
     before: Option<&(i64, String)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<SessionSummary>> {
+    let key = sort_key(filter.sort);
+    let spans = match filter.spans.is_empty() {
+        true => "",
+        false => {
+            "AND EXISTS (SELECT 1 FROM span x WHERE x.root = s.root
+                 AND (:class IS NULL OR x.class = :class)
+                 AND (:tool IS NULL OR lower(x.name) = 'execute_tool ' || lower(:tool))
+                 AND (:min IS NULL OR x.end_ns - x.start_ns >= :min))"
+        }
+    };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
-         WHERE s.last_ns <= :last_ns AND (s.last_ns, root.text) < (:last_ns, :root)
+         WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
            AND (:state IS NULL OR s.state = :state)
            AND (:project IS NULL OR instr(lower(s.workspace), lower(:project)) > 0)
            AND (:model IS NULL OR instr(lower(s.model), lower(:model)) > 0)
            AND (:text IS NULL OR instr(lower(s.first_prompt), lower(:text)) > 0
                 OR instr(lower(s.workspace), lower(:text)) > 0 OR instr(root.text, :text) > 0)
            AND (NOT :errored OR s.errors > 0)
-         ORDER BY s.last_ns DESC, root.text DESC LIMIT :limit"
+           AND (:from IS NULL OR s.last_ns >= :from) AND (:to IS NULL OR s.started_ns <= :to)
+           {spans}
+         ORDER BY {key} DESC, root.text DESC LIMIT :limit"
     );
     // Without a cursor the page starts after everything: no text sorts behind this one.
-    let (last_ns, root) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, root)| (*at, root));
-    db.prepare_cached(&sql)?
-        .query_map(
-            named_params! {
-                ":last_ns": last_ns,
-                ":root": root,
-                ":state": filter.state.map(|state| state.as_str()),
-                ":project": filter.project,
-                ":model": filter.model,
-                ":text": filter.text,
-                ":errored": filter.errored,
-                ":limit": sql_limit(limit),
-            },
-            rows::session,
-        )?
-        .collect()
+    let (last, root) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, root)| (*at, root));
+    let mut values: Vec<(&str, &dyn ToSql)> = vec![
+        (":key", &last),
+        (":root", &root),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":text", &filter.text),
+        (":errored", &filter.errored),
+        (":from", &filter.from_ns),
+        (":to", &filter.to_ns),
+    ];
+    let (state, limit) = (filter.state.map(|state| state.as_str()), sql_limit(limit));
+    let class = filter.spans.kind.map(|kind| kind as u8);
+    values.extend([(":state", &state as &dyn ToSql), (":limit", &limit)]);
+    if !filter.spans.is_empty() {
+        let SpanFilter { tool, min_ns, .. } = &filter.spans;
+        values.extend([(":class", &class as &dyn ToSql), (":tool", tool), (":min", min_ns)]);
+    }
+    db.prepare_cached(&sql)?.query_map(&*values, rows::session)?.collect()
+}
+
+/// The same number as [`SessionSort::key`] computes.
+const fn sort_key(sort: SessionSort) -> &'static str {
+    match sort {
+        SessionSort::Last => "s.last_ns",
+        SessionSort::Start => "s.started_ns",
+        SessionSort::Active => "s.active_ns",
+        SessionSort::Errors => "s.errors",
+        SessionSort::Calls => "s.tool_calls",
+        SessionSort::Tokens => "coalesce(s.input + s.output, 0)",
+    }
 }
 
 /// Sessions written after `since`, newest activity first.
@@ -127,30 +147,17 @@ pub fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId,
         .collect()
 }
 
-/// Calls `each` with the spans of a session by start, then row; with `since` only those written after it.
+/// Spans of a session by start, then row, at most `limit`.
 ///
 /// # Errors
 /// As SQLite fails.
-pub fn spans(
-    db: &Connection,
-    root: &str,
-    since: Option<u64>,
-    limit: usize,
-    mut each: impl FnMut(Placed),
-) -> rusqlite::Result<()> {
-    let Some(id) = name(db, root)? else { return Ok(()) };
-    let newer = if since.is_some() { "AND s.rev > ?3" } else { "AND ?3 IS NULL" };
+pub fn spans(db: &Connection, root: &str, limit: usize) -> rusqlite::Result<Vec<(i64, Span)>> {
+    let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let sql = format!(
-        "SELECT {SPAN_COLUMNS}, above.row FROM {SPAN_TABLES} LEFT JOIN span above ON above.id = s.parent
-         WHERE s.root = ?1 {newer} ORDER BY s.start_ns, s.row LIMIT ?2"
+        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
+         WHERE s.root = ?1 ORDER BY s.start_ns, s.row LIMIT ?2"
     );
-    let segments = segments(db, root)?;
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut found = statement.query((id, sql_limit(limit), since.map(rows::signed)))?;
-    while let Some(row) = found.next()? {
-        each(placed(row, &segments)?);
-    }
-    Ok(())
+    db.prepare_cached(&sql)?.query_map((id, sql_limit(limit)), rows::span)?.collect()
 }
 
 /// How many spans a session has.
@@ -174,17 +181,6 @@ fn segments(db: &Connection, root: &str) -> rusqlite::Result<Vec<(i64, i64)>> {
         segments.push(found);
     }
     Ok(segments)
-}
-
-fn placed(row: &Row<'_>, segments: &[(i64, i64)]) -> rusqlite::Result<Placed> {
-    const ABOVE: usize = 19;
-    let (own, span) = rows::span(row)?;
-    let mut parent: Option<i64> = row.get(ABOVE)?;
-    if parent.is_none() && span.kind == hookspan_core::SpanKind::Generation {
-        let started = segments.iter().rev().find(|(start, _)| *start <= span.start.0);
-        parent = started.or(segments.first()).map(|(_, row)| *row);
-    }
-    Ok(Placed { row: own, parent, span })
 }
 
 /// One span by id.
@@ -216,36 +212,6 @@ pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String
     )?
     .query_row([trace.0], |row| Ok((row.get(0)?, SpanId(row.get(1)?))))
     .optional()
-}
-
-/// The newest spans, by row, below `before`.
-///
-/// # Errors
-/// As SQLite fails.
-pub fn latest(
-    db: &Connection,
-    before: Option<i64>,
-    limit: usize,
-) -> rusqlite::Result<Vec<(i64, Span)>> {
-    let sql = format!(
-        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.row < ?1 ORDER BY s.row DESC LIMIT ?2"
-    );
-    db.prepare_cached(&sql)?
-        .query_map((before.unwrap_or(i64::MAX), sql_limit(limit)), rows::span)?
-        .collect()
-}
-
-/// The newest call of a session without an end.
-///
-/// # Errors
-/// As SQLite fails.
-pub fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<(i64, Span)>> {
-    let Some(id) = name(db, root)? else { return Ok(None) };
-    let sql = format!(
-        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
-         WHERE s.root = ?1 AND s.kind = 'tool' AND s.end_ns IS NULL ORDER BY s.start_ns DESC LIMIT 1"
-    );
-    db.prepare_cached(&sql)?.query_row([id], rows::span).optional()
 }
 
 /// The raw body of a hook.

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use hookspan_core::SpanId;
 use serde::de::DeserializeOwned;
 
+use crate::line::LineKind;
 use crate::problem::Problem;
 
 /// The query. Of a repeated parameter the last one counts.
@@ -35,6 +36,20 @@ impl Params {
     pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| Problem::bad_parameter(name, "not a whole number"))
+    }
+
+    /// A time or a duration in microseconds, as nanoseconds.
+    pub(super) fn nanoseconds(&self, name: &'static str) -> Result<Option<i64>, Problem> {
+        Ok(self.number(name)?.map(|us| us.saturating_mul(1_000)))
+    }
+
+    /// What spans are drawn as.
+    pub(super) fn kind(&self) -> Result<Option<LineKind>, Problem> {
+        let Some(word) = self.text("kind") else { return Ok(None) };
+        LineKind::parse(word).map(Some).ok_or_else(|| {
+            let words = LineKind::ALL.map(LineKind::as_str).join(", ");
+            Problem::bad_parameter("kind", format!("one of {words}"))
+        })
     }
 
     /// How many items to answer.

@@ -8,6 +8,7 @@ mod cursor;
 mod detail;
 mod errors;
 mod extract;
+mod focus;
 mod health;
 mod index;
 mod latency;

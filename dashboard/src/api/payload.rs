@@ -101,7 +101,7 @@ pub(super) async fn payload(
 }
 
 /// The last character boundary at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
+pub(super) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 

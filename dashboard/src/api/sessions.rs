@@ -10,7 +10,7 @@ use super::extract::{Params, Route};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::SessionFilter;
+use crate::source::{SessionFilter, SessionSort, SpanFilter};
 
 /// A session as lists, the stream and its own page have it.
 #[derive(Serialize)]
@@ -93,8 +93,9 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     let filter = filter(&params)?;
     let limit = params.limit()?;
     let before = params.text("cursor").map(cursor::decode).transpose()?;
+    let sort = filter.sort;
     let sessions = read(&app, move |source| source.sessions(&filter, before, limit + 1)).await?;
-    json(&page(sessions, limit))
+    json(&page(sessions, limit, sort))
 }
 
 fn filter(params: &Params) -> Result<SessionFilter, Problem> {
@@ -117,14 +118,30 @@ fn filter(params: &Params) -> Result<SessionFilter, Problem> {
         model: owned("model"),
         text: owned("q"),
         errored,
+        spans: SpanFilter {
+            tool: owned("tool"),
+            kind: params.kind()?,
+            min_ns: params.nanoseconds("min_us")?,
+        },
+        from_ns: params.nanoseconds("from_us")?,
+        to_ns: params.nanoseconds("to_us")?,
+        sort: sort(params)?,
     })
 }
 
-fn page(mut sessions: Vec<SessionSummary>, limit: usize) -> Page<SessionItem> {
+fn sort(params: &Params) -> Result<SessionSort, Problem> {
+    let Some(word) = params.text("sort") else { return Ok(SessionSort::Last) };
+    SessionSort::ALL.into_iter().find(|sort| sort.as_str() == word).ok_or_else(|| {
+        let words = SessionSort::ALL.map(SessionSort::as_str).join(", ");
+        Problem::bad_parameter("sort", format!("one of {words}"))
+    })
+}
+
+fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> Page<SessionItem> {
     let more = sessions.len() > limit;
     sessions.truncate(limit);
     let last = sessions.last().filter(|_| more);
-    let next = last.map(|session| cursor::encode(session.last_at.0, &session.root));
+    let next = last.map(|session| cursor::encode(sort.key(session), &session.root));
     Page { items: sessions.into_iter().map(SessionItem::from).collect(), next }
 }
 

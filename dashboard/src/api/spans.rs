@@ -6,9 +6,10 @@ use axum::extract::State;
 
 use super::columns::{self, LineItem};
 use super::extract::{Params, Route};
-use super::{Answer, Page, cursor, json, read};
+use super::{Answer, Page, cursor, focus, json, read};
 use crate::App;
 use crate::problem::Problem;
+use crate::source::LineFilter;
 
 /// Most lines of one session that are answered at once.
 const LINES_MAX: usize = 200_000;
@@ -26,7 +27,10 @@ pub(super) async fn of_session(
         }
         source.lines(&root, since, LINES_MAX).map(Some)
     });
-    let lines = lines.await?.ok_or_else(|| Problem::not_found("session"))?;
+    let mut lines = lines.await?.ok_or_else(|| Problem::not_found("session"))?;
+    if let Some(focus) = params.text("focus") {
+        return focus::answer(&app, focus, &mut lines).await;
+    }
     match params.text("format") {
         None | Some("columns") if since.is_some() => json(&columns::delta(lines)),
         None | Some("columns") => json(&columns::whole(lines)),
@@ -53,11 +57,45 @@ fn rows(
 
 pub(super) async fn latest(State(app): State<Arc<App>>, params: Params) -> Answer {
     let limit = params.limit()?;
-    let before = params.text("cursor").map(cursor::decode).transpose()?.map(|(row, _)| row);
-    let mut lines = read(&app, move |source| source.latest(before, limit + 1)).await?;
+    let filter = filter(&params)?;
+    let before = params.text("cursor").map(cursor::decode).transpose()?;
+    // Without a filter the order is that of writing: what came last is what a page that follows wants.
+    let by_row = filter.is_empty();
+    let mut lines = read(&app, move |source| {
+        if by_row {
+            return source.latest(before.map(|(row, _)| row), limit + 1);
+        }
+        let before = before.map(|(start, row)| (start, row.parse().unwrap_or(0)));
+        source.matching(&filter, before, limit + 1)
+    })
+    .await?;
     let more = lines.len() > limit;
     lines.truncate(limit);
-    let next = lines.last().filter(|_| more).map(|(_, line)| cursor::encode(line.row, ""));
+    let next = lines.last().filter(|_| more).map(|(_, line)| match by_row {
+        true => cursor::encode(line.row, ""),
+        false => cursor::encode(line.start.0, &line.row.to_string()),
+    });
     let items = lines.into_iter().map(|(root, line)| LineItem::new(&root, line)).collect();
     json(&Page { items, next })
+}
+
+fn filter(params: &Params) -> Result<LineFilter, Problem> {
+    let owned = |name| params.text(name).map(str::to_owned);
+    let failed = match params.text("status") {
+        None => false,
+        Some("error") => true,
+        Some(_) => return Err(Problem::bad_parameter("status", "error, or nothing")),
+    };
+    Ok(LineFilter {
+        session: owned("session"),
+        project: owned("project"),
+        model: owned("model"),
+        tool: owned("tool"),
+        kind: params.kind()?,
+        failed,
+        min_ns: params.nanoseconds("min_us")?,
+        max_ns: params.nanoseconds("max_us")?,
+        from_ns: params.nanoseconds("from_us")?,
+        to_ns: params.nanoseconds("to_us")?,
+    })
 }

@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use hookspan_core::{
     SessionSummary, Span, SpanId, SpanKind, Timestamp, Tokens, TraceId, TurnSummary,
 };
-use hookspan_dashboard::line::Line;
+use hookspan_dashboard::line::{Line, Outcome};
 use hookspan_dashboard::source::{
-    Control, DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, Lines, Notice,
-    Position, Result, SessionFilter, Source, Totals,
+    Control, DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, LineFilter, Lines,
+    Notice, Position, Result, SessionFilter, Source, SpanFilter, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -129,6 +129,8 @@ fn holds(filter: &SessionFilter, session: &SessionSummary) -> bool {
         && (has(session.first_prompt.as_deref(), &filter.text)
             || has(Some(&session.root), &filter.text))
         && (!filter.errored || session.errors > 0)
+        && filter.from_ns.is_none_or(|from| session.last_at.0 >= from)
+        && filter.to_ns.is_none_or(|to| session.started_at.0 <= to)
 }
 
 impl Source for ListSource {
@@ -153,11 +155,25 @@ impl Source for ListSource {
         let older = |session: &&SessionSummary| {
             before
                 .as_ref()
-                .is_none_or(|(at, root)| (session.last_at.0, &*session.root) < (*at, root))
+                .is_none_or(|(at, root)| (filter.sort.key(session), &*session.root) < (*at, root))
         };
-        let data = self.data();
-        let found = data.sessions.iter().filter(|session| holds(filter, session)).filter(older);
-        Ok(found.take(limit).cloned().collect())
+        let fits = |session: &&SessionSummary| {
+            let SpanFilter { tool, kind, min_ns } = filter.spans.clone();
+            let lines = LineFilter {
+                session: Some(session.root.to_string()),
+                tool,
+                kind,
+                min_ns,
+                ..LineFilter::default()
+            };
+            filter.spans.is_empty() || !self.matching(&lines, None, 1).unwrap().is_empty()
+        };
+        let sessions = self.data().sessions.clone();
+        let found = sessions.iter().filter(|session| holds(filter, session)).filter(older);
+        let mut found: Vec<_> = found.filter(fits).cloned().collect();
+        found.sort_by_key(|one| core::cmp::Reverse((filter.sort.key(one), one.root.clone())));
+        found.truncate(limit);
+        Ok(found)
     }
 
     fn session(&self, root: &str) -> Result<Option<SessionSummary>> {
@@ -203,6 +219,38 @@ impl Source for ListSource {
         let root =
             |line: &Line| data.spans[usize::try_from(line.row - 1).unwrap()].span.root.to_string();
         Ok(lines.into_iter().map(|line| (root(&line), line)).collect())
+    }
+
+    fn matching(
+        &self,
+        filter: &LineFilter,
+        before: Option<(i64, i64)>,
+        limit: usize,
+    ) -> Result<Vec<(String, Line)>> {
+        let mut lines = self.latest(None, usize::MAX)?;
+        let data = self.data();
+        lines.retain(|(root, line)| {
+            let session = data.sessions.iter().find(|session| *session.root == **root);
+            let name = &data.spans[usize::try_from(line.row - 1).unwrap()].span.name;
+            let ns = line.end.map(|end| end.since(line.start));
+            let has = |text: Option<&str>, part: &Option<String>| {
+                part.as_deref().is_none_or(|part| text.is_some_and(|text| text.contains(part)))
+            };
+            filter.session.as_ref().is_none_or(|wanted| wanted == root)
+                && has(session.and_then(|one| one.workspace.as_deref()), &filter.project)
+                && has(session.and_then(|one| one.model.as_deref()), &filter.model)
+                && filter.tool.as_ref().is_none_or(|tool| *name == format!("execute_tool {tool}"))
+                && filter.kind.is_none_or(|kind| kind == line.kind)
+                && (!filter.failed || line.outcome == Outcome::Error)
+                && filter.min_ns.is_none_or(|min| ns.is_some_and(|ns| ns >= min))
+                && filter.max_ns.is_none_or(|max| ns.is_some_and(|ns| ns < max))
+                && filter.from_ns.is_none_or(|from| line.start.0 >= from)
+                && filter.to_ns.is_none_or(|to| line.start.0 <= to)
+                && before.is_none_or(|before| (line.start.0, line.row) < before)
+        });
+        lines.sort_by_key(|(_, line)| core::cmp::Reverse((line.start, line.row)));
+        lines.truncate(limit);
+        Ok(lines)
     }
 
     fn open_call(&self, root: &str) -> Result<Option<Line>> {

@@ -43,9 +43,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let session = session.with_context(|| format!("session {root} is gone"))?;
     let turns = read::turns(&database, &root).context(unreadable)?;
     if args.json {
-        let mut spans = Vec::new();
-        read::spans(&database, &root, None, usize::MAX, |placed| spans.push(placed.span))
-            .context(unreadable)?;
+        let spans = read::spans(&database, &root, usize::MAX).context(unreadable)?;
+        let spans = spans.into_iter().map(|(_, span)| span).collect();
         print_json(&json::Shown::new(session, turns, spans))?;
         return Ok(ExitCode::SUCCESS);
     }

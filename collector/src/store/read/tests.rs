@@ -1,5 +1,8 @@
 use hookspan_core::{Change, SessionState, SpanKind};
+use hookspan_dashboard::line::{Line, LineKind};
 use rusqlite::Connection;
+
+use hookspan_dashboard::source::LineFilter;
 
 use super::*;
 use crate::store::open::Readers;
@@ -68,10 +71,9 @@ fn segment(root: &str, key: &str, start: i64) -> Span {
     span
 }
 
-fn of_session(readers: &Readers, since: Option<u64>) -> Vec<Placed> {
-    let mut found = Vec::new();
-    readers.with(|db| spans(db, "r", since, 100, |placed| found.push(placed))).unwrap();
-    found
+fn of_session(readers: &Readers, since: Option<u64>) -> Vec<Line> {
+    let found = readers.with(|db| lines::of_session(db, "r", since, 100)).unwrap();
+    found.into_iter().map(|found| found.line).collect()
 }
 
 #[test]
@@ -84,10 +86,11 @@ fn a_turn_hangs_under_the_segment_it_started_in_and_a_call_under_its_turn() {
     ];
     let (_dir, _store, readers) = stored(spans.map(|span| Change::Span(Box::new(span))));
     let found = of_session(&readers, None);
-    let row = |id| found.iter().find(|placed| placed.span.id == id).unwrap().row;
+    let row = |id| found.iter().find(|line| line.id == id).unwrap().row;
     let second = row(SpanId::derive("r", "", "session", "1"));
-    let turn = found.iter().find(|placed| placed.span.kind == SpanKind::Generation).unwrap();
-    let call = found.iter().find(|placed| placed.span.kind == SpanKind::Tool).unwrap();
+    let turn = found.iter().find(|line| line.kind == LineKind::Turn).unwrap();
+    let call =
+        found.iter().find(|line| line.parent.is_some() && line.kind != LineKind::Turn).unwrap();
     assert_eq!(turn.parent, Some(second));
     assert_eq!(call.parent, Some(turn.row));
     assert_eq!(readers.with(|db| span_count(db, "r")).unwrap(), 4);
@@ -100,7 +103,10 @@ fn a_delta_holds_what_was_written_since() {
     write(&mut store, [Change::Span(Box::new(sample::span("r", "b")))]);
     let found = of_session(&readers, Some(at.rev));
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].span, sample::span("r", "b"));
+    assert_eq!(
+        found[0],
+        Line { row: found[0].row, ..Line::new(1, None, &sample::span("r", "b"), None) }
+    );
     assert_eq!(of_session(&readers, Some(at.rev + 1)).len(), 0);
 }
 
@@ -151,4 +157,83 @@ fn totals_count_turns_of_the_day_only() {
     let expected = Totals { turns: 1, active_ns: 7, errors: 1, tokens: turn.tokens };
     assert_eq!(sums, expected);
     assert_eq!(readers.with(|db| totals(db, 100)).unwrap(), Totals::default());
+}
+
+#[test]
+fn the_columns_of_a_line_say_what_the_whole_span_says() {
+    let (_dir, _store, readers) = stored([Change::Span(Box::new(sample::span("r", "a")))]);
+    let whole = readers.with(|db| spans(db, "r", 10)).unwrap();
+    let (row, span) = &whole[0];
+    assert_eq!(of_session(&readers, None), [Line::new(*row, None, span, None)]);
+}
+
+#[test]
+fn every_order_of_sessions_pages_by_the_key_the_cursor_holds() {
+    let changes: Vec<_> = (0..7)
+        .map(|n| {
+            let mut session = sample::session(&format!("s{n}"));
+            session.last_at = Timestamp(n);
+            session.started_at = Timestamp(-n);
+            session.errors = n.cast_unsigned() % 3;
+            session.tool_calls = n.cast_unsigned() % 2;
+            session.active_ns = n * n;
+            session.tokens =
+                (n % 2 == 0).then(|| Tokens { input: n.cast_unsigned(), ..Tokens::default() });
+            Change::Session(Box::new(session))
+        })
+        .collect();
+    let (_dir, _store, readers) = stored(changes);
+    for sort in SessionSort::ALL {
+        let filter = SessionFilter { sort, ..SessionFilter::default() };
+        let (mut before, mut seen) = (None, Vec::new());
+        loop {
+            let page = readers.with(|db| sessions(db, &filter, before.as_ref(), 2)).unwrap();
+            let Some(last) = page.last() else { break };
+            before = Some((sort.key(last), last.root.to_string()));
+            seen.extend(page.iter().map(|one| (sort.key(one), one.root.to_string())));
+        }
+        assert_eq!(seen.len(), 7, "{sort:?}");
+        assert!(seen.is_sorted_by(|a, b| a > b), "{sort:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn sessions_are_found_by_what_their_spans_are() {
+    let (_dir, _store, readers) = stored([
+        session_at("r", 5),
+        session_at("q", 6),
+        Change::Span(Box::new(sample::span("r", "a"))),
+    ]);
+    let second = 1_000_000_000;
+    let by = |kind, min_ns| SessionFilter {
+        spans: SpanFilter { tool: None, kind: Some(kind), min_ns: Some(min_ns) },
+        ..SessionFilter::default()
+    };
+    let kind = LineKind::of(&sample::span("r", "a"));
+    assert_eq!(roots(&readers, &by(kind, second), None), ["r"]);
+    assert!(roots(&readers, &by(kind, second + 1), None).is_empty());
+    assert!(roots(&readers, &by(LineKind::Tab, 0), None).is_empty());
+}
+
+#[test]
+fn spans_of_all_sessions_are_found_by_what_they_are_and_page() {
+    let session = |root: &str| {
+        let mut session = sample::session(root);
+        let at = sample::span(root, "a").start;
+        (session.started_at, session.last_at) = (at, at.plus(5_000_000_000));
+        Change::Session(Box::new(session))
+    };
+    let span = |root: &str, key: &str| Change::Span(Box::new(sample::span(root, key)));
+    let (_dir, _store, readers) =
+        stored([session("r"), session("q"), span("r", "a"), span("r", "b"), span("q", "c")]);
+    let all = LineFilter { failed: true, ..LineFilter::default() };
+    let page = |before| readers.with(|db| lines::matching(db, &all, before, 2)).unwrap();
+    let first = page(None);
+    assert_eq!(first.len(), 2);
+    let last = &first[1].1.line;
+    assert_eq!(page(Some((last.start.0, last.row))).len(), 1);
+    let q = LineFilter { session: Some("q".to_owned()), ..LineFilter::default() };
+    assert_eq!(readers.with(|db| lines::matching(db, &q, None, 9)).unwrap().len(), 1);
+    let long = LineFilter { max_ns: Some(1_000), ..LineFilter::default() };
+    assert!(readers.with(|db| lines::matching(db, &long, None, 9)).unwrap().is_empty());
 }

@@ -1,9 +1,11 @@
 //! Spans, turns, sessions and bindings as rows: whole values, upserted.
 
 use hookspan_core::{SessionSummary, Span, SpanId, Status, Tokens, TurnSummary};
+use hookspan_dashboard::line::Kept;
 use rusqlite::{Connection, ToSql, named_params};
 
 use super::names::Names;
+use super::subjects::Subject;
 use crate::store::rows;
 
 /// Writes a span. `Some(seq)` is its place in the export queue when it has one.
@@ -12,8 +14,14 @@ pub(super) fn span(
     names: &mut Names,
     rev: u64,
     span: &Span,
+    subject: &Subject<'_>,
     settled_seq: Option<i64>,
 ) -> rusqlite::Result<Option<i64>> {
+    let (subject, subject_seq) = match *subject {
+        Subject::Known(subject) => (subject, None),
+        Subject::In(hook) => (None, Some(hook.cast_signed())),
+    };
+    let kept = Kept::new(span, subject);
     let (error_type, error_message) = match &span.status {
         Status::Unset => (None, None),
         Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
@@ -21,10 +29,12 @@ pub(super) fn span(
     db.prepare_cached(
         "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                            plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
-                           error_type, error_message, detail, settled_seq)
+                           error_type, error_message, detail, settled_seq, label, subject_seq,
+                           class, flags, wait_us)
          VALUES (:id, :rev, :root, :conversation, :generation, :trace, :parent, :kind, :name,
                  :plain_name, :workspace, :cursor_version, :start_ns, :end_ns, :end_reason,
-                 :error_type, :error_message, :detail, :settled_seq)
+                 :error_type, :error_message, :detail, :settled_seq, :label, :subject_seq,
+                 :class, :flags, :wait_us)
          ON CONFLICT (id) DO UPDATE
          SET rev = excluded.rev, root = excluded.root, conversation = excluded.conversation,
              generation = excluded.generation, trace = excluded.trace, parent = excluded.parent,
@@ -33,7 +43,11 @@ pub(super) fn span(
              start_ns = excluded.start_ns, end_ns = excluded.end_ns,
              end_reason = excluded.end_reason, error_type = excluded.error_type,
              error_message = excluded.error_message, detail = excluded.detail,
-             settled_seq = coalesce(settled_seq, excluded.settled_seq)
+             settled_seq = coalesce(settled_seq, excluded.settled_seq),
+             label = CASE WHEN excluded.subject_seq IS NULL OR subject_seq IS NOT NULL
+                          THEN excluded.label ELSE label END,
+             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE excluded.subject_seq END,
+             class = excluded.class, flags = excluded.flags, wait_us = excluded.wait_us
          RETURNING settled_seq",
     )?
     .query_row(
@@ -57,6 +71,11 @@ pub(super) fn span(
             ":error_message": error_message,
             ":detail": rows::span_detail(span)?,
             ":settled_seq": settled_seq,
+            ":label": kept.label,
+            ":subject_seq": subject_seq,
+            ":class": kept.kind as u8,
+            ":flags": kept.flags,
+            ":wait_us": kept.wait_us,
         },
         |row| row.get(0),
     )

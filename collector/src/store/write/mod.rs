@@ -6,6 +6,7 @@ mod names;
 mod raw;
 mod replay;
 mod sketches;
+mod subjects;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
 use super::open::{self, OpenError};
 use names::Names;
 use sketches::Sketches;
+use subjects::Subjects;
 
 /// The database as its one writer sees it.
 pub struct Store {
@@ -26,6 +28,7 @@ pub struct Store {
     db: Connection,
     names: Names,
     sketches: Sketches,
+    subjects: Subjects,
     marks: Marks,
     /// Additions to the counter table that no transaction has carried yet.
     counted: BTreeMap<&'static str, u64>,
@@ -80,6 +83,7 @@ impl Store {
             db,
             names: Names::default(),
             sketches: Sketches::default(),
+            subjects: Subjects::default(),
             marks,
             counted: BTreeMap::new(),
         })
@@ -98,6 +102,7 @@ impl Store {
         self.marks = fresh.marks;
         self.names.clear();
         self.sketches.clear();
+        self.subjects.clear();
         Ok(())
     }
 
@@ -126,6 +131,7 @@ impl Store {
                 (self.marks, self.counted) = before;
                 self.names.clear();
                 self.sketches.clear();
+                self.subjects.clear();
                 Err(error)
             }
         }
@@ -209,6 +215,7 @@ impl Transaction<'_> {
             return Ok(None);
         }
         self.reading(&arrival.reading);
+        self.store.subjects.note(seq, &arrival.reading);
         self.store.marks.seq = seq;
         self.store.marks.folded = seq;
         Ok(Some(seq))
@@ -253,14 +260,14 @@ impl Transaction<'_> {
     }
 
     fn span(&mut self, span: &Span) -> rusqlite::Result<()> {
-        let Store { db, names, sketches, marks, .. } = &mut *self.store;
+        let Store { db, names, sketches, subjects, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match span.settled {
             false => None,
             true if marks.rebuilding => Some(replay::take_place(db, span.id)?.unwrap_or(next)),
             true => Some(next),
         };
-        let place = derived::span(db, names, marks.rev, span, offered)?;
+        let place = derived::span(db, names, marks.rev, span, &subjects.of(span), offered)?;
         if offered.is_some() && place == offered {
             // Only now did it settle: it takes its place, and counts once.
             if offered == Some(next) {

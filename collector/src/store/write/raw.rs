@@ -1,7 +1,9 @@
 //! The raw log: hooks as they came, and how they are read back.
 
+use hookspan_core::content::{Field, extract};
 use hookspan_core::hook::HookContext;
 use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp, normalise};
+use hookspan_dashboard::line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 use serde::{Deserialize, Serialize};
@@ -31,8 +33,9 @@ impl Arrival {
     #[must_use]
     pub fn new(id: [u8; 16], flags: u8, mut hook: Hook, packer: &mut Packer) -> Self {
         let event = normalise(&hook);
+        let reading = Reading::of(&event, &hook.body);
         let packed = packer.pack(&std::mem::take(&mut hook.body));
-        Self { id, flags, hook, packed, reading: Reading::of(&event), event: Some(event) }
+        Self { id, flags, hook, packed, reading, event: Some(event) }
     }
 }
 
@@ -47,12 +50,14 @@ pub struct Reading {
     pub malformed: bool,
     /// Whether its name is one that hookspan does not know.
     pub unknown: bool,
+    /// What the call is about (a command, a query, a task), when that stands in the body alone.
+    pub subject: Option<Box<str>>,
 }
 
 impl Reading {
-    /// What the raw log notes of `event`.
+    /// What is noted of `event`, which was read from `body`.
     #[must_use]
-    pub fn of(event: &Event) -> Self {
+    pub fn of(event: &Event, body: &[u8]) -> Self {
         let malformed = matches!(event.kind, EventKind::Malformed);
         let name = if malformed { "" } else { &*event.name };
         Self {
@@ -60,8 +65,30 @@ impl Reading {
             name: name.to_owned(),
             malformed,
             unknown: matches!(event.kind, EventKind::Unknown { .. }),
+            subject: subject(&event.kind, body),
         }
     }
+}
+
+/// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
+fn subject(kind: &EventKind, body: &[u8]) -> Option<Box<str>> {
+    let field = match kind {
+        EventKind::ToolStart(tool)
+        | EventKind::ToolEnd(tool)
+        | EventKind::ToolFailure(tool)
+        | EventKind::ShellStart(tool)
+        | EventKind::ShellEnd(tool)
+        | EventKind::McpStart(tool)
+        | EventKind::McpEnd(tool) => {
+            if tool.path.is_some() {
+                return None;
+            }
+            Field::ToolInput
+        }
+        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Field::Task,
+        _ => return None,
+    };
+    extract(field, body).as_ref().and_then(line::subject).map(Into::into)
 }
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].

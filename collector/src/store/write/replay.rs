@@ -169,6 +169,7 @@ impl Store {
                  DELETE FROM session;
                  DELETE FROM conversation;
                  DELETE FROM histogram;
+                 DELETE FROM heat;
                  DELETE FROM counter WHERE key IN ({DERIVED_COUNTERS});"
             ))?;
             open.store.sketches.clear();
@@ -188,6 +189,7 @@ impl Transaction<'_> {
     pub fn folded(&mut self, seq: u64, reading: &Reading) -> rusqlite::Result<()> {
         raw::reinterpret(&self.store.db, &mut self.store.names, seq, reading)?;
         self.reading(reading);
+        self.store.subjects.note(seq, reading);
         self.store.marks.folded = seq;
         Ok(())
     }

@@ -8,6 +8,9 @@ use hookspan_core::{Span, SpanKind, Status, Value};
 use rusqlite::{Connection, OptionalExtension as _};
 
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
+const HOUR_NS: i64 = 3_600 * 1_000_000_000;
+/// Powers of two, in microseconds: up to nine hours and beyond.
+const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
 const LONGEST_US: u64 = 86_400_000_000;
 /// About 4 MB of sketches at hand.
@@ -28,6 +31,7 @@ struct Sketch {
 #[derive(Default)]
 pub(super) struct Sketches {
     held: BTreeMap<Key, Sketch>,
+    heat: Heat,
 }
 
 impl Sketches {
@@ -37,14 +41,22 @@ impl Sketches {
         let micros = u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0);
         let failed = matches!(span.status, Status::Error { .. });
         let day = span.start.0.div_euclid(DAY_NS);
+        let hour = span.start.0.div_euclid(HOUR_NS);
         self.add(db, (day, "kind", span.kind.as_str().to_owned()), micros, failed)?;
+        self.heat.add((hour, "kind", span.kind.as_str().to_owned()), micros);
+        if let (SpanKind::Generation, Some(workspace)) = (span.kind, span.workspace.as_deref()) {
+            let project = cut(folder(workspace));
+            self.add(db, (day, "project", project.clone()), micros, failed)?;
+            self.heat.add((hour, "project", project), micros);
+        }
         let named = match span.kind {
             SpanKind::Tool => text(span, "gen_ai.tool.name").map(|name| ("tool", name)),
             SpanKind::Generation => text(span, "gen_ai.request.model").map(|name| ("model", name)),
             _ => None,
         };
         if let Some((dimension, name)) = named {
-            let name = name.chars().take(LONGEST_NAME).collect();
+            let name = cut(name);
+            self.heat.add((hour, dimension, name.clone()), micros);
             self.add(db, (day, dimension, name), micros, failed)?;
         }
         Ok(())
@@ -90,13 +102,61 @@ impl Sketches {
             let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
             statement.execute((*day, *dimension, name.as_str(), count, errors, &bytes))?;
         }
-        Ok(())
+        self.heat.write(db)
     }
 
     /// Forgets all: what was counted in a transaction that was rolled back was not counted.
     pub(super) fn clear(&mut self) {
         self.held.clear();
+        self.heat.counts.clear();
     }
+}
+
+/// A name that a table can show.
+fn cut(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
+
+/// The last name of a path, on either kind of system.
+fn folder(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// Counts of one transaction by hour, to be added to what is stored.
+#[derive(Default)]
+struct Heat {
+    counts: BTreeMap<Key, [u32; HEAT_BUCKETS]>,
+}
+
+impl Heat {
+    fn add(&mut self, key: Key, us: u64) {
+        let bucket = us.max(1).ilog2() as usize;
+        self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket.min(HEAT_BUCKETS - 1)] += 1;
+    }
+
+    fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let mut find = db.prepare_cached(
+            "SELECT counts FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+        )?;
+        let mut put = db.prepare_cached(
+            "INSERT OR REPLACE INTO heat (hour, dimension, name, counts) VALUES (?1, ?2, ?3, ?4)",
+        )?;
+        for ((hour, dimension, name), mut counts) in std::mem::take(&mut self.counts) {
+            let key = (hour, dimension, name.as_str());
+            let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
+            for (sum, more) in counts.iter_mut().zip(stored.optional()?.unwrap_or_default()) {
+                *sum = sum.saturating_add(more);
+            }
+            let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+            put.execute((hour, dimension, name.as_str(), bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts by power of two, as stored; what is not a whole number of them is left out.
+pub(in crate::store) fn heat_read(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
 
 /// A sketch as stored, or an empty one. A damaged one starts over: it is derived, and `rebuild` makes it whole.

@@ -1,0 +1,186 @@
+//! Spans as lines of the waterfall, from their columns alone.
+
+use std::collections::HashMap;
+
+use hookspan_core::{EndReason, SpanId, SpanKind, Timestamp};
+use hookspan_dashboard::line::{self, Line, LineKind, Outcome};
+use hookspan_dashboard::source::LineFilter;
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
+
+use super::{name, prompts, segments, sql_limit};
+use crate::store::rows::signed;
+
+const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.end_reason, \
+     s.error_type IS NOT NULL, s.label, s.subject_seq, s.class, s.flags, s.wait_us";
+
+/// A line, and what it still needs.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The line; its parent is not set.
+    pub line: Line,
+    /// Parent, as an id.
+    pub above: Option<SpanId>,
+    /// The hook whose body completes the label, where a writer could not.
+    pub subject: Option<u64>,
+    /// Whether the span is a turn, which hangs under the segment it started in.
+    is_turn: bool,
+}
+
+/// Lines of a session by start, then row, at most `limit`; with `since` only those written after it.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn of_session(
+    db: &Connection,
+    root: &str,
+    since: Option<u64>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Found>> {
+    let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
+    let newer = if since.is_some() { "AND s.rev > ?3" } else { "AND ?3 IS NULL" };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM span s WHERE s.root = ?1 {newer} ORDER BY s.start_ns, s.row LIMIT ?2"
+    );
+    let mut lines: Vec<Found> = db
+        .prepare_cached(&sql)?
+        .query_map((id, sql_limit(limit), since.map(signed)), found)?
+        .collect::<rusqlite::Result<_>>()?;
+    place(db, root, &mut lines)?;
+    let prompts = prompts(db, root)?;
+    for one in &mut lines {
+        if one.is_turn
+            && let Some(prompt) = prompts.get(&one.line.id)
+        {
+            one.line.label = line::with_subject(&one.line.label, prompt);
+        }
+    }
+    Ok(lines)
+}
+
+/// Finds the row of each line's parent: among the lines, and only for what is not there in the table.
+fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<()> {
+    let rows: HashMap<SpanId, i64> = lines.iter().map(|one| (one.line.id, one.line.row)).collect();
+    let segments = segments(db, root)?;
+    let mut find = db.prepare_cached("SELECT row FROM span WHERE id = ?1")?;
+    for one in lines {
+        one.line.parent = match one.above {
+            Some(above) => match rows.get(&above) {
+                Some(row) => Some(*row),
+                None => find.query_row([above.0], |row| row.get(0)).optional()?,
+            },
+            None if one.is_turn => {
+                let started = segments.iter().rev().find(|(start, _)| *start <= one.line.start.0);
+                started.or(segments.first()).map(|(_, row)| *row)
+            }
+            None => None,
+        };
+    }
+    Ok(())
+}
+
+/// The newest lines of all sessions, newest row first, below `before`, with the root of each.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn latest(
+    db: &Connection,
+    before: Option<i64>,
+    limit: usize,
+) -> rusqlite::Result<Vec<(String, Found)>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, root.text FROM span s JOIN name root ON root.id = s.root
+         WHERE s.row < ?1 ORDER BY s.row DESC LIMIT ?2"
+    );
+    db.prepare_cached(&sql)?
+        .query_map((before.unwrap_or(i64::MAX), sql_limit(limit)), with_root)?
+        .collect()
+}
+
+/// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. Without
+/// a time they are looked for in the whole store, which ends once `limit` are found.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn matching(
+    db: &Connection,
+    filter: &LineFilter,
+    before: Option<(i64, i64)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<(String, Found)>> {
+    // Sessions first: they are few, and their spans have an index by start. One that ended before, or began after, has none.
+    let sql = format!(
+        "SELECT {COLUMNS}, root.text
+         FROM session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
+         WHERE v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to
+           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
+           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
+           AND (:session IS NULL OR root.text = :session)
+           AND s.start_ns >= :from AND s.start_ns <= :to
+           AND (s.start_ns, s.row) < (:before_ns, :before_row)
+           AND (:class IS NULL OR s.class = :class)
+           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+           AND (NOT :failed OR s.error_type IS NOT NULL)
+           AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
+           AND (:max IS NULL OR s.end_ns - s.start_ns < :max)
+         ORDER BY s.start_ns DESC, s.row DESC LIMIT :limit"
+    );
+    let (before_ns, before_row) = before.unwrap_or((i64::MAX, i64::MAX));
+    let values: &[(&str, &dyn ToSql)] = &[
+        (":from", &filter.from_ns.unwrap_or(i64::MIN)),
+        (":to", &filter.to_ns.unwrap_or(i64::MAX)),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":session", &filter.session),
+        (":before_ns", &before_ns),
+        (":before_row", &before_row),
+        (":class", &filter.kind.map(|kind| kind as u8)),
+        (":tool", &filter.tool),
+        (":failed", &filter.failed),
+        (":min", &filter.min_ns),
+        (":max", &filter.max_ns),
+        (":limit", &sql_limit(limit)),
+    ];
+    db.prepare_cached(&sql)?.query_map(values, with_root)?.collect()
+}
+
+/// The newest call of a session without an end.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<Found>> {
+    let Some(id) = name(db, root)? else { return Ok(None) };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM span s
+         WHERE s.root = ?1 AND s.kind = 'tool' AND s.end_ns IS NULL ORDER BY s.start_ns DESC LIMIT 1"
+    );
+    db.prepare_cached(&sql)?.query_row([id], found).optional()
+}
+
+fn with_root(row: &Row<'_>) -> rusqlite::Result<(String, Found)> {
+    const ROOT: usize = 13;
+    Ok((row.get(ROOT)?, found(row)?))
+}
+
+fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
+    let kind = SpanKind::parse(row.get_ref(3)?.as_str()?).unwrap_or(SpanKind::Tool);
+    let reason = row.get_ref(6)?.as_str_or_null()?.and_then(EndReason::parse);
+    let class = LineKind::ALL.get(usize::from(row.get::<_, u8>(10)?)).copied();
+    let line = Line {
+        row: row.get(0)?,
+        id: SpanId(row.get(1)?),
+        parent: None,
+        kind: class.unwrap_or(LineKind::Tools),
+        label: row.get(8)?,
+        start: Timestamp(row.get(4)?),
+        end: row.get::<_, Option<i64>>(5)?.map(Timestamp),
+        outcome: Outcome::of(kind, row.get(7)?, reason),
+        flags: row.get(11)?,
+        wait_us: row.get(12)?,
+    };
+    Ok(Found {
+        line,
+        above: row.get::<_, Option<[u8; 8]>>(2)?.map(SpanId),
+        subject: row.get::<_, Option<i64>>(9)?.map(i64::cast_unsigned),
+        is_turn: kind == SpanKind::Generation,
+    })
+}

@@ -1,0 +1,128 @@
+//! One subagent alone: its part of the waterfall, what it was asked, what it answered, and how sure the link is.
+
+use std::collections::BTreeSet;
+
+use hookspan_core::content::{Field, extract};
+use hookspan_core::{Span, SpanKind};
+use serde::Serialize;
+
+use super::columns::{self, Columns};
+use super::detail::find;
+use super::extract::SpanRef;
+use super::{Answer, json, payload, read};
+use crate::App;
+use crate::line::{Line, LineKind, Outcome, text};
+use crate::problem::Problem;
+use crate::source::{self, Lines, Source};
+
+/// Bytes of the task and of the result; the rest is the span's payload.
+const TEXT_MAX_BYTES: usize = 16 * 1024;
+
+#[derive(Serialize)]
+struct Focused {
+    #[serde(flatten)]
+    columns: Columns,
+    focus: Focus,
+}
+
+#[derive(Serialize)]
+struct Focus {
+    row: i64,
+    id: String,
+    label: String,
+    /// Null when it is not stored.
+    task: Option<String>,
+    result: Option<String>,
+    /// Null where the focus is no subagent.
+    link: Option<Link>,
+    calls: usize,
+    errors: usize,
+    start_us: i64,
+    dur_us: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Link {
+    /// What the parent was found by.
+    source: Option<String>,
+    /// exact, transcript, tentative, ambiguous, or unknown.
+    confidence: String,
+}
+
+pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Answer {
+    let wanted = SpanRef::parse(focus)?;
+    let inside = |line: &&Line| match wanted {
+        SpanRef::Id(id) => line.id == id,
+        SpanRef::Row(row) => line.row == row,
+    };
+    let not_found = || Problem::not_found("span in this session");
+    let line = lines.lines.iter().find(inside).cloned().ok_or_else(not_found)?;
+    keep_below(lines, line.row);
+    let (task, result, link) = read(app, move |source| {
+        let Some((_, span)) = find(source, &wanted)? else { return Ok((None, None, None)) };
+        let task = content(source, &span, &[Field::Task, Field::Prompt])?;
+        let result = content(source, &span, &[Field::Summary, Field::Response])?;
+        Ok((task, result, link(&span)))
+    })
+    .await?;
+    let own = |line: &&Line| !matches!(line.kind, LineKind::Session | LineKind::Turn);
+    let is_call = |line: &&Line| {
+        use LineKind::{Edits, Mcp, Shell, Tools};
+        matches!(line.kind, Tools | Shell | Mcp | Edits)
+    };
+    let below = || lines.lines.iter().filter(|below| below.row != line.row);
+    let focus = Focus {
+        row: line.row,
+        id: line.id.to_string(),
+        calls: below().filter(is_call).count(),
+        errors: below().filter(own).filter(|line| line.outcome == Outcome::Error).count(),
+        start_us: line.start.as_us(),
+        dur_us: line.end.map(|end| end.as_us() - line.start.as_us()),
+        label: line.label.clone(),
+        task,
+        result,
+        link,
+    };
+    json(&Focused { columns: columns::whole(std::mem::take(lines)), focus })
+}
+
+/// Keeps the line `row` and what hangs under it. Lines come by start, and a child may begin before its parent: they are
+/// gone through until nothing more is found.
+fn keep_below(lines: &mut Lines, row: i64) {
+    let mut kept = BTreeSet::from([row]);
+    loop {
+        let before = kept.len();
+        for line in &lines.lines {
+            if line.parent.is_some_and(|parent| kept.contains(&parent)) {
+                kept.insert(line.row);
+            }
+        }
+        if kept.len() == before {
+            break;
+        }
+    }
+    lines.lines.retain(|line| kept.contains(&line.row));
+    lines.total = lines.lines.len() as u64;
+}
+
+fn content(source: &dyn Source, span: &Span, fields: &[Field]) -> source::Result<Option<String>> {
+    let Some(found) = span.contents.iter().find(|content| fields.contains(&content.field)) else {
+        return Ok(None);
+    };
+    let body = source.body(found.hook)?;
+    let text = body.and_then(|body| extract(found.field, &body)).map(payload::readable);
+    Ok(text.map(|content| {
+        let mut text = content.text;
+        text.truncate(payload::boundary(&text, TEXT_MAX_BYTES));
+        text
+    }))
+}
+
+fn link(span: &Span) -> Option<Link> {
+    if span.kind != SpanKind::Subagent {
+        return None;
+    }
+    let confidence = text(span, "hookspan.subagent.link").unwrap_or("unknown").to_owned();
+    let source = text(span, "hookspan.subagent.link.source").map(str::to_owned);
+    Some(Link { source, confidence })
+}
