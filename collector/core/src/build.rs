@@ -120,9 +120,8 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
             thought(fact, facts, &mut attributes, &mut contents);
             ("agent_thought".to_owned(), Cow::Borrowed("agent_thought"))
         }
-        What::Response(fact, facts, carrier) => {
-            let usage = if *carrier { tree.reading.tokens() } else { None };
-            response(tree, shared, (fact, facts), usage, &mut attributes, &mut contents);
+        What::Response(fact, facts, usage) => {
+            response(tree, shared, (fact, facts), *usage, &mut attributes, &mut contents);
             let name = shared.model.map_or("chat".to_owned(), |model| format!("chat {model}"));
             (name.clone(), Cow::Owned(name))
         }
@@ -281,7 +280,7 @@ fn turn(
         if tokens.cache_read.saturating_add(tokens.cache_write) > tokens.input {
             attributes.flag("hookspan.usage.exclusive", Some(true));
         }
-        if !tree.nodes.iter().any(|node| matches!(node.what, What::Response(_, _, true))) {
+        if !tree.nodes.iter().any(|node| matches!(node.what, What::Response(_, _, Some(_)))) {
             usage(attributes, tokens);
         }
     }
@@ -365,6 +364,9 @@ fn response(
     attributes.flag("hookspan.synthetic", Some(true));
     attributes.count("hookspan.text.bytes", facts.bytes);
     attributes.double("cursor.duration_ms", facts.duration_ms);
+    if let Some(total) = facts.total {
+        attributes.count("cursor.usage.total_tokens", total);
+    }
     if let Some(tokens) = tokens {
         usage(attributes, tokens);
     }

@@ -8,6 +8,7 @@ use crate::digest::{digest, mix};
 use crate::event::{Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
 use crate::tool::ToolClass;
+use crate::turn::label;
 use crate::{Config, EventKind, Timestamp};
 
 /// A hook may be written this much before the one that opens its turn.
@@ -123,6 +124,14 @@ impl Conversation {
         self.transcript.as_ref().map(|(_, _, value)| value)
     }
 
+    /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
+    /// its own in one event tells for the rest.
+    pub(crate) fn meet(&mut self, host: Host) {
+        if host != self.host && (host == Host::Cursor || self.host == Host::Claude) {
+            self.host = host;
+        }
+    }
+
     /// Notes what the envelope says about the conversation as a whole.
     pub(crate) fn describe(
         &mut self,
@@ -147,6 +156,7 @@ impl Conversation {
             self.version = Some((at, seq, value));
         }
         self.mark = self.workspace.as_ref().map_or(0, |(_, seq, _)| mix(7, *seq));
+        self.mark = mix(self.mark, self.host as u64);
         if let Some((_, _, version)) = &self.version {
             self.mark = mix(self.mark, digest(&[version.as_bytes()]));
         }
@@ -318,6 +328,7 @@ impl Conversation {
         if let EventKind::Prompt(prompt) = &fact.kind {
             let last = before.checked_sub(1).map(|at| (at, &turns[at]));
             if let Some((at, open)) = last
+                && open.closed.is_none_or(|closed| fact.at <= closed)
                 && let Some(index) = open.prompt
                 && let EventKind::Prompt(other) = &self.loose[index].kind
                 && other == prompt
@@ -357,6 +368,14 @@ impl Conversation {
                 && fact.at >= start
                 && at.since(fact.at) > config.settle_delay_ns
         })
+    }
+
+    /// The model label of its first hook that has one.
+    pub(crate) fn label(&self) -> Option<&str> {
+        let named = |facts: &'_ [Fact]| facts.iter().position(|fact| label(fact).is_some());
+        let lists = self.explicit.values().chain([&self.loose]);
+        let first = lists.filter_map(|facts| named(facts).map(|at| &facts[at]));
+        first.min_by_key(|fact| fact.key()).and_then(label)
     }
 
     /// The generation a call id belongs to.

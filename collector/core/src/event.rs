@@ -196,6 +196,8 @@ pub struct Response {
     pub bytes: u64,
     /// Token counts, when sent.
     pub tokens: Option<Tokens>,
+    /// `tokens` of the oldest payloads: one number for all of them.
+    pub total: Option<u64>,
     /// `duration_ms`.
     pub duration_ms: Option<f64>,
 }
@@ -688,6 +690,7 @@ fn response(fields: &Fields<'_>) -> Response {
         key: content_key(&[&sent]),
         bytes: sent.len() as u64,
         tokens: tokens(fields),
+        total: fields.count("tokens"),
         duration_ms: fields.number("duration_ms"),
     }
 }

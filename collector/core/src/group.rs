@@ -7,7 +7,7 @@ use crate::build::{self, Shared, is_call, request_model, span, verdict};
 use crate::conversation::Conversation;
 use crate::digest::{digest, mix};
 use crate::event::Confidence;
-use crate::link::{Children, Conversations, Links, root};
+use crate::link::{Children, Conversations, Links, Unclear, root};
 use crate::parts::parts;
 use crate::segment::{self, Segment};
 use crate::sessions::{Change, Question, TraceMode};
@@ -91,6 +91,7 @@ pub(crate) struct Out<'a> {
     pub(crate) config: &'a Config,
     pub(crate) conversations: &'a Conversations,
     pub(crate) links: &'a Links,
+    pub(crate) unclear: &'a Unclear,
     pub(crate) children: &'a Children,
     pub(crate) changes: &'a mut VecDeque<Change>,
 }
@@ -102,8 +103,10 @@ struct Place {
     index: u64,
     previous: Option<(TraceId, SpanId, Timestamp)>,
     segment: usize,
-    /// Links to all delegations a stray child may belong to.
+    /// Links to all delegations an unbound child may belong to.
     candidates: Option<Vec<Link>>,
+    /// It is told below another root, which its candidates share.
+    stray: bool,
 }
 
 impl Group {
@@ -113,6 +116,7 @@ impl Group {
             config: out.config,
             conversations: out.conversations,
             links: out.links,
+            unclear: out.unclear,
             children: out.children,
             clock: self.clock,
             evicted: self.evicted,
@@ -123,6 +127,7 @@ impl Group {
         let force = std::mem::take(&mut self.force);
         let mut previous: Option<(TraceId, SpanId, Timestamp)> = None;
         let segments = segment::starts(world, conversation);
+        let unclear = world.unclear.get(id).map(|possible| candidates(possible, world));
         for (index, turn) in conversation.turns.iter().enumerate() {
             let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
             let told = self.turns.get(&turn.generation).map(|state| &state.row);
@@ -141,7 +146,8 @@ impl Group {
                 index: index as u64 + 1,
                 previous,
                 segment,
-                candidates: None,
+                candidates: unclear.clone(),
+                stray: false,
             };
             previous = Some((trace, own, turn.start));
             let stamp = stamp(conversation, turn, &place);
@@ -215,7 +221,8 @@ impl Group {
                     index: 0,
                     previous: None,
                     segment: 0,
-                    candidates: Some(candidates(link, world, id)),
+                    candidates: Some(candidates(&link.candidates, world)),
+                    stray: true,
                 };
                 let key = (child.clone(), turn.generation.clone());
                 let stamp = stamp(conversation, turn, &place);
@@ -361,14 +368,15 @@ impl Group {
 }
 
 /// Links to the subagent spans a stray child may belong to.
-fn candidates(link: &crate::link::Link, world: World<'_>, root: &Arc<str>) -> Vec<Link> {
+fn candidates(possible: &[(Arc<str>, Box<str>)], world: World<'_>) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    for (parent, key) in &link.candidates {
+    for (parent, key) in possible {
         let Some(conversation) = world.conversations.get(parent) else { continue };
         let Some(generation) = conversation.home(key) else { continue };
+        let Some(trace) = trace_of_call(conversation, key, world) else { continue };
         let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
         links.push(Link {
-            trace: TraceId::derive("generation", root, generation),
+            trace,
             span: SpanId::derive(parent, generation, SpanKind::Subagent.as_str(), key),
             kind: "subagent_candidate",
             at: start.unwrap_or_default(),
@@ -376,6 +384,23 @@ fn candidates(link: &crate::link::Link, world: World<'_>, root: &Arc<str>) -> Ve
     }
     links.sort_by_key(|link| (link.at, link.span));
     links
+}
+
+/// The trace of a delegating call at any depth: that of the turn of the root which it lies below.
+fn trace_of_call<'a>(
+    mut conversation: &'a Conversation,
+    mut key: &'a str,
+    world: World<'a>,
+) -> Option<TraceId> {
+    while let Some(link) = world.links.get(&conversation.id) {
+        key = link.key.as_deref()?;
+        conversation = world.conversations.get(&link.parent)?;
+    }
+    let generation = conversation.home(key)?;
+    let turn = conversation.turns.iter().find(|turn| turn.generation == *generation)?;
+    let segments = segment::starts(world, conversation);
+    let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
+    Some(trace(world.config, &conversation.id, generation, segment))
 }
 
 /// The trace a turn lives in.
@@ -419,18 +444,19 @@ fn tell(
     changes: &mut VecDeque<Change>,
 ) -> TurnState {
     let trace = place.trace;
-    let ambiguous = place.candidates.is_some();
+    let (ambiguous, stray) = (place.candidates.is_some(), place.stray);
     let session_mode = world.config.trace_mode == TraceMode::Session;
-    let parent = (session_mode && world.config.session_span && !ambiguous).then(|| {
+    let parent = (session_mode && world.config.session_span && !stray).then(|| {
         let segment = place.segment.to_string();
         SpanId::derive(&place.root, "", SpanKind::Session.as_str(), &segment)
     });
-    let sum = sum(tree);
+    let sum = sum(tree, world.config);
     let previous = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
     let previous =
         previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
     let mut links = place.candidates.unwrap_or_default();
     links.extend(previous);
+    links.sort_by_key(|link| (link.kind, link.at, link.span));
     let tool_errors = tree
         .nodes
         .iter()
@@ -474,7 +500,7 @@ fn tell(
                 .map(|(s, v)| (*s, v.clone())),
         );
     }
-    if !ambiguous && old.as_ref().is_none_or(|old| old.row != row) {
+    if !stray && old.as_ref().is_none_or(|old| old.row != row) {
         changes.push_back(Change::Turn(Box::new(row.clone())));
     }
     let mut below: Vec<(Arc<str>, usize)> = Vec::new();
@@ -547,7 +573,7 @@ fn status(tree: &Tree<'_>, at: usize) -> Status {
     }
 }
 
-fn sum(tree: &Tree<'_>) -> Sum {
+fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
     let mut sum = Sum {
         start: tree.nodes[0].start,
         open: tree.close.is_none(),
@@ -556,8 +582,14 @@ fn sum(tree: &Tree<'_>) -> Sum {
     };
     let aside = tree.window.and_then(|window| window.last_error.clone());
     let mut last_error = aside.map(|(when, message)| (when, 0, message));
+    let mut apart: Vec<Timestamp> = Vec::new();
     for (at, node) in tree.nodes.iter().enumerate() {
-        sum.last = sum.last.max(node.end.map_or(node.start, |end| end.at));
+        let last = node.end.map_or(node.start, |end| end.at);
+        if node.detached {
+            apart.push(last);
+        } else {
+            sum.last = sum.last.max(last);
+        }
         sum.tool_calls += u64::from(is_call(node));
         sum.subagents += u64::from(node.kind == SpanKind::Subagent);
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
@@ -569,6 +601,13 @@ fn sum(tree: &Tree<'_>) -> Sum {
         }
     }
     sum.last_error = last_error.map(|(_, _, message)| message);
+    // What outlives the turn keeps its session going, unless that was idle for so long that it has left.
+    apart.sort_unstable();
+    for at in apart {
+        if at.since(sum.last) <= config.session_idle_ns {
+            sum.last = sum.last.max(at);
+        }
+    }
     sum
 }
 

@@ -16,11 +16,32 @@ pub(crate) struct Link {
     pub(crate) confidence: Confidence,
     pub(crate) source: LinkSource,
     /// What else was possible, when ambiguous.
-    pub(crate) candidates: Vec<(Arc<str>, Box<str>)>,
+    pub(crate) candidates: Candidates,
+    /// Later delegations of the parent that went on with the same child, by start.
+    pub(crate) resumed: Vec<(Timestamp, Box<str>)>,
 }
+
+impl Link {
+    /// All delegations the child worked for, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Box<str>> {
+        self.key.iter().chain(self.resumed.iter().map(|(_, key)| key))
+    }
+
+    /// The delegation a turn that began at `at` belongs to.
+    pub(crate) fn key_at(&self, at: Timestamp) -> Option<&str> {
+        let later = self.resumed.partition_point(|(start, _)| *start <= at);
+        let resumed = later.checked_sub(1).map(|last| &self.resumed[last].1);
+        resumed.or(self.key.as_ref()).map(|key| &**key)
+    }
+}
+
+/// What a child may belong to.
+type Candidates = Vec<(Arc<str>, Box<str>)>;
 
 pub(crate) type Conversations = BTreeMap<Arc<str>, Conversation>;
 pub(crate) type Links = BTreeMap<Arc<str>, Link>;
+/// Children whose candidates have different parents: each stays a root of its own, and says so.
+pub(crate) type Unclear = BTreeMap<Arc<str>, Candidates>;
 /// Children by parent and subagent key.
 pub(crate) type Children = BTreeMap<(Arc<str>, Box<str>), Vec<Arc<str>>>;
 
@@ -35,8 +56,9 @@ struct Candidate<'a> {
 }
 
 /// Links all children among `conversations`. A pure function of what they hold.
-pub(crate) fn link(conversations: &Conversations) -> Links {
+pub(crate) fn link(conversations: &Conversations) -> (Links, Unclear) {
     let mut links = Links::new();
+    let mut unclear = Unclear::new();
     let mut taken: BTreeSet<(Arc<str>, Box<str>)> = BTreeSet::new();
     for conversation in conversations.values() {
         let Some(link) = proven(conversation, conversations) else { continue };
@@ -45,10 +67,45 @@ pub(crate) fn link(conversations: &Conversations) -> Links {
         }
         links.insert(conversation.id.clone(), link);
     }
-    guess(conversations, &mut links, &mut taken);
+    guess(conversations, &mut links, &mut unclear, &mut taken);
     links.retain(|child, link| conversations.contains_key(&link.parent) && *child != link.parent);
     break_cycles(&mut links);
-    links
+    resume(conversations, &mut links, &mut taken);
+    (links, unclear)
+}
+
+/// A delegation that no child of its own answers, while one that had ended works again: the call resumed that child.
+fn resume(
+    conversations: &Conversations,
+    links: &mut Links,
+    taken: &mut BTreeSet<(Arc<str>, Box<str>)>,
+) {
+    for (id, link) in links.iter_mut() {
+        let (Some(key), Some(parent)) = (&link.key, conversations.get(&link.parent)) else {
+            continue;
+        };
+        let Some(child) = conversations.get(id).filter(|child| child.turns.len() > 1) else {
+            continue;
+        };
+        let Some(mut ended) = candidates(parent).find(|c| *c.key == **key).map(|c| c.end) else {
+            continue;
+        };
+        let mut later: Vec<Candidate<'_>> =
+            candidates(parent).filter(|c| c.start >= ended).collect();
+        later.sort_by_key(|c| c.start);
+        for next in later {
+            let place = (parent.id.clone(), Box::from(next.key));
+            let works = |at: Timestamp| next.start <= at && at <= next.end;
+            if next.start >= ended
+                && !taken.contains(&place)
+                && child.turns.iter().any(|turn| works(turn.start))
+            {
+                ended = next.end;
+                link.resumed.push((next.start, place.1.clone()));
+                taken.insert(place);
+            }
+        }
+    }
 }
 
 /// A link by explicit ids or by evidence.
@@ -60,6 +117,7 @@ fn proven(child: &Conversation, all: &Conversations) -> Option<Link> {
             confidence: Confidence::Exact,
             source: LinkSource::Hook,
             candidates: Vec::new(),
+            resumed: Vec::new(),
         });
     }
     if let Some((_, evidence)) = &child.evidence {
@@ -72,6 +130,7 @@ fn proven(child: &Conversation, all: &Conversations) -> Option<Link> {
             confidence: evidence.confidence,
             source: evidence.source,
             candidates: Vec::new(),
+            resumed: Vec::new(),
         });
     }
     // `…/agent-transcripts/<parent>/subagents/<child>.jsonl`
@@ -84,6 +143,7 @@ fn proven(child: &Conversation, all: &Conversations) -> Option<Link> {
         confidence: Confidence::Transcript,
         source: LinkSource::TranscriptPath,
         candidates: Vec::new(),
+        resumed: Vec::new(),
     })
 }
 
@@ -110,6 +170,7 @@ fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidate<'_>> {
 fn guess(
     conversations: &Conversations,
     links: &mut Links,
+    unclear: &mut Unclear,
     taken: &mut BTreeSet<(Arc<str>, Box<str>)>,
 ) {
     let mut open: Vec<(&Conversation, Vec<Candidate<'_>>)> = Vec::new();
@@ -146,6 +207,7 @@ fn guess(
                 confidence: Confidence::Tentative,
                 source: LinkSource::Window,
                 candidates: Vec::new(),
+                resumed: Vec::new(),
             },
         );
         for (_, fits) in &mut open {
@@ -156,26 +218,38 @@ fn guess(
     for (child, fits) in open {
         let all = fits.iter().map(|c| (c.parent.clone(), c.key.into())).collect();
         let parent = fits[0].parent;
-        let shared = fits.iter().all(|c| c.parent == parent);
+        if fits.iter().any(|c| c.parent != parent) {
+            unclear.insert(child.id.clone(), all);
+            continue;
+        }
         links.insert(
             child.id.clone(),
             Link {
-                parent: if shared { parent.clone() } else { child.id.clone() },
+                parent: parent.clone(),
                 key: None,
                 confidence: Confidence::Ambiguous,
                 source: LinkSource::Window,
                 candidates: all,
+                resumed: Vec::new(),
             },
         );
     }
 }
 
-/// Drops delegations that ended while the child still worked. True if one is left.
+/// Drops delegations that ended while the child still worked, and those of another model. True if one is left.
 fn narrow(child: &Conversation, fits: &mut Vec<Candidate<'_>>) -> bool {
     if fits.len() > 1 {
         let stopped = |c: &Candidate<'_>| c.delegation.stop.is_some_and(|stop| stop < child.last);
         if fits.iter().any(|c| !stopped(c)) {
             fits.retain(|c| !stopped(c));
+        }
+        // The label of the child supports one of them when every start named its model.
+        let label = child.label();
+        let agrees = |c: &Candidate<'_>| label.is_some() && c.delegation.model.as_deref() == label;
+        if fits.iter().all(|c| c.delegation.model.is_some())
+            && fits.iter().filter(|c| agrees(c)).count() == 1
+        {
+            fits.retain(agrees);
         }
     }
     fits.len() == 1

@@ -67,7 +67,10 @@ pub(crate) fn segments(
                 None if world.evicted && next.is_none() => EndReason::Evicted,
                 None => EndReason::Idle,
             };
-            let at = segment.ended.unwrap_or(segment.last).max(segment.last);
+            // What comes later than the grace does not make a session longer that has left.
+            let at = segment
+                .ended
+                .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE_NS)));
             segment.close = Some(End { at, reason });
         }
         let range = segment.start..next.unwrap_or(Timestamp(i64::MAX));

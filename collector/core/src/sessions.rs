@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::conversation::Conversation;
 use crate::fact::Fact;
 use crate::group::{Group, Out};
-use crate::link::{Children, Conversations, Links, link, root};
+use crate::link::{Children, Conversations, Links, Unclear, link, root};
 use crate::{Event, EventKind, SessionSummary, Span, SpanId, Timestamp, TurnSummary};
 
 /// What a person may set; see `telemetry` for meaning and defaults.
@@ -111,6 +111,8 @@ pub struct Sessions {
     config: Config,
     conversations: Conversations,
     links: Links,
+    /// Children whose candidates have different parents.
+    unclear: Unclear,
     /// Children by parent and subagent key.
     children: Children,
     groups: BTreeMap<Arc<str>, Group>,
@@ -195,11 +197,14 @@ impl Sessions {
             .then(|| Arc::from(event.host.as_str()));
         let generation = self.word(&event.generation);
         let known = self.conversations.len();
+        let is_child = self.links.contains_key(&id);
         let conversation = self
             .conversations
             .entry(id.clone())
             .or_insert_with(|| Conversation::new(id.clone(), event.host));
+        conversation.meet(event.host);
         let before = (conversation.first, conversation.root_only);
+        let generations = conversation.explicit.len();
         self.touched.insert(id.clone());
         if let EventKind::Evidence(evidence) = event.kind {
             conversation.consider(event.seq, evidence);
@@ -215,9 +220,13 @@ impl Sessions {
         conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
         self.newest = self.newest.max(event.at);
         self.held += usize::from(conversation.add(&generation, Fact::new(event, model)));
-        let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none());
+        // A new turn of a child may belong to a call that resumed it.
+        let resumed = is_child && generations != conversation.explicit.len();
+        let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none())
+            || self.unclear.contains_key(&id);
         self.relink |= decides
             || ambiguous
+            || resumed
             || transcript_is_new
             || before != (conversation.first, conversation.root_only)
             || known != self.conversations.len();
@@ -324,14 +333,16 @@ impl Sessions {
     }
 
     fn link(&mut self) {
-        let links = link(&self.conversations);
-        if links == self.links && self.bound.len() == self.conversations.len() {
+        let (links, unclear) = link(&self.conversations);
+        let same = links == self.links && unclear == self.unclear;
+        if same && self.bound.len() == self.conversations.len() {
             return;
         }
         let old = std::mem::replace(&mut self.links, links);
+        let old_unclear = std::mem::replace(&mut self.unclear, unclear);
         self.children.clear();
         for (child, link) in &self.links {
-            if let Some(key) = &link.key {
+            for key in link.keys() {
                 let place = (link.parent.clone(), key.clone());
                 self.children.entry(place).or_default().push(child.clone());
             }
@@ -343,7 +354,10 @@ impl Sessions {
             if was.as_ref() != Some(&now) {
                 self.out.push_back(Change::Bind { conversation: id.clone(), root: now.clone() });
             }
-            if was.as_ref() != Some(&now) || old.get(&id) != self.links.get(&id) {
+            if was.as_ref() != Some(&now)
+                || old.get(&id) != self.links.get(&id)
+                || old_unclear.get(&id) != self.unclear.get(&id)
+            {
                 self.force(&now);
                 if let Some(was) = was {
                     self.force(&was);
@@ -378,6 +392,7 @@ impl Sessions {
             config: &self.config,
             conversations: &self.conversations,
             links: &self.links,
+            unclear: &self.unclear,
             children: &self.children,
             changes: &mut self.out,
         };
@@ -399,6 +414,7 @@ impl Sessions {
             let gone = self.conversations.remove(member);
             self.held = self.held.saturating_sub(gone.map_or(0, |gone| gone.count));
             self.links.remove(member);
+            self.unclear.remove(member);
             self.bound.remove(member);
         }
         self.children.retain(|(parent, _), _| !members.contains(parent));

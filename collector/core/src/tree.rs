@@ -7,11 +7,11 @@ use crate::conversation::{Conversation, Turn, call_id, nanos};
 use crate::digest::mix;
 use crate::event::{Compaction, Confidence, Response, Stop, Thought};
 use crate::fact::Fact;
-use crate::link::{Children, Conversations, Link, Links};
+use crate::link::{Children, Conversations, Link, Links, Unclear};
 use crate::tool::ToolClass;
 use crate::turn::{Agent, Reading};
 use crate::window::Window;
-use crate::{Config, End, EndReason, EventKind, SpanId, SpanKind, Timestamp};
+use crate::{Config, End, EndReason, EventKind, SpanId, SpanKind, Timestamp, Tokens};
 
 /// Children nest no deeper than this; what would be deeper hangs below the last level.
 const MAX_DEPTH: u32 = 16;
@@ -22,6 +22,7 @@ pub(crate) struct World<'a> {
     pub(crate) config: &'a Config,
     pub(crate) conversations: &'a Conversations,
     pub(crate) links: &'a Links,
+    pub(crate) unclear: &'a Unclear,
     /// Children by parent and subagent key.
     pub(crate) children: &'a Children,
     /// How far time has passed for this group.
@@ -72,8 +73,8 @@ pub(crate) enum What<'a> {
     Turn,
     Call(Call<'a>),
     Thought(&'a Fact, &'a Thought),
-    /// A response, and whether it carries the turn's usage.
-    Response(&'a Fact, &'a Response, bool),
+    /// A response, and the turn's usage if it is the one that carries it.
+    Response(&'a Fact, &'a Response, Option<Tokens>),
     Agent(Agent<'a>, Option<&'a Link>, Option<&'a Conversation>),
     Compaction(&'a Fact, &'a Compaction),
 }
@@ -231,8 +232,8 @@ fn gather<'a>(
     if depth >= MAX_DEPTH || world.children.is_empty() {
         return;
     }
-    for child in children_of(world, conversation, facts) {
-        for turn in &child.turns {
+    for (child, key) in children_of(world, conversation, facts) {
+        for turn in turns_for(world, child, key) {
             let facts = child.facts(turn);
             times.extend(facts.iter().map(|fact| fact.at));
             gather(world, child, &facts, times, depth + 1);
@@ -245,8 +246,8 @@ fn children_of<'a>(
     world: World<'a>,
     conversation: &'a Conversation,
     facts: &[&'a Fact],
-) -> Vec<&'a Conversation> {
-    let mut keys: Vec<&str> = Vec::new();
+) -> Vec<(&'a Conversation, &'a str)> {
+    let mut keys: Vec<&'a str> = Vec::new();
     for fact in facts {
         let key = match &fact.kind {
             EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => {
@@ -261,7 +262,10 @@ fn children_of<'a>(
         };
         keys.extend(key.filter(|key| !keys.contains(key)));
     }
-    keys.iter().flat_map(|key| children_by_key(world, conversation, key)).collect()
+    let children = |key: &'a str| {
+        children_by_key(world, conversation, key).map(move |child| (child, base(key)))
+    };
+    keys.into_iter().flat_map(children).collect()
 }
 
 fn children_by_key<'a>(
@@ -269,9 +273,36 @@ fn children_by_key<'a>(
     conversation: &Conversation,
     key: &str,
 ) -> impl Iterator<Item = &'a Conversation> {
-    let base = key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base);
-    let found = world.children.get(&(conversation.id.clone(), Box::from(base)));
+    let found = world.children.get(&(conversation.id.clone(), Box::from(base(key))));
     found.into_iter().flatten().filter_map(move |child| world.conversations.get(child))
+}
+
+/// A subagent's key without the number among equals that have no id.
+fn base(key: &str) -> &str {
+    key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base)
+}
+
+/// The turns of a child that the delegation `key` asked for: all of them, unless others resumed the child.
+fn turns_for<'a>(
+    world: World<'a>,
+    child: &'a Conversation,
+    key: &'a str,
+) -> impl Iterator<Item = &'a Turn> {
+    let link = world.links.get(&child.id).filter(|link| !link.resumed.is_empty());
+    child.turns.iter().filter(move |turn| link.is_none_or(|l| l.key_at(turn.start) == Some(key)))
+}
+
+/// First and last sign of life of a child in the turns a delegation asked for.
+fn lifetime(world: World<'_>, child: &Conversation, key: &str) -> Option<(Timestamp, Timestamp)> {
+    if world.links.get(&child.id).is_none_or(|link| link.resumed.is_empty()) {
+        return Some((child.first, child.last));
+    }
+    let turns = turns_for(world, child, key);
+    let facts = turns.flat_map(|turn| child.facts(turn)).map(|fact| fact.at);
+    facts.fold(None, |seen, at| {
+        let (first, last) = seen.unwrap_or((at, at));
+        Some((first.min(at), last.max(at)))
+    })
 }
 
 /// Decides whether the turn is closed, as of the world's clock.
@@ -365,19 +396,21 @@ impl<'a> Tree<'a> {
             self.push(world, node, frame);
         }
         if world.config.llm_spans {
-            self.add_responses(conversation, generation, &mut reading, frame, first);
+            self.add_responses(world, conversation, generation, &mut reading, frame, first);
         }
         reading
     }
 
     fn add_responses(
         &mut self,
+        world: World<'a>,
         conversation: &'a Conversation,
         generation: &Arc<str>,
         reading: &mut Reading<'a>,
         frame: Frame,
         first: usize,
     ) {
+        let tokens = reading.tokens();
         let responses = std::mem::take(&mut reading.responses);
         let count = responses.len();
         for (index, (key, fact, response)) in responses.iter().enumerate() {
@@ -392,16 +425,19 @@ impl<'a> Tree<'a> {
             let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
             let duration = response.duration_ms.filter(|ms| *ms >= 0.0).map(nanos);
             let prompt = self.nodes[frame.parent].start.min(fact.at);
-            node.start = duration
-                .map(|ns| fact.at.plus(-ns))
-                .unwrap_or_else(|| sibling.unwrap_or(prompt).max(prompt));
+            // Of a late one nothing tells when it began.
+            let began =
+                if frame.detached { fact.at } else { sibling.unwrap_or(prompt).max(prompt) };
+            node.start = duration.map_or(began, |ns| fact.at.plus(-ns));
             node.end = Some(End { at: fact.at, reason: EndReason::Matched });
             node.start_inferred = duration.is_none();
             let last = index + 1 == count;
             let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
             node.signature = mix(mix(4, fact.seq), if last { stop.wrapping_add(1) } else { 0 });
-            node.what = What::Response(fact, response, last);
-            node.settle = frame.settle;
+            let usage = if last { tokens } else { None };
+            node.what = What::Response(fact, response, usage);
+            node.settle =
+                frame.settle.or(frame.detached.then(|| fact.at.plus(world.config.settle_delay_ns)));
             self.nodes.push(node);
         }
         reading.responses = responses;
@@ -435,7 +471,8 @@ impl<'a> Tree<'a> {
             call.find(|tool| tool.delegate.as_ref().and_then(|delegate| delegate.background));
         if background == Some(true) && call.ended().is_none() {
             let children = children_by_key(world, conversation, &call.key);
-            let alive = children.map(|child| child.last).max().unwrap_or(call.first());
+            let alive = children.filter_map(|child| lifetime(world, child, base(&call.key)));
+            let alive = alive.map(|(_, last)| last).max().unwrap_or(call.first());
             frame = background_frame(frame, agent.as_ref(), alive);
         }
         let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
@@ -489,9 +526,10 @@ impl<'a> Tree<'a> {
         } else {
             Vec::new()
         };
-        let times = |child: &&Conversation| (child.first, child.last);
-        let first = children.iter().map(times).map(|(first, _)| first).min();
-        let last = children.iter().map(times).map(|(_, last)| last).max();
+        let key = agent.key.clone();
+        let times = || children.iter().filter_map(|child| lifetime(world, child, base(&key)));
+        let first = times().map(|(first, _)| first).min();
+        let last = times().map(|(_, last)| last).max();
         let mut node = self.blank(conversation, generation, SpanKind::Subagent, &agent.key, frame);
         let stop = agent.stop.map(|(fact, _)| fact.at);
         let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
@@ -543,13 +581,17 @@ impl<'a> Tree<'a> {
                 flush: frame.flush && sure,
                 ..frame
             };
-            self.add_child(world, child, inner);
+            self.add_child(world, child, &key, inner);
         }
     }
 
-    /// Adds all turns of a child conversation.
-    fn add_child(&mut self, world: World<'a>, child: &'a Conversation, frame: Frame) {
+    /// Adds the turns of a child conversation that the delegation `key` asked for.
+    fn add_child(&mut self, world: World<'a>, child: &'a Conversation, key: &str, frame: Frame) {
+        let link = world.links.get(&child.id).filter(|link| !link.resumed.is_empty());
         for turn in &child.turns {
+            if link.is_some_and(|link| link.key_at(turn.start) != Some(base(key))) {
+                continue;
+            }
             let facts = child.facts(turn);
             let on_time = facts.partition_point(|fact| fact.at <= frame.cutoff);
             self.add(world, child, &turn.generation, Reading::of(&facts[..on_time]), frame);
@@ -587,7 +629,10 @@ impl<'a> Tree<'a> {
                 .filter(|&at| kept[at])
                 .map(|at| kept[..at].iter().filter(|kept| **kept).count());
         }
-        reading.responses.clear();
+        // The turn has left without its usage: a response that brings it is the one span to carry it.
+        let counted = frame.parent != 0 || self.reading.tokens().is_some();
+        let carrier = reading.responses.pop().filter(|_| !counted && reading.tokens().is_some());
+        reading.responses = carrier.into_iter().collect();
         let first = self.nodes.len();
         let frame = Frame {
             settle: None,

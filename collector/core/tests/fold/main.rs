@@ -4,6 +4,10 @@
 
 /// Reads streams, plays them into the fold, prints what a store would hold.
 mod support;
+/// What really happened in a stream, and how far a store is from it.
+mod truth;
+/// Every stream beside its truth.
+mod scorecard;
 /// Makes well-formed streams for the properties.
 mod story;
 /// What single payloads mean.
