@@ -59,8 +59,11 @@ const PAGES: &[&str] = &[
     "/t/{trace}/{span}",
     "/errors",
     "/latency",
+    "/search",
     "/live",
     "/health",
+    "/privacy",
+    "/compare",
 ];
 
 /// API routes that are reached without a token.

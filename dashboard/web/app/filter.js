@@ -17,7 +17,8 @@ export function parse(text) {
   return empty ? null : query;
 }
 
-const UNIT_US = { us: 1, "µs": 1, ms: 1e3, s: 1e6, m: 60e6, h: 3_600e6 };
+/** Units of a duration, microseconds. */
+export const UNIT_US = { us: 1, "µs": 1, ms: 1e3, s: 1e6, m: 60e6, h: 3_600e6 };
 
 /** Which rows of a trace match: labels are looked at once each, however many rows have them. */
 export function matches(trace, query) {

@@ -1,19 +1,21 @@
 // Keys: one listener; pages say what their keys do. Off inside inputs, and when the person turned them off.
+import { read, write } from "./kept.js";
 
 const handlers = [];
 
-/** Adds keys `{key: action}`; the newest set wins. Returns how to remove it. */
-export function bind(map) {
-  handlers.unshift(map);
+/** Adds keys `{key: action}`; the newest set wins, a `base` set loses to all others. Returns how to remove it. */
+export function bind(map, { base = false } = {}) {
+  if (base) handlers.push(map);
+  else handlers.unshift(map);
   return () => handlers.splice(handlers.indexOf(map), 1);
 }
 
 export function enabled() {
-  return localStorage.getItem("hookspan.keys") !== "0";
+  return read("hookspan.keys") !== "0";
 }
 
 export function setEnabled(on) {
-  localStorage.setItem("hookspan.keys", on ? "1" : "0");
+  write("hookspan.keys", on ? null : "0");
 }
 
 const typing = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
@@ -21,13 +23,18 @@ let prefix = null;
 
 export function start() {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (typing(event.target)) {
-      if (event.key === "Escape") event.target.blur();
+    if (event.defaultPrevented) return;
+    const command = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
+    if (!command && (event.ctrlKey || event.metaKey || event.altKey)) return;
+    if (!command && typing(event.target)) {
+      if (event.key === "Escape" && !event.target.closest("dialog")) event.target.blur();
       return;
     }
     if (!enabled() && event.key !== "?") return;
-    const key = prefix && performance.now() - prefix.at < 1_200 ? `${prefix.key} ${event.key}` : event.key;
+    // An open dialog has its own keys; Escape closes it.
+    const dialog = document.querySelector("dialog[open]");
+    if (dialog && !command && event.key !== "?") return;
+    const key = command ? "Ctrl k" : prefix && performance.now() - prefix.at < 1_200 ? `${prefix.key} ${event.key}` : event.key;
     prefix = null;
     for (const map of handlers) {
       const action = map[key];

@@ -5,7 +5,7 @@ const CHANNEL = "hookspan";
 const LOCK = "hookspan-stream";
 const BEAT_MS = 10_000;
 const SILENCE_MS = 30_000;
-const EVENTS = ["hello", "session", "spans", "health", "resync"];
+const EVENTS = ["hello", "session", "spans", "health", "install", "resync"];
 
 export class Live {
   constructor() {
@@ -60,7 +60,9 @@ export class Live {
     const source = new EventSource(`/api/v1/stream${after}`);
     this.source = source;
     source.addEventListener("open", () => this.announce("connected"));
-    source.addEventListener("error", () => {
+    source.addEventListener("error", (event) => {
+      // The server may send an event of that name, which is not a broken stream.
+      if (event.data !== undefined) return;
       this.announce("connecting");
       // Refused (401, 503) is final for an EventSource: ask again, later.
       if (source.readyState === EventSource.CLOSED) {

@@ -1,4 +1,6 @@
-// Which rows are shown: the tree with its folds, the idle gaps between turns, or the matches with their ancestors.
+// Which rows are shown: the tree with its folds, the idle gaps between turns, equal siblings as one, or the matches with
+// their ancestors.
+import { OK } from "./columns.js";
 
 /** Idle time between turns shorter than this has no row. */
 const IDLE_MIN_US = 2e6;
@@ -25,12 +27,51 @@ export function busy(trace, now) {
   return out;
 }
 
+/** Equal calls in a row from this many on are one row: "9 × Read". */
+const GROUP_MIN = 4;
+/** Of these the first word of the label (the tool) counts; of others the whole label. */
+const BY_TOOL = new Set(["tools", "edits", "mcp"]);
+/** Kinds that are never put together. */
+const ALONE = new Set(["session", "turn", "subagent"]);
+
 /**
- * Rows to show, in order: `{rows, idle}`. A row is an index into the trace, or `-1 - k` for `idle[k]` = `[from, to, depth]`.
- * `folded` holds row keys; with `hit`, only matches and their ancestors are shown and folds do not count.
+ * Rows to show, in order: `{rows, idle, groups}`. A row is an index into the trace, or `-1 - k` for `idle[k]` =
+ * `[from, to, depth]`. `folded` holds row keys; with `hit`, only matches and their ancestors are shown and folds do not count.
+ * `groups` maps the first of equal siblings to `{last, count, open}` (`last`: the index after them); `open` holds the row
+ * keys of first members that are unfolded, or is null to put nothing together.
  */
-export function visibleRows(trace, folded, hit, now) {
-  return hit ? { rows: matching(trace, hit), idle: [] } : unfolded(trace, folded, now);
+export function visibleRows(trace, folded, hit, now, open = null) {
+  return hit ? { rows: matching(trace, hit), idle: [], groups: new Map() } : unfolded(trace, folded, now, open);
+}
+
+/** The tool of a label: its first word. */
+export function head(label) {
+  const end = label.indexOf(" ");
+  return end < 0 ? label : label.slice(0, end);
+}
+
+// What makes siblings equal, as a number per label and kind: -1 for what is never put together.
+function likeness(trace) {
+  if (trace.like?.strs === trace.strs && trace.like.size === trace.strs.length) return trace.like.of;
+  const ids = new Map();
+  const id = (text) => ids.get(text) ?? (ids.set(text, ids.size), ids.size - 1);
+  const heads = trace.strs.map((text) => id(head(text)));
+  const wholes = trace.strs.map((text) => id(text));
+  const alone = trace.kinds.map((kind) => ALONE.has(kind));
+  const byTool = trace.kinds.map((kind) => BY_TOOL.has(kind));
+  const of = (i) => (alone[trace.kind[i]] ? -1 : (byTool[trace.kind[i]] ? heads : wholes)[trace.label[i]]);
+  trace.like = { strs: trace.strs, size: trace.strs.length, of };
+  return of;
+}
+
+/** The index after the equal siblings that begin with `i`; `i + 1` when it stands alone. Only what went well is put together. */
+function equals(trace, i, like) {
+  const same = like(i);
+  let next = i + 1;
+  if (same < 0 || trace.status[i] !== OK || trace.last[i] !== next) return next;
+  while (next < trace.n && trace.parent[next] === trace.parent[i] && trace.last[next] === next + 1
+    && trace.kind[next] === trace.kind[i] && trace.status[next] === OK && like(next) === same) next += 1;
+  return next;
 }
 
 function matching(trace, hit) {
@@ -44,10 +85,12 @@ function matching(trace, hit) {
   return rows;
 }
 
-function unfolded(trace, folded, now) {
+function unfolded(trace, folded, now, open) {
   const turn = kindIndex(trace, "turn");
+  const like = open && likeness(trace);
   const rows = [];
   const idle = [];
+  const groups = new Map();
   let end = null;
   let depth = 0;
   for (let i = 0; i < trace.n; ) {
@@ -59,7 +102,15 @@ function unfolded(trace, folded, now) {
       depth = trace.depth[i];
     }
     rows.push(i);
-    i = folded.has(trace.row[i]) ? trace.last[i] : i + 1;
+    const after = like ? equals(trace, i, like) : i + 1;
+    if (after - i >= GROUP_MIN) {
+      const group = { last: after, count: after - i, open: open.has(trace.row[i]) };
+      groups.set(i, group);
+      if (group.open) for (let k = i + 1; k < after; k += 1) rows.push(k);
+      i = after;
+    } else {
+      i = folded.has(trace.row[i]) ? trace.last[i] : i + 1;
+    }
   }
-  return { rows, idle };
+  return { rows, idle, groups };
 }

@@ -1,11 +1,16 @@
 // Small pieces that several pages use.
-import { html, useEffect, useState } from "./html.js";
+import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { get } from "./api.js";
 import { live } from "./live.js";
 import { age } from "./format.js";
+import { visible } from "./text.js";
+import { setTitle } from "./title.js";
 
-/** What the server was last asked for: `{data, error, reload}`. Asks again when `path` changes. */
-export function useAnswer(path) {
+/**
+ * What the server was last asked for: `{data, error, reload}`. Asks again when `path` changes, and after stream events that
+ * `heard` takes, at most once per `ms`.
+ */
+export function useAnswer(path, heard = null, ms = 1_000) {
   const [state, set] = useState({ data: null, error: null, path: null });
   const [turn, again] = useState(0);
   useEffect(() => {
@@ -17,8 +22,14 @@ export function useAnswer(path) {
     );
     return () => control.abort();
   }, [path, turn]);
-  const fresh = state.path === path || state.data;
-  return { data: fresh ? state.data : null, error: state.error, reload: () => again((n) => n + 1) };
+  const reload = useMemo(() => () => again((n) => n + 1), []);
+  useEffect(() => {
+    if (!heard) return undefined;
+    const soon = throttle(reload, ms);
+    return live.listen((event, data) => heard(event, data) && soon());
+  }, []);
+  // The last answer stays on the page until the next one is here.
+  return { data: state.data, error: state.path === path ? state.error : null, reload };
 }
 
 /** Calls `listener` for stream events while the component lives. */
@@ -86,4 +97,68 @@ export function Trouble({ error, reload }) {
 /** A quiet placeholder of the final height. */
 export function Loading() {
   return html`<div class="loading" role="status">loading…</div>`;
+}
+
+/** Names the page. */
+export function useTitle(title) {
+  useEffect(() => setTitle(title), [title]);
+}
+
+/** A page with a bar: `ready` is what `children` needs, null while it is on its way. */
+export function Page({ title, tools, error, reload, ready, children }) {
+  return html`<div class="page"><header class="bar"><h1>${title}</h1>${tools && html`<div class="tools">${tools}</div>`}</header>
+    ${error && html`<${Trouble} error=${error} reload=${reload} />`}
+    ${ready ? html`<div class="scroll">${children()}</div>` : !error && html`<${Loading} />`}</div>`;
+}
+
+/** The parameters of the address, and `set(name, value)` that puts one there. */
+export function useQuery(path, query, go) {
+  const params = useMemo(() => new URLSearchParams(query), [query]);
+  const set = (name, value) => {
+    const changed = new URLSearchParams(location.search);
+    changed.delete("cursor");
+    if (value) changed.set(name, value);
+    else changed.delete(name);
+    go(`${path}${changed.size ? `?${changed}` : ""}`, { replace: true });
+  };
+  return { params, set };
+}
+
+/** A filter of the bar: a field, or a choice with `options`. Kept in the address. */
+export function Field({ name, label = name, params, set, options, size = 10 }) {
+  const value = params.get(name) ?? "";
+  if (options) {
+    return html`<label class="field">${label} <select value=${value} onChange=${(e) => set(name, e.target.value)}>
+      ${options.map((option) => html`<option value=${option}>${option ? option.replace("_", " ") : "all"}</option>`)}</select></label>`;
+  }
+  return html`<label class="field">${label} <input size=${size} value=${value} onChange=${(e) => set(name, e.target.value.trim())} /></label>`;
+}
+
+/** A group of buttons of which one is pressed. */
+export function Choice({ name, values, now, choose, word = (value) => value }) {
+  return html`<span class="choice" role="group" aria-label=${name}>${values.map((value) => html`
+    <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
+}
+
+/** A chosen row of a list: `{at, list, move}`; `list` is the ref of the table whose rows hold a link each. */
+export function useRows(n) {
+  const [at, setAt] = useState(-1);
+  const list = useRef(null);
+  const move = (step) => {
+    if (!n) return;
+    const to = Math.max(0, Math.min(n - 1, at + step));
+    setAt(to);
+    list.current?.querySelectorAll("tbody tr, li.row")[to]?.querySelector("a")?.focus();
+  };
+  return { at: Math.min(at, n - 1), setAt, list, move };
+}
+
+/** `api / turn 7`. */
+export function Place({ project, turn }) {
+  return `${visible(project)}${turn ? ` / turn ${turn}` : ""}`;
+}
+
+/** Says something in passing, at the foot of the page and to a screen reader. */
+export function notify(text) {
+  dispatchEvent(new CustomEvent("hookspan:notify", { detail: text }));
 }

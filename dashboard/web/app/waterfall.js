@@ -2,13 +2,14 @@
 import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN } from "./columns.js";
 import { axis, gaps, ticks, toX, toTime } from "./axis.js";
 import { duration, offset } from "./format.js";
-import { busy, endOf, kindIndex, visibleRows } from "./rows.js";
+import { busy, endOf, head, kindIndex, visibleRows } from "./rows.js";
 import { visible } from "./text.js";
 
 /** Height of a row, pixels. */
 export const ROW_PX = 22;
 const OVERSCAN = 3;
 const DUR_PX = 76;
+const MIX_PX = 62;
 const TWIST = { open: "▾", closed: "▸", leaf: "" };
 
 // Writing a style that is already so still costs a style pass: sixty times a second, for every row.
@@ -39,6 +40,10 @@ export class Waterfall {
     this.folded = new Set();
     this.hit = null;
     this.notes = new Map();
+    this.mixes = new Map();
+    this.groups = new Map();
+    this.opened = new Set();
+    this.marked = null;
     this.selected = -1;
     this.manual = null;
     this.follow = true;
@@ -99,8 +104,11 @@ export class Waterfall {
     this.trace = trace;
     this.now = now;
     this.cuts = gaps(busy(trace, now));
-    this.span = [0, 1];
-    for (let i = 0; i < trace.n; i += 1) this.span[1] = Math.max(this.span[1], endOf(trace, i, now));
+    this.span = [trace.n ? Infinity : 0, 1];
+    for (let i = 0; i < trace.n; i += 1) {
+      this.span[0] = Math.min(this.span[0], trace.start[i]);
+      this.span[1] = Math.max(this.span[1], endOf(trace, i, now));
+    }
     this.layout();
   }
 
@@ -108,9 +116,10 @@ export class Waterfall {
   layout() {
     if (!this.trace) return;
     const keep = this.anchor();
-    const { rows, idle } = visibleRows(this.trace, this.folded, this.hit, this.now);
+    const { rows, idle, groups } = visibleRows(this.trace, this.folded, this.hit, this.now, this.opened);
     this.rows = rows;
     this.idle = idle;
+    this.groups = groups;
     this.position = new Map(rows.map((row, at) => [row, at]));
     this.sheet.style.height = `${rows.length * ROW_PX}px`;
     this.scroller.setAttribute("aria-rowcount", String(rows.length));
@@ -141,7 +150,7 @@ export class Waterfall {
   metrics() {
     const width = this.scroller.clientWidth;
     const name = Math.round(Math.max(180, Math.min(420, width * 0.32)));
-    const track = Math.max(80, width - name - DUR_PX - 8);
+    const track = Math.max(80, width - name - (width > 640 ? MIX_PX : 0) - DUR_PX - 8);
     return { width, name, track };
   }
 
@@ -187,7 +196,7 @@ export class Waterfall {
         continue;
       }
       if (trace.kind[i] === session) continue;
-      const end = endOf(trace, i, this.now);
+      const end = this.endOfRow(i);
       const open = trace.last[i] > i + 1 && !this.folded.has(trace.row[i]) && !this.hit;
       const leaves = open && (this.position.get(trace.last[i] - 1) ?? Infinity) >= last;
       from = Math.min(from, trace.start[i] - (leaves ? 0 : trace.wait[i]));
@@ -197,6 +206,15 @@ export class Waterfall {
     if (!(from < Infinity)) return this.span;
     const pad = Math.max((to - from) * 0.01, 500);
     return [Math.max(0, from - pad), Math.max(to + pad, from + 2_000)];
+  }
+
+  /** The end of what a row shows: of a folded group that of its last member to end. */
+  endOfRow(i) {
+    const group = this.groups.get(i);
+    if (!group || group.open) return endOf(this.trace, i, this.now);
+    let end = 0;
+    for (let k = i; k < group.last; k += 1) end = Math.max(end, endOf(this.trace, k, this.now));
+    return end;
   }
 
   drawRuler(scale) {
@@ -286,8 +304,10 @@ export class Waterfall {
     slot.bar = part("wf-bar");
     slot.note = part("wf-note");
     slot.track.append(slot.wait, slot.bar, slot.note);
+    slot.mix = part("wf-mix");
+    slot.mix.setAttribute("aria-hidden", "true");
     slot.dur = part("wf-dur", "gridcell");
-    slot.row.append(slot.name, slot.track, slot.dur);
+    slot.row.append(slot.name, slot.track, slot.mix, slot.dur);
     this.sheet.append(slot.row);
     this.pool.push(slot);
     return slot;
@@ -317,6 +337,7 @@ export class Waterfall {
     slot.twist.textContent = "";
     slot.text.textContent = "your turn";
     slot.dur.textContent = duration(to - from);
+    this.mix(slot, undefined);
     setHidden(slot.wait, true);
   }
 
@@ -333,30 +354,49 @@ export class Waterfall {
     const { trace } = this;
     const kind = trace.kinds[trace.kind[i]];
     const failed = trace.status[i] === ERROR;
-    const parent = trace.last[i] > i + 1;
-    const expanded = parent && (this.hit !== null || !this.folded.has(trace.row[i]));
+    const group = this.groups.get(i);
+    const parent = group !== undefined || trace.last[i] > i + 1;
+    const expanded = group ? group.open : parent && (this.hit !== null || !this.folded.has(trace.row[i]));
+    const together = group && !group.open;
     const depth = trace.depth[i];
-    slot.row.className = `wf-row k-${kind}${failed ? " wf-failed" : ""}${i === this.selected ? " wf-selected" : ""}${this.hit?.[i] ? " wf-hit" : ""}`;
+    const label = trace.strs[trace.label[i]];
+    slot.row.className = `wf-row k-${kind}${failed ? " wf-failed" : ""}${i === this.selected ? " wf-selected" : ""}${this.hit?.[i] ? " wf-hit" : ""}${together ? " wf-group" : ""}${this.marked?.[i] ? " wf-marked" : ""}`;
     slot.row.setAttribute("aria-level", String(depth + 1));
     slot.row.setAttribute("aria-selected", String(i === this.selected));
     if (parent) slot.row.setAttribute("aria-expanded", String(expanded));
     else slot.row.removeAttribute("aria-expanded");
     slot.name.style.paddingLeft = `${8 + Math.min(depth, 12) * 14}px`;
     setText(slot.twist, parent ? (expanded ? TWIST.open : TWIST.closed) : TWIST.leaf);
-    setText(slot.text, visible(trace.strs[trace.label[i]]));
-    setText(slot.dur, trace.dur[i] < 0 ? `${duration(this.now - trace.start[i])} …` : duration(trace.dur[i]));
+    setText(slot.text, together ? `${group.count} × ${visible(head(label))}` : visible(label));
+    setText(slot.dur, this.lasting(i, together ? group : null));
+    this.mix(slot, this.mixes.get(trace.row[i]));
     if (i === this.selected) this.scroller.setAttribute("aria-activedescendant", slot.row.id);
+  }
+
+  /** Duration of a row; of a group the sum. */
+  lasting(i, group) {
+    const { trace } = this;
+    if (!group) return trace.dur[i] < 0 ? `${duration(this.now - trace.start[i])} …` : duration(trace.dur[i]);
+    let sum = 0;
+    for (let k = i; k < group.last; k += 1) sum += Math.max(0, trace.dur[k]);
+    return `Σ ${duration(sum)}`;
+  }
+
+  // What a turn's time went into, as shares; empty for everything else.
+  mix(slot, background) {
+    if (slot.mixed !== background) slot.mix.style.background = (slot.mixed = background) ?? "";
   }
 
   placeSpan(slot, i) {
     const { trace } = this;
     const start = trace.start[i];
-    const end = endOf(trace, i, this.now);
+    const group = this.groups.get(i);
+    const end = this.endOfRow(i);
     const x0 = toX(this.axis, start);
     const x1 = toX(this.axis, end);
     const flags = trace.flags[i];
     const status = trace.status[i];
-    const point = trace.dur[i] === 0;
+    const point = trace.dur[i] === 0 && !(group && !group.open);
     setClass(slot.bar, point
       ? "wf-bar wf-point"
       : `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || status === OPEN ? " wf-open-right" : ""}${status === OPEN ? " wf-running" : ""}`);
@@ -413,7 +453,7 @@ export class Waterfall {
   click(event) {
     const i = this.rowAt(event);
     if (i === undefined || i < 0) return;
-    if (event.target.classList.contains("wf-twist") && this.trace.last[i] > i + 1) this.toggle(i);
+    if (event.target.classList.contains("wf-twist")) this.toggle(i);
     this.select(i, { scroll: false });
   }
 
@@ -436,6 +476,17 @@ export class Waterfall {
       changed = this.folded.delete(this.trace.row[up]) || changed;
     }
     if (changed) this.layout();
+    if (this.hit || this.position.has(i)) return;
+    const first = this.groupOf(i);
+    if (first < 0) return;
+    this.opened.add(this.trace.row[first]);
+    this.layout();
+  }
+
+  /** The first of the equal siblings that `i` is one of, or -1. */
+  groupOf(i) {
+    for (const [first, group] of this.groups) if (i >= first && i < group.last) return first;
+    return -1;
   }
 
   scrollTo(i) {
@@ -476,26 +527,41 @@ export class Waterfall {
     return false;
   }
 
-  toggle(i, open = this.folded.has(this.trace.row[i])) {
-    if (this.trace.last[i] <= i + 1) return;
-    if (open) this.folded.delete(this.trace.row[i]);
-    else this.folded.add(this.trace.row[i]);
+  toggle(i, open) {
+    const { trace } = this;
+    const key = trace.row[i];
+    if (this.groups.has(i)) {
+      if (open ?? !this.opened.has(key)) this.opened.add(key);
+      else this.opened.delete(key);
+    } else if (trace.last[i] > i + 1) {
+      if (open ?? this.folded.has(key)) this.folded.delete(key);
+      else this.folded.add(key);
+    } else {
+      return;
+    }
     this.layout();
   }
 
   left() {
     const i = this.selected;
     if (i < 0) return;
-    const parent = this.trace.last[i] > i + 1;
-    if (parent && !this.folded.has(this.trace.row[i])) this.toggle(i, false);
-    else if (this.trace.parent[i] >= 0) this.select(this.trace.parent[i]);
+    const first = this.groupOf(i);
+    if (first >= 0 && this.groups.get(first).open) {
+      this.toggle(first, false);
+      this.select(first);
+    } else if (first < 0 && this.trace.last[i] > i + 1 && !this.folded.has(this.trace.row[i])) {
+      this.toggle(i, false);
+    } else if (this.trace.parent[i] >= 0) {
+      this.select(this.trace.parent[i]);
+    }
   }
 
   right() {
     const i = this.selected;
-    if (i < 0 || this.trace.last[i] <= i + 1) return;
-    if (this.folded.has(this.trace.row[i])) this.toggle(i, true);
-    else this.move(1);
+    if (i < 0) return;
+    const group = this.groups.get(i);
+    if (group ? !group.open : this.folded.has(this.trace.row[i])) this.toggle(i, true);
+    else if (group || this.trace.last[i] > i + 1) this.move(1);
   }
 
   foldTurns() {
@@ -517,7 +583,18 @@ export class Waterfall {
   unfoldAll() {
     this.folded.clear();
     this.layout();
+    // Groups are known once everything above them is open.
+    for (const first of this.groups.keys()) this.opened.add(this.trace.row[first]);
+    this.layout();
     if (this.selected >= 0) this.scrollTo(this.selected);
+  }
+
+  /** Marks rows (the critical path); the bars of all others step back. */
+  mark(marked) {
+    this.marked = marked;
+    this.host.classList.toggle("wf-dimmed", marked !== null);
+    this.version += 1;
+    this.schedule();
   }
 
   filter(hit) {

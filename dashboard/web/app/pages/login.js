@@ -1,6 +1,7 @@
 // The token arrives in the fragment, is erased at once, and becomes a cookie that scripts cannot read.
 import { html, useEffect, useState } from "../html.js";
 import { post } from "../api.js";
+import { setTitle } from "../title.js";
 import { Trouble } from "../ui.js";
 
 /** The token of `#t=…`, taken out of the address before anything else happens. */
@@ -18,7 +19,7 @@ export async function signIn(token) {
 export function Login({ failed, go }) {
   const [error, set] = useState(failed);
   const [token, type] = useState("");
-  useEffect(() => { document.title = "Sign in · hookspan"; }, []);
+  useEffect(() => { setTitle("Sign in"); }, []);
   const submit = (event) => {
     event.preventDefault();
     signIn(token.trim().replace(/^.*#t=/, "")).then(() => go("/"), set);

@@ -4,13 +4,14 @@ import { get, enc } from "../api.js";
 import { runs } from "../ansi.js";
 import { bytes } from "../format.js";
 import { visible } from "../text.js";
-import { Loading, Trouble } from "../ui.js";
+import { Loading, Trouble, notify } from "../ui.js";
 
 const DEPTH_MAX = 32;
 const NODES_MAX = 2_000;
 
 export function Payload({ span, item }) {
   const [state, set] = useState({ text: "", next: 0, total: 0, loading: true });
+  const [plain, setPlain] = useState(false);
   const more = (offset, before) => get(`spans/${span}/payload/${enc(item.part)}?offset=${offset}`).then(
     (piece) => set({ text: before + (piece.text ?? ""), next: piece.next, total: piece.total, redacted: piece.redacted, kind: piece.kind }),
     (error) => set((old) => ({ ...old, error, loading: false })),
@@ -19,10 +20,13 @@ export function Payload({ span, item }) {
   if (state.error) return html`<${Trouble} error=${state.error} />`;
   if (state.loading) return html`<${Loading} />`;
   if (state.redacted) return html`<p class="dim">Not stored.</p>`;
-  return html`<div class="payload blurry">
-    <${Content} text=${state.text} kind=${state.next ? "text" : state.kind} />
+  const copy = () => navigator.clipboard?.writeText(state.text).then(
+    () => notify(state.next ? "copied what is shown" : "copied"), () => notify("the browser did not allow copying"));
+  return html`<div class="payload">
+    <div class="payload-tools">${item.truncated && html`<span class="warn">▲ cut when it was stored</span>`}<button type="button" class="link" onClick=${() => setPlain(!plain)} hidden=${state.kind !== "json" || Boolean(state.next)} aria-pressed=${plain}>as text</button><button type="button" class="link" onClick=${copy}>copy</button></div>
+    <div class="blurry"><${Content} text=${state.text} kind=${state.next || plain ? "text" : state.kind} /></div>
     ${state.next && html`<button type="button" class="more" onClick=${() => more(state.next, state.text)}>
-      more (${bytes(state.text.length)} of ${bytes(state.total)})</button>`}
+      more (${bytes(Number(state.next))} of ${bytes(state.total)})</button>`}
   </div>`;
 }
 

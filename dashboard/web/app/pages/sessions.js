@@ -1,34 +1,36 @@
 // All sessions, newest activity first. Filter and page are in the address.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { get } from "../api.js";
+import { enc, get } from "../api.js";
 import { bind } from "../keys.js";
 import { count, duration } from "../format.js";
 import { visible } from "../text.js";
-import { Age, Loading, State, Trouble, throttle, useAnswer, useLive } from "../ui.js";
+import { Age, Field, Loading, State, Trouble, throttle, useAnswer, useLive, useQuery, useTitle } from "../ui.js";
+import { barText, readBar } from "../bar.js";
+import { Waiting } from "./waiting.js";
 
-const STATES = ["running", "tool_open", "your_turn", "errored", "done", "stale"];
+const SORTS = { turns: null, calls: "calls", errors: "errors", active: "active", tokens: "tokens", last: "last" };
+const STATES = ["", "running", "tool_open", "your_turn", "errored", "done", "stale"];
 
 export function Sessions({ query, go }) {
-  const params = new URLSearchParams(query);
+  const { params, set } = useQuery("/sessions", query, go);
   const { data, error, reload } = useAnswer(`sessions?${params}`);
   const [rows, setRows] = useState(null);
   const [next, setNext] = useState(null);
   const [at, setAt] = useState(-1);
   const filter = useRef(null);
   const list = useRef(null);
-  useEffect(() => { document.title = "Sessions · hookspan"; }, []);
+  const [picked, setPicked] = useState([]);
+  useTitle("Sessions");
   useEffect(() => {
     if (!data) return;
     setRows(data.items);
     setNext(data.next);
   }, [data]);
-  const set = (name, value) => {
-    const changed = new URLSearchParams(query);
-    changed.delete("cursor");
-    if (value) changed.set(name, value);
-    else changed.delete(name);
+  const ask = (text) => {
+    const changed = readBar(text, new URLSearchParams(location.search));
     go(`/sessions${changed.size ? `?${changed}` : ""}`, { replace: true });
   };
+  const pick = (id) => setPicked((old) => (old.includes(id) ? old.filter((one) => one !== id) : [...old, id].slice(-2)));
   const refresh = useMemo(() => throttle(reload, 1_000), [query]);
   useLive((event, session) => {
     if (event === "resync") reload();
@@ -38,7 +40,7 @@ export function Sessions({ query, go }) {
       // A filtered list cannot tell by itself whether a session still belongs.
       if (!found || params.size) refresh();
       if (!found) return old;
-      return old.map((row) => (row.id === session.id ? session : row)).sort((a, b) => b.last_us - a.last_us);
+      return old.map((row) => (row.id === session.id ? session : row)).sort((a, b) => (params.get("sort") ?? "last") === "last" ? b.last_us - a.last_us : 0);
     });
   }, [query]);
   const more = async () => {
@@ -62,35 +64,40 @@ export function Sessions({ query, go }) {
   return html`<div class="page">
     <header class="bar"><h1>Sessions</h1>
       <form class="filters" role="search" onSubmit=${(e) => e.preventDefault()}>
-        <label class="field">state
-          <select value=${params.get("state") ?? ""} onChange=${(e) => set("state", e.target.value)}>
-            <option value="">all</option>${STATES.map((s) => html`<option value=${s}>${s.replace("_", " ")}</option>`)}
-          </select></label>
-        <label class="field">project
-          <input size="12" value=${params.get("project") ?? ""} onChange=${(e) => set("project", e.target.value)} /></label>
-        <label class="field">model
-          <input size="12" value=${params.get("model") ?? ""} onChange=${(e) => set("model", e.target.value)} /></label>
+        <${Field} name="state" params=${params} set=${set} options=${STATES} />
+        <${Field} name="project" params=${params} set=${set} />
+        <${Field} name="model" params=${params} set=${set} />
         <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${(e) => set("status", e.target.checked ? "error" : "")} /> with errors</label>
-        <input class="grow" ref=${filter} type="search" placeholder="/ first prompt, project or id" aria-label="Filter by first prompt, project or id"
-          value=${params.get("q") ?? ""} onChange=${(e) => set("q", e.target.value)} />
+        <input class="grow" ref=${filter} type="search" placeholder="/ first prompt, project or id   tool:Shell   kind:mcp   dur>2s" aria-label="Filter by first prompt, project or id, tool:, kind:, dur>"
+          value=${barText(params)} onChange=${(e) => ask(e.target.value)} />
+        ${picked.length === 2 && html`<a class="button" href=${`/compare?a=${enc(picked[0])}&b=${enc(picked[1])}`}>compare the two</a>`}
       </form></header>
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
-    ${rows && !rows.length && html`<${Nothing} filtered=${params.size > 0} />`}
+    ${rows && !rows.length && (params.size > 0
+      ? html`<section class="card narrow"><h2>No session matches</h2><p>Take a filter away. <a href="/sessions">Show all</a></p></section>`
+      : html`<${Waiting} />`)}
     ${rows?.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
-      <thead><tr><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th><th class="r">calls</th>
-        <th class="r">errors</th><th class="r">active / wall</th><th class="r">tokens in / out</th><th class="r">last</th></tr></thead>
-      <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} />`)}</tbody>
+      <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><${Head} name="turns" /><${Head} name="calls" ...${{ params, set }} />
+        <${Head} name="errors" ...${{ params, set }} /><${Head} name="active" label="active / wall" ...${{ params, set }} /><${Head} name="tokens" label="tokens in / out" ...${{ params, set }} /><${Head} name="last" ...${{ params, set }} /></tr></thead>
+      <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} picked=${picked.includes(row.id)} pick=${pick} />`)}</tbody>
     </table>${next && html`<button type="button" class="more" onClick=${more}>Older sessions</button>`}</div>`}
   </div>`;
 }
 
-function Row({ row, chosen, go }) {
+function Head({ name, label = name, params, set }) {
+  if (!SORTS[name]) return html`<th class="r">${label}</th>`;
+  const now = (params.get("sort") ?? "last") === name;
+  return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${() => set("sort", name === "last" ? "" : name)}>${label}${now ? " ▾" : ""}</button></th>`;
+}
+
+function Row({ row, chosen, go, picked, pick }) {
   const open = (event) => {
-    if (event.target.closest("a")) return;
+    if (event.target.closest("a, input, label")) return;
     go(row.url);
   };
   return html`<tr class=${chosen ? "chosen" : ""} onClick=${open}>
+    <td class="pick"><input type="checkbox" checked=${picked} aria-label=${`compare ${visible(row.first_prompt ?? row.id).slice(0, 60)}`} onChange=${() => pick(row.id)} /></td>
     <td><${State} state=${row.state} /></td>
     <td class="blurry">${visible(row.project ?? "–")}</td>
     <td class="wide"><a href=${row.url} class="blurry">${visible(row.first_prompt ?? row.id)}</a>
@@ -103,12 +110,4 @@ function Row({ row, chosen, go }) {
     <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}</td>
     <td class="r dim"><${Age} since=${row.last_us} /></td>
   </tr>`;
-}
-
-export function Nothing({ filtered }) {
-  if (filtered) return html`<section class="card narrow"><h2>No session matches</h2><p>Take a filter away.</p></section>`;
-  return html`<section class="card narrow"><h2>Waiting for the first hook</h2>
-    <ol><li><code>hookspan install</code> attaches hookspan to Cursor's hooks</li><li>restart Cursor</li>
-    <li>send a prompt: the session appears here without a reload</li></ol>
-    <p class="dim"><code>hookspan doctor</code> checks each step.</p></section>`;
 }

@@ -1,0 +1,34 @@
+// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms, which are parameters of their own in the address.
+import { UNIT_US } from "./filter.js";
+
+const TERM = /^(tool|kind):(\S+)$/i;
+const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
+
+/** `params` with what `text` asks for; what the text does not name any more goes. */
+export function readBar(text, params) {
+  const words = [];
+  for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);
+  for (const term of text.trim().split(/\s+/)) {
+    const [, name, value] = TERM.exec(term) ?? [];
+    const [, number, unit] = LONGER.exec(term) ?? [];
+    if (name) params.set(name.toLowerCase(), value);
+    else if (number) params.set("min_us", String(Math.round(Number(number) * UNIT_US[unit.toLowerCase()])));
+    else if (term) words.push(term);
+  }
+  if (words.length) params.set("q", words.join(" "));
+  return params;
+}
+
+/** The text that means `params`. */
+export function barText(params) {
+  const out = params.get("q") ? [params.get("q")] : [];
+  for (const name of ["tool", "kind"]) if (params.get(name)) out.push(`${name}:${params.get(name)}`);
+  const us = Number(params.get("min_us"));
+  if (us > 0) out.push(`dur>${exact(us)}`);
+  return out.join(" ");
+}
+
+function exact(us) {
+  for (const unit of ["h", "m", "s", "ms"]) if (us % UNIT_US[unit] === 0) return `${us / UNIT_US[unit]}${unit}`;
+  return `${us}us`;
+}

@@ -1,0 +1,31 @@
+// What needs the person now: asked for once, shown by the overview, the rail, the tab's title and icon.
+import { useEffect, useMemo, useState } from "./html.js";
+import { live } from "./live.js";
+import { setCount } from "./title.js";
+import { throttle, useAnswer } from "./ui.js";
+
+function midnight() {
+  const day = new Date();
+  day.setHours(0, 0, 0, 0);
+  return day.getTime() * 1_000;
+}
+
+/** The answer of `GET overview` for the person's day, renewed when a session changes and every minute. */
+export function useOverview(on) {
+  const [from, setFrom] = useState(midnight);
+  const { data, error, reload } = useAnswer(on ? `overview?from_us=${from}` : null);
+  const soon = useMemo(() => throttle(reload, 1_000), [on]);
+  useEffect(() => live.listen((event) => {
+    if (event === "session" || event === "resync" || event === "install") soon();
+  }), [soon]);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      setFrom(midnight());
+      if (!document.hidden) soon();
+    }, 60_000);
+    return () => clearInterval(timer);
+  }, [soon]);
+  const needs = data?.needs.length ?? 0;
+  useEffect(() => setCount(needs), [needs]);
+  return { data, error, reload };
+}

@@ -1,0 +1,47 @@
+// Failures that look alike, most frequent first.
+import { html, useEffect, useState } from "../html.js";
+import { bind } from "../keys.js";
+import { plural } from "../format.js";
+import { visible } from "../text.js";
+import { Age, Field, Page, useAnswer, useQuery, useRows, useTitle } from "../ui.js";
+
+const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
+
+export function Errors({ query, go }) {
+  const { params, set } = useQuery("/errors", query, go);
+  const asked = new URLSearchParams({ limit: "200" });
+  for (const name of ["project", "model", "tool", "kind"]) if (params.get(name)) asked.set(name, params.get(name));
+  const { data, error, reload } = useAnswer(`errors?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
+  const [open, setOpen] = useState(null);
+  const rows = data?.items ?? [];
+  const { at, list, move } = useRows(rows.length);
+  useTitle("Errors");
+  useEffect(() => bind({
+    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), e: () => move(1), E: () => move(-1),
+    ArrowRight: () => rows[at] && setOpen(rows[at].fingerprint), ArrowLeft: () => setOpen(null),
+    Enter: () => rows[at] && go(rows[at].url),
+  }), [data, at]);
+  const tools = html`<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
+    <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
+    <span class="dim num">${data ? `${plural(rows.reduce((sum, row) => sum + row.count, 0), "failure")} in ${plural(rows.length, "group")}` : ""}</span>`;
+  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
+    ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away." : "No failure is stored."}</p>`
+    : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>
+      <tbody>${rows.map((row, i) => html`<${Group} key=${row.fingerprint} row=${row} chosen=${i === at} open=${open === row.fingerprint}
+        onOpen=${() => setOpen(open === row.fingerprint ? null : row.fingerprint)} />`)}</tbody></table>`)}<//>`;
+}
+
+function Group({ row, chosen, open, onOpen }) {
+  const recent = row.recent ?? [];
+  const message = row.message ?? "";
+  return html`<tr class=${chosen ? "chosen" : ""}>
+    <td class="wide"><div class="failure">${recent.length > 1
+      ? html`<button type="button" class="twist" aria-expanded=${open} aria-label=${open ? "hide the latest" : "show the latest"} onClick=${onOpen}>${open ? "▾" : "▸"}</button>`
+      : html`<span class="twist"></span>`}
+      <div><i class=${`dot k-${row.kind ?? "other"}`}></i><a class="blurry" href=${row.url}>${visible(row.sample_name ?? row.fingerprint)}</a>
+      ${message && html`<p class="bad blurry message">${visible(message.split("\n")[0])}</p>`}
+      ${row.fingerprint !== row.sample_name && html`<p class="dim blurry print">${visible(row.fingerprint)}</p>`}
+      ${open && html`<ul class="plain latest">${recent.map((one) => html`<li key=${one.id}><span class="dim num"><${Age} since=${one.at_us} suffix=" ago" /></span> <a class="blurry" href=${one.url}>${visible(one.label)}</a></li>`)}</ul>`}</div></div></td>
+    <td class="r num bad">× ${row.count}</td><td class="r num">${row.sessions}</td>
+    <td class="r dim"><${Age} since=${row.first_us} /></td><td class="r"><${Age} since=${row.last_us} /></td></tr>`;
+}

@@ -1,0 +1,59 @@
+// Active time as a flame graph: what took long, whenever it ran.
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { boxes, flame } from "../flame.js";
+import { duration } from "../format.js";
+import { visible } from "../text.js";
+
+const ROW_PX = 24;
+
+export function Flame({ trace, rev, go }) {
+  const tree = useMemo(() => (trace ? flame(trace, Date.now() * 1_000 - trace.t0) : null), [trace, rev]);
+  const [way, setWay] = useState([]);
+  const host = useRef(null);
+  // The tree is new after every change: the way in it is kept by names.
+  const { root, path } = useMemo(() => walk(tree, way), [tree, way]);
+  useEffect(() => { if (path.length < way.length) setWay(path); }, [path.length]);
+  if (!root) return html`<section class="flame" aria-label="Flame view"></section>`;
+  const shown = boxes(root);
+  const depth = shown.reduce((most, box) => Math.max(most, box.depth), 0);
+  const name = (node) => `${node.kind} ${node.name}`;
+  const open = (box) => {
+    const chain = chainTo(root, box.node);
+    setWay([...path, ...chain.map(name)]);
+    if (box.node.first >= 0) go(trace.row[box.node.first]);
+  };
+  return html`<section class="flame" aria-label="Flame view"><p class="flame-way">
+    <button type="button" class="link" onClick=${() => setWay([])}>session</button>${path.map((step, i) => html` <span aria-hidden="true">›</span> <button type="button" class="link blurry" onClick=${() => setWay(path.slice(0, i + 1))}>${visible(step.slice(step.indexOf(" ") + 1))}</button>`)}
+    <span class="dim"> · width is time, spans of one name together; what ran in parallel shares its parent's width</span></p>
+    <div class="flame-host" ref=${host} style=${{ height: `${(depth + 1) * ROW_PX}px` }}>${shown.map((box) => {
+      const { node } = box;
+      const text = `${visible(node.name)} · ${duration(node.us)}${node.count > 1 ? ` · ${node.count} ×` : ""}${node.errors ? ` · ${node.errors} failed` : ""}`;
+      return html`<button type="button" key=${`${box.depth} ${box.x}`} class=${`flame-box k-${node.kind}${node.errors ? " flame-bad" : ""}`} title=${text}
+        style=${{ left: `${box.x * 100}%`, width: `${box.w * 100}%`, top: `${box.depth * ROW_PX}px` }} onClick=${() => open(box)}><span class="blurry">${text}</span></button>`;
+    })}</div></section>`;
+}
+
+function walk(tree, way) {
+  let root = tree;
+  const path = [];
+  for (const step of way) {
+    const next = root?.children.find((child) => `${child.kind} ${child.name}` === step);
+    if (!next) break;
+    root = next;
+    path.push(step);
+  }
+  return { root, path };
+}
+
+function chainTo(root, node) {
+  if (root === node) return [];
+  const stack = [[root, []]];
+  while (stack.length) {
+    const [at, chain] = stack.pop();
+    for (const child of at.children) {
+      if (child === node) return [...chain, child];
+      stack.push([child, [...chain, child]]);
+    }
+  }
+  return [];
+}

@@ -1,0 +1,90 @@
+// How hookspan itself is doing.
+import { html, useEffect } from "../html.js";
+import { enc, post } from "../api.js";
+import { bytes, duration } from "../format.js";
+import { visible } from "../text.js";
+import { Age, Page, useAnswer, useTitle } from "../ui.js";
+
+const POLL_MS = 3_000;
+
+export function Health() {
+  const { data, error, reload } = useAnswer("health", (event) => event === "health");
+  useTitle("Health");
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && reload(), POLL_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<${Page} title="Health" error=${error} reload=${reload} ready=${data}>${() => html`
+    ${!data.token_required && html`<p class="warning" role="note">▲ Started with --no-token: every account on this machine can read this port.</p>`}
+    <${Shim} shim=${data.shim} versions=${data.versions} version=${data.version} />
+    <${Spool} data=${data} />
+    <h2>Destinations</h2>
+    ${data.exporters.length === 0 ? html`<p class="dim">None configured: nothing leaves this machine.</p>` : html`
+    <table class="list"><thead><tr><th>name</th><th>endpoint</th><th>state</th><th class="r">last ok</th><th class="r">delivered</th><th class="r">queued</th><th class="r">lost</th><th class="wide">last error</th><th><span class="sr">action</span></th></tr></thead>
+      <tbody>${data.exporters.map((one) => html`<${Exporter} key=${one.name} one=${one} reload=${reload} />`)}</tbody></table>`}
+    <${Unknown} title="Events hookspan does not know" list=${data.unknown_events} />
+    <${Unknown} title="Fields hookspan does not know" list=${data.unknown_fields} />
+    <h2>Counters</h2>
+    ${Object.keys(data.counters).length === 0 && html`<p class="dim">None yet.</p>`}
+    <dl class="counters">${Object.entries(data.counters).map(([name, n]) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`}<//>`;
+}
+
+function Tile({ name, note, tone, children }) {
+  return html`<div><dt>${name}</dt><dd class=${tone ?? ""}>${children}${note && html` <small class="dim">${note}</small>`}</dd></div>`;
+}
+
+function Shim({ shim, versions, version }) {
+  const installed = versions?.shim;
+  return html`<h2>Hook program</h2><div class="shim"><dl class="tiles">
+    ${shim && html`<${Tile} name="arrival p50">${duration(shim.p50_us)}<//><${Tile} name="p99">${duration(shim.p99_us)}<//><${Tile} name="max">${duration(shim.max_us)}<//>
+      <${Tile} name="over 5 ms" tone=${shim.over_budget ? "warn" : ""}>${(shim.over_budget ?? 0).toLocaleString("en")}<//>`}
+    <${Tile} name="collector">${visible(versions?.collector ?? version)}<//>
+    ${installed && html`<${Tile} name="hook program" tone=${installed === (versions.collector ?? version) ? "" : "warn"} note=${installed === (versions.collector ?? version) ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`}
+    </dl>${shim?.hist?.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
+    ${!shim && html`<p class="dim">No hook has arrived in the last day.</p>`}`;
+}
+
+/** Bars of `[[upper edge, µs, count]]`. */
+function Histogram({ hist }) {
+  const most = Math.max(1, ...hist.map(([, n]) => n));
+  return html`<ol class="hist" aria-label="Arrival of hooks: upper edge and count">${hist.map(([edge, n]) => html`
+    <li title=${`up to ${duration(edge)}: ${n}`}><i style=${{ height: `${n ? Math.max(4, (n / most) * 100) : 0}%` }}></i><span class="sr">up to ${duration(edge)}: ${n}</span></li>`)}</ol>`;
+}
+
+function Spool({ data }) {
+  const { journal, db } = data;
+  const spool = data.spool ?? journal;
+  const behind = spool.behind_bytes ?? spool.behind ?? 0;
+  const lost = Object.entries(data.lost ?? {}).filter(([, n]) => n > 0);
+  return html`<h2>Store</h2><dl class="tiles">
+    <${Tile} name="journal behind" tone=${behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(behind)}<//>
+    <${Tile} name="journal" note=${`${spool.segments} seg`}>${bytes(spool.bytes)}<//>
+    ${data.queue && html`<${Tile} name="queue" note=${`of ${data.queue.cap.toLocaleString("en")}`}>${data.queue.len.toLocaleString("en")}<//>`}
+    <${Tile} name="lost" tone=${lost.length ? "bad" : "good"} note=${lost.map(([why, n]) => `${why} ${n}`).join(", ")}>${lost.reduce((sum, [, n]) => sum + n, 0).toLocaleString("en")}<//>
+    ${data.parse_errors !== undefined && html`<${Tile} name="malformed" tone=${data.parse_errors ? "warn" : ""}>${data.parse_errors.toLocaleString("en")}<//>`}
+    <${Tile} name="database">${bytes(db.bytes)}<//><${Tile} name="write-ahead log">${bytes(db.wal)}<//>
+    ${db.fts !== undefined && html`<${Tile} name="search index" note=${data.search_lag ? `${data.search_lag} behind` : null}>${bytes(db.fts)}<//>`}
+  </dl>`;
+}
+
+function Unknown({ title, list }) {
+  if (!list?.length) return null;
+  return html`<h2>${title}</h2><p class="dim">They are kept as they came. A newer hookspan may understand them.</p>
+    <dl class="counters">${list.map((one) => {
+      const [name, n] = Array.isArray(one) ? one : typeof one === "string" ? [one, null] : [one.name, one.count ?? one.n];
+      return html`<div><dt>${visible(name)}</dt><dd class="num">${n === null || n === undefined ? "" : n.toLocaleString("en")}</dd></div>`;
+    })}</dl>`;
+}
+
+const EXPORTER = { ok: ["✓", "good"], retry: ["↻", "warn"], paused: ["‖", "bad"], off: ["–", "dim"] };
+
+function Exporter({ one, reload }) {
+  const [icon, tone] = EXPORTER[one.state] ?? ["?", "dim"];
+  const lost = Object.entries(one.lost ?? {}).filter(([, n]) => n > 0);
+  return html`<tr class=${tone === "bad" || tone === "warn" ? "row-bad" : ""}><td>${visible(one.name)}</td><td class="dim">${visible(one.endpoint_host)}</td>
+    <td class=${tone}>${icon} ${visible(one.state)}</td><td class="r">${one.last_ok_us === null ? "never" : html`<${Age} since=${one.last_ok_us} suffix=" ago" />`}</td>
+    <td class="r num">${(one.delivered ?? 0).toLocaleString("en")}</td><td class="r num">${one.queued.toLocaleString("en")}</td>
+    <td class=${lost.length ? "r num bad" : "r dim"}>${lost.length ? lost.map(([name, n]) => `${name} ${n}`).join(", ") : "0"}</td>
+    <td class="wide">${visible(one.last_error ?? "")}</td>
+    <td>${(one.state === "paused" || one.state === "retry") && html`<button type="button" aria-label=${`retry ${visible(one.name)}`} onClick=${() => post(`exporters/${enc(one.name)}/retry`, {}).then(reload)}>retry</button>`}</td></tr>`;
+}

@@ -1,0 +1,87 @@
+// What to know about a session: remarks with evidence, where its time went, files of it, and deleting it.
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { enc, post } from "../api.js";
+import { criticalPath } from "../critical.js";
+import { clock, count, duration } from "../format.js";
+import { byTool } from "../sums.js";
+import { visible } from "../text.js";
+import { Trouble, useAnswer } from "../ui.js";
+
+const FORMATS = [
+  ["html", "one page to read anywhere"], ["jsonl", "the raw hooks"], ["otlp-json", "spans as OTLP"], ["chrome-trace", "for Perfetto"],
+];
+const SHOWN = 6;
+
+export function Insights({ id, trace, rev, turns, session, show, leave }) {
+  const { data, error, reload } = useAnswer(`sessions/${enc(id)}/lints`);
+  useEffect(() => { if (data) reload(); }, [rev]);
+  const tools = useMemo(() => (trace ? byTool(trace, Date.now() * 1_000 - trace.t0).slice(0, 12) : []), [trace, rev]);
+  const slow = useMemo(() => turns.filter((turn) => turn.dur_us).toSorted((a, b) => b.dur_us - a.dur_us).slice(0, 3), [turns]);
+  if (!trace || !session) return html`<section class="insights"></section>`;
+  return html`<section class="insights" aria-label="Insights">
+    <div><h2>Remarks</h2>
+      ${error && html`<${Trouble} error=${error} reload=${reload} />`}
+      ${data?.items.length === 0 && html`<p class="calm">✓ Nothing stands out.</p>`}
+      ${(data?.items ?? []).map((remark) => html`<${Remark} key=${`${remark.kind} ${remark.url}`} remark=${remark} trace=${trace} show=${show} />`)}
+      ${slow.length > 0 && html`<h2>What the longest turns waited for</h2>${slow.map((turn) => html`<${Turn} key=${turn.id} turn=${turn} trace=${trace} show=${show} />`)}`}</div>
+    <div><h2>By tool</h2>
+      <table class="list"><thead><tr><th class="wide">tool</th><th class="r">calls</th><th class="r">failed</th><th class="r">time</th></tr></thead>
+        <tbody>${tools.map((row) => html`<tr key=${row.name}><td class="wide"><i class=${`dot k-${row.kind}`}></i>${visible(row.name)}</td><td class="r num">${count(row.n)}</td>
+          <td class=${row.errors ? "r num bad" : "r dim"}>${row.errors || "–"}</td><td class="r num">${duration(row.us)}</td></tr>`)}</tbody></table>
+      <h2>Compare</h2><p><a href=${`/compare?a=${enc(id)}`}>Put it beside another session</a></p>
+      <${Files} id=${id} />
+      <${Remove} id=${id} leave=${leave} /></div></section>`;
+}
+
+function Remark({ remark, trace, show }) {
+  const [all, setAll] = useState(false);
+  const rows = all ? remark.evidence : remark.evidence.slice(0, SHOWN);
+  return html`<article class="card remark"><h3><span class="warn">▲</span> <span class="blurry">${visible(remark.title)}</span> <span class="dim num">${remark.count} ×${remark.cost_us > 0 ? ` · ${duration(remark.cost_us)}` : ""}</span></h3>
+    <p class="dim">${visible(remark.explanation)}</p>
+    <p class="evidence">${rows.map((one) => html`<button type="button" class="chip" key=${one.id} title=${visible(one.label)} onClick=${() => show(one.row)}>${turnOf(trace, one.row)} <span class="num dim">${clock(one.at_us).slice(0, 8)}</span></button>`)}
+      ${!all && remark.evidence.length > SHOWN && html`<button type="button" class="link" onClick=${() => setAll(true)}>${remark.evidence.length - SHOWN} more</button>`}</p></article>`;
+}
+
+// Which turn a row lies in: the first two words of its label are "turn" and the number.
+function turnOf(trace, row) {
+  const kind = trace.kinds.indexOf("turn");
+  let at = trace.index.get(row) ?? -1;
+  while (at >= 0 && trace.kind[at] !== kind) at = trace.parent[at];
+  return at < 0 ? "show" : visible(trace.strs[trace.label[at]].split(" ").slice(0, 2).join(" "));
+}
+
+function Turn({ turn, trace, show }) {
+  const top = useMemo(() => {
+    const kind = trace.kinds.indexOf("turn");
+    for (let i = 0; i < trace.n; i += 1) if (trace.kind[i] === kind && trace.start[i] + trace.t0 === turn.start_us) return i;
+    return -1;
+  }, [trace, turn.start_us]);
+  const path = useMemo(() => (top < 0 ? null : criticalPath(trace, top, trace.start[top] + turn.dur_us)), [trace, top]);
+  if (!path) return null;
+  const steps = path.steps.toSorted((a, b) => b.us - a.us).slice(0, 5);
+  const share = (us) => `${Math.round((us / turn.dur_us) * 100)}%`;
+  return html`<article class="card remark"><h3><button type="button" class="link" onClick=${() => show(trace.row[top])}>turn ${turn.n}</button> <span class="num">${duration(turn.dur_us)}</span> <span class="dim blurry">${visible((turn.prompt ?? "").slice(0, 90))}</span></h3>
+    <ul class="plain path-steps">${steps.map(({ i, us }) => html`<li key=${i}><span class="num r">${share(us)}</span><span class="num r">${duration(us)}</span><button type="button" class="plain-button blurry" onClick=${() => show(trace.row[i])}><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${visible(trace.strs[trace.label[i]])}</button></li>`)}
+      <li><span class="num r">${share(path.own)}</span><span class="num r">${duration(path.own)}</span><span class="dim"><i class="dot k-other"></i>model/other: nothing below the turn ran</span></li></ul></article>`;
+}
+
+function Files({ id }) {
+  const [content, setContent] = useState("metadata");
+  return html`<h2>Export</h2><p><label class="field">content <select value=${content} onChange=${(e) => setContent(e.target.value)}>
+      <option value="off">none</option><option value="metadata">names and sizes</option><option value="full">everything</option></select></label></p>
+    <ul class="plain files">${FORMATS.map(([format, what]) => html`<li><a href=${`/api/v1/sessions/${enc(id)}/export?format=${format}&content=${content}`} download>${format}</a> <span class="dim">${what}</span></li>`)}</ul>`;
+}
+
+function Remove({ id, leave }) {
+  const [sure, setSure] = useState(false);
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const remove = () => {
+    setBusy(true);
+    post(`sessions/${enc(id)}/delete`, { confirm: id }).then(leave, setError).finally(() => setBusy(false));
+  };
+  return html`<h2>Delete</h2><p class="dim">Rows, search index, raw hooks and what waits to be sent. What was already sent stays there.</p>
+    ${sure ? html`<p><button type="button" class="danger" disabled=${busy} onClick=${remove}>Delete this session for good</button> <button type="button" onClick=${() => setSure(false)}>keep it</button></p>`
+    : html`<p><button type="button" onClick=${() => setSure(true)}>Delete this session …</button></p>`}
+    ${error && html`<${Trouble} error=${error} />`}`;
+}

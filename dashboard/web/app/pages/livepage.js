@@ -1,0 +1,68 @@
+// Everything as it happens, newest first.
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { get } from "../api.js";
+import { bind } from "../keys.js";
+import { clock, duration } from "../format.js";
+import { visible } from "../text.js";
+import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui.js";
+import { live } from "../live.js";
+
+/** Rows that are kept, also while it is paused. */
+const KEPT_MAX = 1_000;
+
+export function LivePage() {
+  const [rows, setRows] = useState(null);
+  const [held, setHeld] = useState(null);
+  const [error, setError] = useState(null);
+  const [names, setNames] = useState(() => new Map());
+  const paused = useRef(false);
+  useTitle("Live");
+  const load = async () => {
+    try {
+      const { items } = await get("spans?limit=200");
+      setError(null);
+      if (paused.current) setHeld((old) => upsert(old ?? [], items));
+      else setRows((old) => upsert(old ?? [], items));
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const name = () => get("sessions?limit=100").then(({ items }) => setNames(new Map(items.map((one) => [one.id, one]))), () => {});
+  const soon = useMemo(() => throttle(load, 300), []);
+  const nameSoon = useMemo(() => throttle(name, 2_000), []);
+  useEffect(() => {
+    load();
+    name();
+  }, []);
+  useLive((event) => {
+    if (event === "spans" || event === "resync") soon();
+    if (event === "session" || event === "resync") nameSoon();
+  }, []);
+  const known = useMemo(() => new Set(rows?.map((row) => row.row)), [rows]);
+  const waiting = (held ?? []).filter((row) => !known.has(row.row)).length;
+  const toggle = () => {
+    paused.current = !paused.current;
+    if (!paused.current && held) setRows((old) => upsert(old ?? [], held));
+    setHeld(paused.current ? [] : null);
+  };
+  const { at, list, move } = useRows(rows?.length ?? 0);
+  useEffect(() => bind({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), " ": toggle }), [rows, at, held]);
+  const now = useNow(Boolean(rows?.some((row) => row.dur_us === null)));
+  const tools = html`<span class=${live.state === "connected" ? "good" : "warn"}>${live.state === "connected" ? "● following" : "○ waiting for the collector"}</span>
+    <button type="button" aria-pressed=${held !== null} onClick=${toggle}>${held !== null ? `resume (${waiting} new)` : "pause"}</button>`;
+  return html`<${Page} title="Live" tools=${tools} error=${error} reload=${load} ready=${rows}>${() => (rows.length === 0
+    ? html`<p class="dim pad-y">Nothing yet: what Cursor's agent does appears here as it happens.</p>`
+    : html`<table class="list live" ref=${list}><thead><tr><th>time</th><th>session</th><th>kind</th><th class="wide">span</th><th class="r">duration</th><th>status</th></tr></thead>
+    <tbody>${rows.map((row, i) => html`<tr key=${row.row} class=${i === at ? "chosen" : ""}><td class="num dim">${clock(row.start_us).slice(0, 10)}</td>
+      <td class="dim blurry">${visible(names.get(row.session)?.project ?? row.session.slice(0, 8))}</td><td><i class=${`dot k-${row.kind}`}></i>${row.kind}</td>
+      <td class="wide"><a class="blurry" href=${row.url}>${visible(row.label)}</a></td>
+      <td class="r num">${row.dur_us === null ? `${duration(Math.max(0, Math.floor((now - row.start_us) / 1e6) * 1e6))} …` : duration(row.dur_us)}</td>
+      <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${{ error: "✕ failed", ok: "✓ ok", open: "… open", unknown: "? no end" }[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
+}
+
+/** `old` with what `items` changed and added, newest first, bounded. */
+export function upsert(old, items) {
+  const rows = new Map(old.map((row) => [row.row, row]));
+  for (const item of items) rows.set(item.row, item);
+  return [...rows.values()].sort((a, b) => b.start_us - a.start_us || b.row - a.row).slice(0, KEPT_MAX);
+}

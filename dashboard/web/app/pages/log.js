@@ -1,0 +1,47 @@
+// The session as a log: one line per span, in the order of time.
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { ERROR, OPEN, UNKNOWN } from "../columns.js";
+import { matches, parse } from "../filter.js";
+import { clock, duration } from "../format.js";
+import { bind } from "../keys.js";
+import { visible } from "../text.js";
+
+const PAGE = 500;
+
+export function Log({ trace, chosen, go, search }) {
+  const [shown, setShown] = useState(PAGE);
+  const body = useRef(null);
+  const rows = useMemo(() => {
+    if (!trace) return [];
+    const query = parse(search);
+    const hit = query ? matches(trace, query).hit : null;
+    const list = [];
+    for (let i = 0; i < trace.n; i += 1) if (trace.kinds[trace.kind[i]] !== "session" && (!hit || hit[i])) list.push(i);
+    return list.sort((a, b) => trace.start[a] - trace.start[b] || a - b);
+  }, [trace, search]);
+  const at = rows.findIndex((i) => String(trace.row[i]) === chosen);
+  const move = (step, test = () => true) => {
+    for (let k = at < 0 && step < 0 ? rows.length - 1 : at + step; k >= 0 && k < rows.length; k += step) {
+      if (!test(rows[k])) continue;
+      setShown((n) => Math.max(n, Math.ceil((k + 1) / PAGE) * PAGE));
+      return go(trace.row[rows[k]]);
+    }
+    return undefined;
+  };
+  const failed = (i) => trace.status[i] === ERROR;
+  const turn = (i) => trace.kinds[trace.kind[i]] === "turn";
+  useEffect(() => bind({
+    j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1), e: () => move(1, failed), E: () => move(-1, failed),
+    n: () => move(1), N: () => move(-1), "[": () => move(-1, turn), "]": () => move(1, turn),
+  }), [rows, at]);
+  useEffect(() => body.current?.querySelector("tr.chosen")?.scrollIntoView({ block: "nearest" }), [chosen, shown]);
+  if (!trace) return null;
+  const word = (i) => ({ [ERROR]: "✕ failed", [OPEN]: "… open", [UNKNOWN]: "? no end" }[trace.status[i]] ?? "");
+  return html`<section class="log" aria-label="Log"><table class="list"><thead><tr><th>time</th><th>kind</th><th class="wide">span</th><th class="r">duration</th><th>status</th></tr></thead>
+    <tbody ref=${body}>${rows.slice(0, shown).map((i) => html`<tr key=${trace.row[i]} class=${`${String(trace.row[i]) === chosen ? "chosen" : ""}${turn(i) ? " log-turn" : ""}`} onClick=${() => go(trace.row[i])}>
+      <td class="num dim">${clock(trace.start[i] + trace.t0)}</td><td><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${trace.kinds[trace.kind[i]]}</td>
+      <td class="wide"><button type="button" class="plain-button blurry" aria-pressed=${String(trace.row[i]) === chosen}>${visible(trace.strs[trace.label[i]])}</button></td>
+      <td class="r num">${trace.dur[i] < 0 ? "…" : duration(trace.dur[i])}</td><td class=${failed(i) ? "bad" : "dim"}>${word(i)}</td></tr>`)}</tbody></table>
+    ${rows.length === 0 && html`<p class="dim pad-y">No row matches the filter.</p>`}
+    ${shown < rows.length && html`<button type="button" class="more" onClick=${() => setShown(shown + PAGE)}>${Math.min(PAGE, rows.length - shown)} more of ${rows.length - shown}</button>`}</section>`;
+}

@@ -1,0 +1,69 @@
+// What is kept, what leaves, and deleting it.
+import { html, useRef, useState } from "../html.js";
+import { post } from "../api.js";
+import { plural } from "../format.js";
+import { visible } from "../text.js";
+import { Page, Trouble, useAnswer, useTitle } from "../ui.js";
+
+const DAY_US = 86_400e6;
+const MODES = { none: "nothing", hash: "a hash", preview: "a preview", full: "everything", redacted: "without secrets", off: "nothing", metadata: "names and sizes" };
+
+export function Privacy() {
+  const { data, error, reload } = useAnswer("privacy");
+  useTitle("Privacy");
+  const word = (mode) => (mode === undefined || mode === null ? "–" : MODES[mode] ?? visible(mode));
+  return html`<${Page} title="Privacy" error=${error} reload=${reload} ready=${data}>${() => html`
+    <section aria-labelledby="kept"><h2 id="kept">What is kept, and what leaves</h2>
+      <table class="list narrow-table"><thead><tr><th>content</th><th>kept on this machine</th><th>in the search index</th><th>sent at most</th></tr></thead>
+        <tbody>${data.classes.map((one) => html`<tr key=${one.name}><td>${visible(one.name).replaceAll("_", " ")}</td><td>${word(one.mode)}</td><td class="dim">${word(one.indexed)}</td>
+          <td class=${one.exported && one.exported !== "none" ? "warn" : "good"}>${one.exported && one.exported !== "none" ? "▲ " : "✓ "}${word(one.exported ?? "none")}</td></tr>`)}</tbody></table>
+      <dl class="tiles privacy-tiles">
+        <div><dt>kept for</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "ever"}</dd></div>
+        ${data.redacted !== undefined && html`<div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>`}
+        <div><dt>this page asks for a token</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
+      </dl>
+      <p class="dim">Set in <code>config.toml</code>; <code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
+    <${Purge} done=${reload} />`}<//>`;
+}
+
+function Purge({ done }) {
+  const [before, setBefore] = useState("");
+  const [project, setProject] = useState("");
+  const [plan, setPlan] = useState(null);
+  const [result, setResult] = useState(null);
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const yes = useRef(null);
+  const asked = () => {
+    const body = {};
+    if (before) body.before_us = new Date(`${before}T00:00:00`).getTime() * 1_000;
+    if (project.trim()) body.project = project.trim();
+    return body;
+  };
+  const send = (dry_run) => {
+    setBusy(true);
+    setError(null);
+    return post("privacy/purge", { ...asked(), dry_run }).then((answer) => {
+      setPlan(dry_run ? answer : null);
+      setResult(dry_run ? null : answer);
+      if (dry_run) yes.current?.scrollIntoView({ block: "nearest" });
+      else done();
+    }, setError).finally(() => setBusy(false));
+  };
+  const change = (action) => (event) => {
+    action(event.target.value);
+    setPlan(null);
+    setResult(null);
+  };
+  const today = new Date(Date.now() + DAY_US / 1_000).toISOString().slice(0, 10);
+  return html`<section aria-labelledby="purge" class="purge"><h2 id="purge">Delete sessions</h2>
+    <p class="dim">Rows, search index, raw hooks and what waits to be sent. What was already sent to a destination stays there.</p>
+    <form class="filters" onSubmit=${(e) => { e.preventDefault(); send(true); }}>
+      <label class="field">last used before <input type="date" max=${today} value=${before} onInput=${change(setBefore)} /></label>
+      <label class="field">project <input value=${project} placeholder="name of its folder" onInput=${change(setProject)} /></label>
+      <button type="submit" disabled=${busy || (!before && !project.trim())}>What would go?</button></form>
+    <div role="status">${plan && html`<p class="plan" ref=${yes}>${plan.sessions === 0 ? "No session matches: nothing would be deleted." : html`Would delete <b>${plural(plan.sessions, "session")}</b>${plan.more ? ", and more in a second run" : ""}. This cannot be undone.
+      <button type="button" class="danger" disabled=${busy} onClick=${() => send(false)}>Delete ${plural(plan.sessions, "session")}</button>`}</p>`}
+    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions ?? result.sessions, "session")}${result.deleted_spans !== undefined ? `, ${plural(result.deleted_spans, "span")}` : ""}${result.deleted_hooks !== undefined ? `, ${plural(result.deleted_hooks, "raw hook")}` : ""}.</p>`}</div>
+    ${error && html`<${Trouble} error=${error} />`}</section>`;
+}

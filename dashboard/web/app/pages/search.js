@@ -1,0 +1,103 @@
+// Search over everything that was said and done, or a list of spans by what they are. The question is the address.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { get } from "../api.js";
+import { bind } from "../keys.js";
+import { date, duration } from "../format.js";
+import { pieces } from "../marks.js";
+import { visible } from "../text.js";
+import { Field, Loading, Trouble, useAnswer, useQuery, useRows, useTitle } from "../ui.js";
+
+const KINDS = ["", "turn", "shell", "tools", "mcp", "edits", "thinking", "response", "subagent"];
+const FIELDS = ["", "prompt", "response", "thought", "input", "output", "task", "result", "error"];
+const FILTERS = ["project", "model", "tool", "kind", "status", "min_us", "max_us", "from_us", "to_us"];
+const PAGE = 50;
+
+export function Search({ query, go }) {
+  const { params, set } = useQuery("/search", query, go);
+  const q = params.get("q") ?? "";
+  const filtered = FILTERS.some((name) => params.get(name));
+  const asked = new URLSearchParams({ limit: String(PAGE) });
+  for (const name of FILTERS) if (params.get(name)) asked.set(name, params.get(name));
+  if (q) asked.set("q", q);
+  if (q && params.get("field")) asked.set("field", params.get("field"));
+  // Without words there is nothing to look up in texts: the filters alone choose spans.
+  const path = q.trim() ? `search?${asked}` : filtered ? `spans?${asked}` : null;
+  const { data, error, reload } = useAnswer(path);
+  const [more, setMore] = useState({ items: [], next: undefined, of: null });
+  const field = useRef(null);
+  useTitle(q ? `Search: ${q}` : "Search");
+  useEffect(() => { if (!q && !filtered) field.current?.focus(); }, []);
+  const extra = more.of === data ? more : { items: [], next: undefined };
+  const items = path && data ? [...data.items, ...extra.items] : [];
+  const next = extra.next === undefined ? data?.next : extra.next;
+  const { at, list, move } = useRows(items.length);
+  useEffect(() => bind({
+    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => move(1), N: () => move(-1),
+    Enter: () => items[at] && go(items[at].url), "/": () => field.current?.focus(),
+    ...(path ? { Escape: () => go("/search", { replace: true }) } : {}),
+  }), [data, at, items.length]);
+  const load = async () => {
+    const page = await get(`${path}&cursor=${encodeURIComponent(next)}`);
+    setMore({ items: [...extra.items, ...page.items], next: page.next, of: data });
+  };
+  const ask = (event) => {
+    event.preventDefault();
+    set("q", field.current.value.trim());
+  };
+  const total = data?.total ?? (next ? null : items.length);
+  return html`<div class="page">
+    <header class="bar search-bar"><h1>Search</h1>
+      <form class="filters" role="search" onSubmit=${ask}>
+        <input class="grow" ref=${field} type="search" aria-label="Search prompts, commands, paths and output" value=${q}
+          placeholder='/ words, "a phrase", kind:shell, status:error, tool:Shell, project:api' onSearch=${ask} />
+        <button type="submit">Search</button>
+        <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
+        <${Field} name="field" label="in" params=${params} set=${set} options=${FIELDS} />
+        <${Field} name="project" params=${params} set=${set} size="8" />
+        <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${(e) => set("status", e.target.checked ? "error" : "")} /> failed</label>
+      </form></header>
+    <${Limits} params=${params} set=${set} />
+    <p class="sr" role="status">${path && data ? `${total ?? "more than 50"} hits` : ""}</p>
+    ${error && html`<${Trouble} error=${error} reload=${reload} />`}
+    ${path && !data && !error && html`<${Loading} />`}
+    ${!path && html`<${Hints} />`}
+    ${path && data && html`<div class="scroll">
+      <p class="dim found-line"><span class="num">${total === null ? `${items.length}+` : `${total}${data.total_is_more ? "+" : ""}`}</span> ${q.trim() ? (total === 1 ? "hit" : "hits") : "spans"}
+        ${data.lag > 0 && html` · <span class="warn">the index is ${data.lag} ${data.lag === 1 ? "change" : "changes"} behind</span>`}</p>
+      ${items.length === 0 && html`<p class="dim pad-y">Nothing found. ${filtered ? "Take a filter away, or use" : "Use"} fewer or shorter words: all of them must be in the same text.</p>`}
+      <ul class="plain hits" ref=${list}>${items.map((hit, i) => html`<${Hit} key=${`${hit.url} ${hit.field ?? ""} ${i}`} hit=${hit} chosen=${i === at} />`)}</ul>
+      ${next && html`<button type="button" class="more" onClick=${load}>More</button>`}</div>`}
+  </div>`;
+}
+
+function Limits({ params, set }) {
+  const shown = [];
+  const min = Number(params.get("min_us"));
+  const max = Number(params.get("max_us"));
+  if (min || max) shown.push([`${min ? duration(min) : "0"} to ${max ? duration(max) : "any length"}`, ["min_us", "max_us"]]);
+  const from = Number(params.get("from_us"));
+  const to = Number(params.get("to_us"));
+  if (from || to) shown.push([`${from ? date(from) : "ever"} to ${to ? date(to) : "now"}`, ["from_us", "to_us"]]);
+  for (const name of ["model", "tool"]) if (params.get(name)) shown.push([`${name} ${visible(params.get(name))}`, [name]]);
+  if (!shown.length) return null;
+  return html`<p class="limits">${shown.map(([text, names]) => html`<span class="chip">${text}
+    <button type="button" class="link" aria-label=${`take away: ${text}`} onClick=${() => names.forEach((name) => set(name, ""))}>✕</button></span>`)}</p>`;
+}
+
+function Hit({ hit, chosen }) {
+  const span = hit.span ?? hit;
+  const parts = hit.text === undefined ? null : pieces(hit.text, hit.marks ?? []);
+  return html`<li class=${chosen ? "row hit chosen" : "row hit"}><a href=${hit.url}>
+    <span class="hit-head"><i class=${`dot k-${span.kind}`}></i><b class="blurry">${visible(span.label)}</b>
+      ${span.status === "error" && html`<span class="bad">✕ failed</span>`}
+      ${hit.field && html`<span class="chip">${visible(hit.field)}</span>`}
+      <span class="dim num hit-when">${span.dur_us === null ? "open" : duration(span.dur_us)} · ${date(span.start_us)}</span></span>
+    ${parts && html`<span class="hit-text blurry">${parts.map(({ text, marked }) => (marked ? html`<mark>${text}</mark>` : text))}</span>`}</a></li>`;
+}
+
+function Hints() {
+  const examples = [["cargo test", "both words in the same text"], ['"connection refused"', "a phrase"], ["kind:shell status:error", "failed commands"], ["tool:Read lib.rs", "reads of a file"]];
+  return html`<section class="card narrow"><h2>Search everything that was said and done</h2>
+    <p>Prompts, commands, paths and output of all sessions. Secrets were blanked before they were indexed.</p>
+    <dl class="attributes">${examples.map(([text, what]) => html`<dt><a href=${`/search?q=${encodeURIComponent(text)}`}>${text}</a></dt><dd class="dim">${what}</dd>`)}</dl></section>`;
+}

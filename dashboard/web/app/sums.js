@@ -1,0 +1,21 @@
+// Sums over the calls of a trace.
+import { ERROR } from "./columns.js";
+import { endOf, head } from "./rows.js";
+
+const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
+
+/** `{name, kind, n, errors, us}` per tool, most time first. Parallel calls count each. */
+export function byTool(trace, now) {
+  const sums = new Map();
+  for (let i = 0; i < trace.n; i += 1) {
+    const kind = trace.kinds[trace.kind[i]];
+    if (!CALLS.has(kind)) continue;
+    const name = head(trace.strs[trace.label[i]]);
+    const sum = sums.get(name) ?? { name, kind, n: 0, errors: 0, us: 0 };
+    sum.n += 1;
+    sum.us += endOf(trace, i, now) - trace.start[i];
+    if (trace.status[i] === ERROR) sum.errors += 1;
+    sums.set(name, sum);
+  }
+  return [...sums.values()].sort((a, b) => b.us - a.us);
+}
