@@ -13,11 +13,13 @@ use e2e_support::world::World;
 
 #[test]
 fn crates_depend_on_each_other_only_along_the_arrows() {
-    let ours = ["hookspan", "hookspan-core", "hookspan-dashboard", "hookspan-shim", "e2e"];
+    let ours =
+        ["hookspan", "hookspan-checks", "hookspan-core", "hookspan-dashboard", "hookspan-shim", "e2e"];
     let arrows = dependencies(|name| ours.contains(&name));
     let expected = [
         ("e2e", vec![]),
         ("hookspan", vec!["hookspan-core", "hookspan-dashboard", "hookspan-shim"]),
+        ("hookspan-checks", vec!["hookspan", "hookspan-core", "hookspan-shim"]),
         ("hookspan-core", vec![]),
         ("hookspan-dashboard", vec!["hookspan-core"]),
         ("hookspan-shim", vec![]),

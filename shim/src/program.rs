@@ -243,9 +243,8 @@ impl<S: System> Run<'_, S> {
             return Err(End::TimedOut);
         }
         loop {
-            // The first read nearly always has to wait, the ones after it hardly ever.
-            let mut read =
-                if self.body_bytes == 0 { Read::Nothing } else { self.system.read_now(into) };
+            // Hosts write at once, so waiting first would cost a call and gain nothing: who has to wait has the time.
+            let mut read = self.system.read_now(into);
             if read == Read::Nothing {
                 let ms = self.patience_ms();
                 if ms == 0 {

@@ -115,25 +115,33 @@ impl Scanner {
         self.position += rest.len();
     }
 
-    /// Goes up to and over the next quote or backslash.
+    /// Goes up to and over the quote that ends the string, or as far as the body has come.
     fn string(&mut self, rest: &[u8], body: &[u8]) {
-        let plain = plain_prefix(rest);
-        self.position += plain;
-        match rest.get(plain) {
-            Some(b'"') => {
-                if self.depth <= 1 {
-                    self.close_string(body.get(self.string_start..self.position).unwrap_or(b""));
+        let mut rest = rest;
+        loop {
+            let plain = plain_prefix(rest);
+            self.position += plain;
+            match rest.get(plain..) {
+                Some([b'"', ..]) => break,
+                Some([_, _, after @ ..]) => {
+                    self.position += 2;
+                    self.string_has_escape = true;
+                    rest = after;
                 }
-                self.position += 1;
-                self.within = Within::Structure;
+                Some([_]) => {
+                    self.position += 1;
+                    self.string_has_escape = true;
+                    self.within = Within::Escape;
+                    return;
+                }
+                _ => return,
             }
-            Some(_) => {
-                self.position += 1;
-                self.within = Within::Escape;
-                self.string_has_escape = true;
-            }
-            None => {}
         }
+        if self.depth <= 1 {
+            self.close_string(body.get(self.string_start..self.position).unwrap_or(b""));
+        }
+        self.position += 1;
+        self.within = Within::Structure;
     }
 
     fn close_string(&mut self, text: &[u8]) {
@@ -154,28 +162,27 @@ impl Scanner {
 
 /// Bytes before the first quote or backslash; all of them when there is none.
 fn plain_prefix(bytes: &[u8]) -> usize {
-    let mut plain = 0;
-    let mut rest = bytes;
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        let hits = zero_bytes(word ^ splat(b'"')) | zero_bytes(word ^ splat(b'\\'));
-        if hits != 0 {
-            return plain + hits.trailing_zeros() as usize / 8;
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let ends = string_ends(u64::from_le_bytes(*word));
+        if ends != 0 {
+            return index * 8 + ends.trailing_zeros() as usize / 8;
         }
-        plain += 8;
-        rest = after;
     }
-    let tail = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
-    plain + tail.unwrap_or(rest.len())
+    let ends = tail.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+    words.len() * 8 + ends.unwrap_or(tail.len())
+}
+
+/// The high bit of every byte of `word` that is a quote or a backslash; bytes above the lowest such one may be wrong.
+const fn string_ends(word: u64) -> u64 {
+    // A byte that is zero borrows. Both signs are ASCII, so that one look at the high bits does for both.
+    let borrow =
+        (word ^ splat(b'"')).wrapping_sub(splat(1)) | (word ^ splat(b'\\')).wrapping_sub(splat(1));
+    borrow & !word & splat(0x80)
 }
 
 const fn splat(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
-}
-
-/// The high bit of every byte of `word` that is zero; bytes above the lowest such one may be wrong.
-const fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(splat(1)) & !word & splat(0x80)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@
 //! after a power cut and dropped by its id, but a position only ever names synced bytes.
 //!
 //! `segment` reads one file, `assemble` puts records together, `files` knows the names and how they change,
-//! `reserve` keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, `write`
-//! appends records that did not come from a shim.
+//! `reserve` keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads
+//! one file alone, `write` appends records that did not come from a shim.
 
 mod assemble;
 mod files;
@@ -22,6 +22,7 @@ mod segment;
 mod tests;
 
 pub mod losses;
+pub mod reader;
 pub mod survey;
 pub mod wait;
 pub mod write;

@@ -1,0 +1,238 @@
+//! The journal's reader on segments that many writers and several accidents have made.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+
+use arbitrary::{Arbitrary, Unstructured};
+use hookspan::journal::reader::Reader;
+use hookspan::journal::{FLAG_TRUNCATED, Record, record_id};
+use hookspan_shim::frame::{HEADER_BYTES, LAST, MAGIC, VERSION, seal};
+use hookspan_shim::hash::xxh64;
+use hookspan_shim::record::{METADATA_MAX, Stamp, encode};
+
+#[derive(Arbitrary, Debug)]
+enum Step<'a> {
+    /// A writer begins: its body in so many frames.
+    Begin { body: &'a [u8], frames: u8 },
+    /// A writer whose body holds what has been written so far, as a hook about the journal itself would.
+    BeginWithJournal { frames: u8 },
+    /// The writer of this number writes its next frame.
+    Write { writer: u8 },
+    /// It is killed after so many bytes of it.
+    Die { writer: u8, after: u16 },
+    /// Bytes from nowhere.
+    Noise(&'a [u8]),
+    /// A frame of a later version.
+    Newer(&'a [u8]),
+    /// The reader looks.
+    Look,
+}
+
+struct Writer {
+    body: Vec<u8>,
+    /// Its frames that have not been written, the next one last.
+    frames: Vec<Vec<u8>>,
+    damaged: bool,
+}
+
+#[derive(Default)]
+struct Written {
+    bytes: Vec<u8>,
+    writers: Vec<Writer>,
+    /// Copies of frames lie in bodies. Should the frame around one be damaged, the copy is read as a frame.
+    has_copies: bool,
+}
+
+/// The first byte chooses: raw bytes, or a script that writes a segment.
+pub fn journal(data: &[u8]) {
+    match data.split_first() {
+        Some((0..=63, rest)) => raw(rest),
+        Some((_, rest)) => {
+            let mut steps = Unstructured::new(rest);
+            script(std::iter::from_fn(|| {
+                if steps.is_empty() { None } else { Step::arbitrary(&mut steps).ok() }
+            }));
+        }
+        None => {}
+    }
+}
+
+fn raw(bytes: &[u8]) {
+    let mut segment = Scratch::new();
+    segment.append(bytes);
+    let mut reader = Reader::new(segment.reader());
+    let Ok(mut records) = reader.read() else { panic!("the file can be read") };
+    let Ok((rest, _)) = reader.finish() else { panic!("the file can be read") };
+    records.extend(rest);
+    let kept: usize = records.iter().map(|record| record.body.len()).sum();
+    assert!(kept <= bytes.len(), "more came out than went in");
+}
+
+fn script<'a>(steps: impl Iterator<Item = Step<'a>>) {
+    let mut segment = Scratch::new();
+    let mut reader = Reader::new(segment.reader());
+    let mut written = Written::default();
+    let mut records = Vec::new();
+    let mut shown = 0;
+    for step in steps {
+        if matches!(step, Step::Look) {
+            segment.append(written.bytes.get(shown..).unwrap_or_default());
+            shown = written.bytes.len();
+            records.extend(reader.read().unwrap_or_default());
+        } else {
+            written.take(step);
+        }
+    }
+    segment.append(written.bytes.get(shown..).unwrap_or_default());
+    let Ok((rest, _)) = reader.finish() else { panic!("the file can be read") };
+    records.extend(rest);
+    written.check(&records);
+
+    // However it was looked at, the same records come out.
+    let mut at_once = Reader::new(segment.reader());
+    let mut again = at_once.read().unwrap_or_default();
+    again.extend(at_once.finish().map(|(rest, _)| rest).unwrap_or_default());
+    let by_id = |records: Vec<Record>| {
+        records.into_iter().map(|record| (record.id, record)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(by_id(records), by_id(again));
+}
+
+impl Written {
+    fn take(&mut self, step: Step<'_>) {
+        match step {
+            Step::Begin { body, frames } => self.begin(body.to_vec(), frames),
+            Step::BeginWithJournal { frames } => {
+                self.has_copies = true;
+                let copy = self.bytes.iter().rev().take(20_000).rev().copied().collect();
+                self.begin(copy, frames);
+            }
+            Step::Write { writer } => {
+                if let Some(frame) = self.next_frame(writer) {
+                    self.bytes.extend_from_slice(&frame);
+                }
+            }
+            Step::Die { writer, after } => {
+                let Some(frame) = self.next_frame(writer) else { return };
+                let cut = usize::from(after) % frame.len();
+                self.bytes.extend_from_slice(frame.get(..cut).unwrap_or_default());
+                if let Some(writer) = self.writer(writer) {
+                    writer.frames.clear();
+                    writer.damaged = true;
+                }
+            }
+            Step::Noise(bytes) => self.bytes.extend_from_slice(bytes),
+            Step::Newer(bytes) => self.newer(bytes),
+            Step::Look => {}
+        }
+    }
+
+    fn writer(&mut self, number: u8) -> Option<&mut Writer> {
+        let count = self.writers.len();
+        self.writers.get_mut(usize::from(number) % count.max(1))
+    }
+
+    fn next_frame(&mut self, number: u8) -> Option<Vec<u8>> {
+        self.writer(number)?.frames.pop()
+    }
+
+    fn begin(&mut self, body: Vec<u8>, frames: u8) {
+        let id = self.writers.len() as u64 + 1;
+        let count = usize::from(frames % 5) + 1;
+        let piece = body.len().div_ceil(count).max(1);
+        let mut pieces: Vec<&[u8]> = body.chunks(piece).collect();
+        pieces.resize(count, &[]);
+        let mut frames: Vec<Vec<u8>> =
+            (0_u32..).zip(pieces).map(|(seq, piece)| frame(id, seq, count, piece)).collect();
+        frames.reverse();
+        self.writers.push(Writer { body, frames, damaged: false });
+    }
+
+    fn newer(&mut self, bytes: &[u8]) {
+        let mut frame = vec![0; HEADER_BYTES];
+        frame.extend_from_slice(bytes);
+        seal(&mut frame, 0, 0, 0, LAST);
+        let [_, _, _, _, version, ..] = frame.as_mut_slice() else { return };
+        *version = VERSION + 1;
+        let check = xxh64(frame.get(..32).unwrap_or_default(), 0) as u32;
+        if let Some(place) = frame.get_mut(32..36) {
+            place.copy_from_slice(&check.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(&frame);
+    }
+
+    /// Every whole record is there once, byte for byte; of the others, at most a beginning.
+    fn check(&self, records: &[Record]) {
+        let mut times: BTreeMap<[u8; 16], usize> = BTreeMap::new();
+        for record in records {
+            *times.entry(record.id).or_default() += 1;
+            let writer =
+                (0_u64..).zip(&self.writers).find(|(n, _)| record_id(1, n + 1) == record.id);
+            let Some((_, writer)) = writer else { panic!("a record from nowhere: {record:?}") };
+            if record.flags & FLAG_TRUNCATED != 0 {
+                assert!(writer.body.starts_with(&record.body));
+            } else {
+                assert!(record.body == writer.body);
+            }
+        }
+        for (number, writer) in (0_u64..).zip(&self.writers) {
+            let times = times.get(&record_id(1, number + 1)).copied().unwrap_or_default();
+            let is_whole = writer.frames.is_empty() && !writer.damaged;
+            if is_whole && !self.has_copies {
+                assert_eq!(times, 1, "writer {number}");
+            } else if is_whole {
+                assert!(times >= 1, "writer {number}");
+            }
+        }
+    }
+}
+
+fn frame(id: u64, seq: u32, count: usize, piece: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; HEADER_BYTES];
+    let mut meta_bytes = 0;
+    if seq == 0 {
+        let mut metadata = vec![0; METADATA_MAX];
+        let stamp = Stamp { wall_ns: 1, ..Stamp::default() };
+        meta_bytes = encode(&mut metadata, &stamp, &[]).unwrap_or_default();
+        frame.extend_from_slice(metadata.get(..meta_bytes.into()).unwrap_or_default());
+    }
+    frame.extend_from_slice(piece);
+    let flags = if seq as usize + 1 == count { LAST } else { 0 };
+    seal(&mut frame, id, seq, meta_bytes, flags);
+    assert!(frame.starts_with(&MAGIC));
+    frame
+}
+
+/// A file for one input, used again for the next.
+struct Scratch(File);
+
+impl Scratch {
+    fn new() -> Self {
+        thread_local! {
+            static FILE: RefCell<Option<File>> = const { RefCell::new(None) };
+        }
+        FILE.with_borrow_mut(|kept| {
+            // In memory where there is such a place: the fuzzer makes thousands a second.
+            let memory = tempfile::tempfile_in("/dev/shm");
+            let file = kept.take().map_or_else(|| memory.or_else(|_| tempfile::tempfile()), Ok);
+            let Ok(file) = file else { panic!("no place for a temporary file") };
+            let emptied = file.set_len(0);
+            let copy = file.try_clone();
+            let (Ok(()), Ok(copy)) = (emptied, copy) else { panic!("a temporary file") };
+            *kept = Some(copy);
+            Self(file)
+        })
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let appended = self.0.seek(SeekFrom::End(0)).and_then(|_| self.0.write_all(bytes));
+        assert!(appended.is_ok(), "a temporary file takes bytes");
+    }
+
+    fn reader(&self) -> File {
+        let Ok(file) = self.0.try_clone() else { panic!("a descriptor") };
+        file
+    }
+}
