@@ -13,8 +13,14 @@ use e2e_support::world::World;
 
 #[test]
 fn crates_depend_on_each_other_only_along_the_arrows() {
-    let ours =
-        ["hookspan", "hookspan-checks", "hookspan-core", "hookspan-dashboard", "hookspan-shim", "e2e"];
+    let ours = [
+        "hookspan",
+        "hookspan-checks",
+        "hookspan-core",
+        "hookspan-dashboard",
+        "hookspan-shim",
+        "e2e",
+    ];
     let arrows = dependencies(|name| ours.contains(&name));
     let expected = [
         ("e2e", vec![]),
