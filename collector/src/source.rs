@@ -9,16 +9,22 @@ use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummar
 use hookspan_dashboard::Source;
 use hookspan_dashboard::line::{Line, LineKind, subject, with_subject};
 use hookspan_dashboard::source::{
-    DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, LineFilter, Lines, Notice,
-    Position, Result, SessionFilter, SourceError, Totals,
+    DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit, InstallStep, JournalHealth,
+    LatencyRow, LineFilter, Lines, Notice, Position, Privacy, Query, Result, SessionFilter,
+    SourceError, Totals,
 };
 use rusqlite::Connection;
 use tokio::sync::broadcast;
 
 use crate::clock;
+use crate::config::destination::ContentPolicy;
+use crate::export::file;
+use crate::export::otlp::Encoding;
+use crate::export::resource::ResourceBase;
+use crate::search::{Handle, query};
 use crate::store::open::{OpenError, Readers};
-use crate::store::read::lines::Found;
-use crate::store::{export, read};
+use crate::store::read::lines::Found as FoundLine;
+use crate::store::{export, read, search};
 
 /// Subjects kept: a hundred bytes each, and a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
@@ -38,7 +44,30 @@ pub struct StoreSource {
     hosts: HashMap<String, String>,
     /// What a hook's call was about, by seq.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
+    extras: Extras,
 }
+
+/// What a running collector knows beside the database.
+#[derive(Default)]
+pub struct Extras {
+    /// Where else spans can be looked at: name and template.
+    pub links: Vec<(String, String)>,
+    /// What is kept; what is counted is filled in.
+    pub privacy: Privacy,
+    /// What is left to do until hooks arrive.
+    pub install: Option<AskInstall>,
+    /// Resource of exported files.
+    pub resource: ResourceBase,
+    /// The search index's file.
+    pub search_path: Option<PathBuf>,
+    /// The indexer that fills it.
+    pub search: Option<Handle>,
+    /// Version of the hook program in place.
+    pub shim_version: Option<String>,
+}
+
+/// Asks what is left to install.
+pub type AskInstall = Box<dyn Fn() -> Vec<InstallStep> + Send + Sync>;
 
 impl std::fmt::Debug for StoreSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,7 +92,14 @@ impl StoreSource {
             journal,
             hosts: hosts.into_iter().collect(),
             subjects: Mutex::default(),
+            extras: Extras::default(),
         }
+    }
+
+    /// The same, with what a running collector knows.
+    #[must_use]
+    pub fn with(self, extras: Extras) -> Self {
+        Self { extras, ..self }
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
@@ -83,8 +119,13 @@ impl StoreSource {
     }
 
     /// The line, with a subject that was not at hand when it was written.
-    fn line(&self, db: &Connection, found: Found, budget: &mut usize) -> rusqlite::Result<Line> {
-        let Found { mut line, subject, .. } = found;
+    fn line(
+        &self,
+        db: &Connection,
+        found: FoundLine,
+        budget: &mut usize,
+    ) -> rusqlite::Result<Line> {
+        let FoundLine { mut line, subject, .. } = found;
         if let Some(hook) = subject
             && let Some(subject) = self.subject(db, hook, line.kind, budget)?
         {
@@ -142,7 +183,7 @@ impl StoreSource {
     fn rooted(
         &self,
         db: &Connection,
-        found: Vec<(String, Found)>,
+        found: Vec<(String, FoundLine)>,
     ) -> rusqlite::Result<Vec<(String, Line)>> {
         let mut budget = SUBJECTS_PER_READ;
         let line = |(root, found)| Ok((root, self.line(db, found, &mut budget)?));
@@ -239,8 +280,125 @@ impl Source for StoreSource {
         self.read_or(Totals::default(), |db| read::totals(db, from_ns))
     }
 
-    fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>> {
-        self.read_or(Vec::new(), |db| read::errors(db, limit))
+    fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {
+        self.read_or(Vec::new(), |db| {
+            let mut budget = SUBJECTS_PER_READ;
+            let found = read::lines::failures(db, filter, limit)?.into_iter();
+            let failure = |(root, found, message)| {
+                Ok(Failure { root, line: self.line(db, found, &mut budget)?, message })
+            };
+            found.map(failure).collect()
+        })
+    }
+
+    fn heat(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        hours: (i64, i64),
+    ) -> Result<Vec<HeatCell>> {
+        self.read_or(Vec::new(), |db| read::heat(db, dimension, name, hours))
+    }
+
+    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
+        self.read_or(Vec::new(), |db| read::lines::spans_of(db, root, kinds, limit))
+    }
+
+    fn gaps(&self, from_ns: i64, limit: usize) -> Result<Vec<Gap>> {
+        self.read_or(Vec::new(), |db| read::gaps(db, from_ns, limit))
+    }
+
+    fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found> {
+        let failed = |error: rusqlite::Error| SourceError(error.to_string());
+        let path = self.extras.search_path.as_deref();
+        let index = match path {
+            Some(path) => search::reader(path).map_err(failed)?,
+            None => None,
+        };
+        let Some(index) = index else { return Ok(Found::default()) };
+        self.read_or(Found::default(), |db| {
+            let mut lines = HashMap::new();
+            let mut budget = SUBJECTS_PER_READ;
+            let found = query::search(&index, query, before, limit, |doc| {
+                // A span that is gone, or that the filter does not let through, is no hit.
+                let Ok(Some((root, found))) = read::lines::of_span(db, doc.span, &query.filter)
+                else {
+                    return false;
+                };
+                let Ok(line) = self.line(db, found, &mut budget) else { return false };
+                lines.insert(doc.id, (root, line));
+                true
+            })?;
+            let hit = |hit: query::TextHit| {
+                let (root, line) = lines.remove(&hit.id)?;
+                Some(Hit { root, line, field: hit.field, text: hit.text, marks: hit.marks })
+            };
+            Ok(Found {
+                hits: found.hits.into_iter().filter_map(hit).collect(),
+                next: found.next,
+                total: Some(found.total)
+                    .filter(|_| query.filter.is_empty() && query.field.is_none()),
+                total_is_more: found.total_is_more,
+                lag: self.extras.search.as_ref().map_or(0, Handle::lag),
+            })
+        })
+    }
+
+    fn privacy(&self) -> Result<Privacy> {
+        let index = self.extras.search_path.as_deref().map(search::reader).transpose();
+        let index = index.map_err(|error| SourceError(error.to_string()))?.flatten();
+        let redacted = index.and_then(|index| search::meta(&index, "redacted").ok().flatten());
+        Ok(Privacy {
+            redacted: redacted.and_then(|text| text.parse().ok()).unwrap_or(0),
+            search: self.extras.search_path.is_some(),
+            ..self.extras.privacy.clone()
+        })
+    }
+
+    fn install(&self) -> Result<Vec<InstallStep>> {
+        let mut steps = self.extras.install.as_ref().map_or_else(Vec::new, |steps| steps());
+        let hooks = self.read_or(None, crate::store::cli::last_hook_ns)?;
+        steps.push(InstallStep {
+            id: "first_hook",
+            state: if hooks.is_some() { "ok" } else { "todo" },
+            command: None,
+            hint: "Ask Cursor's agent something: its first hook appears here by itself".to_owned(),
+        });
+        Ok(steps)
+    }
+
+    fn links(&self) -> Vec<(String, String)> {
+        self.extras.links.clone()
+    }
+
+    fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
+        let format = match format {
+            "jsonl" => file::Format::Jsonl,
+            "otlp-json" => file::Format::OtlpJson,
+            "otlp-proto" => file::Format::OtlpProto,
+            "chrome-trace" => file::Format::ChromeTrace,
+            _ => file::Format::Html,
+        };
+        let content = match content {
+            "off" => ContentPolicy::Off,
+            "full" => ContentPolicy::Full,
+            _ => ContentPolicy::Metadata,
+        };
+        let sessions = self.read_or(None, |db| read::session(db, root))?;
+        let Some(session) = sessions else { return Ok(None) };
+        let rows = [export::SessionRow { root: root.to_owned(), last: session.last_at }];
+        let encoding = Encoding::file(content, self.extras.resource.clone());
+        let mut bytes = Vec::new();
+        let written = self.read_or(None, |db| {
+            let selection =
+                file::Selection { db, sessions: &rows, all: false, encoding: &encoding };
+            Ok(Some(file::write(&selection, format, &mut bytes, &mut || {})))
+        })?;
+        match written {
+            Some(Err(error)) => Err(SourceError(error.to_string())),
+            Some(Ok(())) => Ok(Some(bytes)),
+            None => Ok(None),
+        }
     }
 
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>> {
@@ -248,9 +406,20 @@ impl Source for StoreSource {
     }
 
     fn health(&self) -> Result<Health> {
-        let (counters, destinations) = self.read_or((Vec::new(), Vec::new()), |db| {
-            Ok((read::counters(db)?, export::destinations(db)?))
-        })?;
+        let day = clock::now().0.div_euclid(86_400_000_000_000);
+        let (counters, destinations, arrival) =
+            self.read_or((Vec::new(), Vec::new(), None), |db| {
+                let arrival = read::arrival(db, (day - 1, day))?;
+                Ok((read::counters(db)?, export::destinations(db)?, arrival))
+            })?;
+        let unknown = |kind: &str| {
+            let named = counters
+                .iter()
+                .filter_map(|(key, count)| Some((key.strip_prefix(kind)?.to_owned(), *count)));
+            named.collect::<Vec<_>>()
+        };
+        let (unknown_events, unknown_fields) =
+            (unknown("unknown_event."), unknown("unknown_field."));
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         let mut wal = self.database.clone().into_os_string();
         wal.push("-wal");
@@ -259,6 +428,16 @@ impl Source for StoreSource {
             counters,
             database_bytes: size(&self.database),
             wal_bytes: size(Path::new(&wal)),
+            search_bytes: self
+                .extras
+                .search_path
+                .as_deref()
+                .map_or(0, |path| search::files(path).iter().map(|file| size(file)).sum()),
+            search_lag: self.extras.search.as_ref().map_or(0, Handle::lag),
+            arrival,
+            unknown_events,
+            unknown_fields,
+            shim_version: self.extras.shim_version.clone(),
             destinations: destinations.into_iter().map(|row| self.destination(row)).collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })

@@ -9,10 +9,12 @@ pub mod line;
 pub mod guard;
 pub mod problem;
 pub mod api;
+mod fingerprint;
 mod assets;
 mod hub;
 mod shell;
 
+pub use api::readable;
 pub use guard::BadHost;
 pub use source::{Control, Source};
 
@@ -62,8 +64,8 @@ const PAGES: &[&str] = &[
     "/search",
     "/live",
     "/health",
-    "/privacy",
     "/compare",
+    "/privacy",
 ];
 
 /// API routes that are reached without a token.

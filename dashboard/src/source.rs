@@ -58,10 +58,31 @@ pub trait Source: Send + Sync + 'static {
     fn exports(&self, row: i64) -> Result<Vec<(String, String)>>;
     /// Sums over the turns that started at or after a time, nanoseconds since the epoch.
     fn totals(&self, from_ns: i64) -> Result<Totals>;
-    /// Error groups over stored spans, most frequent first.
-    fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>>;
-    /// Percentiles per name of a dimension (`tool`, `model`, `kind`) over the days given (days since the epoch, inclusive).
+    /// Failed spans, newest first, at most `limit`, as lines with the message of each.
+    fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>>;
+    /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over the days given (days since the epoch,
+    /// inclusive).
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
+    /// How often a duration happened, by hour and power of two, over the hours given (hours since the epoch, inclusive);
+    /// of one name of the dimension, or of all.
+    fn heat(&self, dimension: &str, name: Option<&str>, hours: (i64, i64))
+    -> Result<Vec<HeatCell>>;
+    /// Spans of a session that are drawn as one of `kinds`, by start, at most `limit`, with their rows.
+    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>>;
+    /// Stretches in which no collector ran, and in which there was something to collect, newest first.
+    fn gaps(&self, from_ns: i64, limit: usize) -> Result<Vec<Gap>>;
+    /// Texts that hold every word asked for, newest first, at most `limit`, strictly before `before` (a cursor that
+    /// [`Found::next`] gave).
+    fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found>;
+    /// What is kept, and for how long.
+    fn privacy(&self) -> Result<Privacy>;
+    /// What is left to do until hooks arrive.
+    fn install(&self) -> Result<Vec<InstallStep>>;
+    /// Where else a span can be looked at: a name, and a URL with `{trace_id}`, `{span_id}` and `{start_ms}`.
+    fn links(&self) -> Vec<(String, String)>;
+    /// A session as a file; `None` when there is no such session. `format` and `content` are words of [`FILE_FORMATS`] and
+    /// [`FILE_CONTENTS`].
+    fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>>;
     /// How hookspan itself is doing.
     fn health(&self) -> Result<Health>;
     /// The wall clock, nanoseconds since the epoch: the dashboard reads none of its own.
@@ -74,6 +95,145 @@ pub trait Source: Send + Sync + 'static {
 pub trait Control: Send + Sync + 'static {
     /// Wakes a paused or waiting destination. False when there is none of that name.
     fn retry(&self, destination: &str) -> Result<bool>;
+    /// Deletes everything that is stored of the sessions with these roots: rows, texts, hooks, what waits to be sent. It is
+    /// in no file any more when this returns.
+    fn delete(&self, roots: &[String]) -> Result<Deleted>;
+}
+
+/// What a deletion came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Sessions.
+    pub sessions: u64,
+    /// Spans.
+    pub spans: u64,
+    /// Raw hooks.
+    pub hooks: u64,
+}
+
+/// Formats of a session as a file, each with the file's extension and media type.
+pub const FILE_FORMATS: [(&str, &str, &str); 5] = [
+    ("jsonl", "jsonl", "application/x-ndjson"),
+    ("otlp-json", "otlp.json", "application/json"),
+    ("otlp-proto", "otlp.pb", "application/x-protobuf"),
+    ("chrome-trace", "trace.json", "application/json"),
+    ("html", "html", "text/html; charset=utf-8"),
+];
+
+/// How much of the content goes into a file.
+pub const FILE_CONTENTS: [&str; 3] = ["off", "metadata", "full"];
+
+/// A failed span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// Root conversation.
+    pub root: String,
+    /// The span as a line.
+    pub line: Line,
+    /// What went wrong, in words.
+    pub message: String,
+}
+
+/// How often a duration happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeatCell {
+    /// Hours since the epoch.
+    pub hour: i64,
+    /// Calls of `2^bucket` microseconds and more, below twice that.
+    pub bucket: u32,
+    /// How many.
+    pub count: u64,
+}
+
+/// A stretch in which no collector ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The last sign of life before it, nanoseconds since the epoch.
+    pub from_ns: i64,
+    /// The next start.
+    pub to_ns: i64,
+    /// Hooks of that time, taken in afterwards.
+    pub hooks: u64,
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Words and phrases; all of them must be in the same text. A query of one is never empty.
+    pub terms: Vec<String>,
+    /// What the span must be.
+    pub filter: LineFilter,
+    /// Only in texts of this name: prompt, response, thought, input, output, task, result, error.
+    pub field: Option<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Newest first.
+    pub hits: Vec<Hit>,
+    /// Cursor of what follows; `None` at the end.
+    pub next: Option<i64>,
+    /// How many texts hold the words, filters aside; `None` when they were not counted.
+    pub total: Option<u64>,
+    /// There are more than `total`.
+    pub total_is_more: bool,
+    /// Changes that are not in the index yet.
+    pub lag: u64,
+}
+
+/// One text that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// Root conversation.
+    pub root: String,
+    /// Its span.
+    pub line: Line,
+    /// Which of its texts: prompt, response, thought, input, output ...
+    pub field: String,
+    /// The text around the first mark. Redacted, and never markup.
+    pub text: String,
+    /// Where the words stand in `text`: start and end in UTF-16 units.
+    pub marks: Vec<(u32, u32)>,
+}
+
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Privacy {
+    /// Kinds of content: name, what is kept locally, what leaves the machine at most.
+    pub classes: Vec<PrivacyClass>,
+    /// Days after which sessions are deleted; `None`: never.
+    pub retention_days: Option<u64>,
+    /// Secrets that were blanked in the search index.
+    pub redacted: u64,
+    /// Whether texts can be searched.
+    pub search: bool,
+}
+
+/// One kind of content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivacyClass {
+    /// prompts, outputs, files ...
+    pub name: &'static str,
+    /// What the store keeps: none, hash, preview, full.
+    pub stored: &'static str,
+    /// What the search index keeps: none, redacted.
+    pub indexed: &'static str,
+    /// The most that any destination gets: none, hash, preview, full.
+    pub exported: &'static str,
+}
+
+/// One thing to do until hooks arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstallStep {
+    /// install, restart, first_hook.
+    pub id: &'static str,
+    /// todo, ok, failed.
+    pub state: &'static str,
+    /// What to type, if anything.
+    pub command: Option<String>,
+    /// What it is for, or what went wrong.
+    pub hint: String,
 }
 
 /// Where the store stands.
@@ -246,27 +406,6 @@ pub struct Notice {
     pub sessions: Vec<(String, u64)>,
 }
 
-/// Failures that look alike: tool and message with numbers, paths and ids blanked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorGroup {
-    /// The shape they share.
-    pub fingerprint: String,
-    /// How many.
-    pub count: u64,
-    /// In how many sessions.
-    pub sessions: u64,
-    /// When it was first seen.
-    pub first: Timestamp,
-    /// When it was last seen.
-    pub last: Timestamp,
-    /// The newest of them.
-    pub sample: SpanId,
-    /// Session of the sample.
-    pub sample_root: String,
-    /// Name of the sample.
-    pub sample_name: String,
-}
-
 /// One line of the latency table, microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyRow {
@@ -299,10 +438,39 @@ pub struct Health {
     pub database_bytes: u64,
     /// Write-ahead log bytes.
     pub wal_bytes: u64,
+    /// Search index bytes.
+    pub search_bytes: u64,
+    /// Changes that are not in the search index yet.
+    pub search_lag: u64,
+    /// From the stamp of a hook to the collector's hands, over the last day; `None` without hooks.
+    pub arrival: Option<Arrival>,
+    /// Names of events that hookspan does not know, with how often they came, most frequent first.
+    pub unknown_events: Vec<(String, u64)>,
+    /// Fields that hookspan does not know.
+    pub unknown_fields: Vec<(String, u64)>,
     /// Destinations.
     pub destinations: Vec<DestinationHealth>,
     /// hookspan's version.
     pub version: String,
+    /// Version of the hook program that is installed, when it is known.
+    pub shim_version: Option<String>,
+}
+
+/// How long hooks took to arrive, microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Hooks.
+    pub count: u64,
+    /// Median.
+    pub p50_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// Longest.
+    pub max_us: u64,
+    /// Hooks that took longer than 5 ms.
+    pub over_budget: u64,
+    /// Upper edges of buckets and how many hooks fell into each.
+    pub hist: Vec<(u64, u64)>,
 }
 
 /// The journal as the collector sees it.

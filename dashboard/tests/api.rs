@@ -307,3 +307,120 @@ async fn a_subagent_alone_is_its_own_lines_and_what_it_was_asked() {
     let nobody = format!("/api/v1/sessions/{session}/spans?focus=ffffffffffffffff");
     assert_eq!(world.get(&nobody).await.status.as_u16(), 404);
 }
+
+#[tokio::test]
+async fn failures_that_look_alike_are_one_group() {
+    let world = World::locked();
+    let page = world.get("/api/v1/errors?limit=500").await.json();
+    let items = page["items"].as_array().unwrap();
+    let failed = world.get("/api/v1/spans?status=error&limit=500").await.json();
+    let counted: u64 = items.iter().map(|item| item["count"].as_u64().unwrap()).sum();
+    assert_eq!(counted as usize, failed["items"].as_array().unwrap().len());
+    assert!(items.len() < counted as usize, "{} groups of {counted}", items.len());
+    assert!(items.is_sorted_by_key(|item| core::cmp::Reverse(item["count"].as_u64())));
+    for item in items {
+        assert!(item["first_us"].as_i64() <= item["last_us"].as_i64());
+        assert!(item["recent"][0]["id"] == item["sample"], "{item}");
+    }
+}
+
+#[tokio::test]
+async fn a_critical_path_covers_its_turn() {
+    let world = World::locked();
+    let path = world.get("/api/v1/sessions/0176a3f0-flaky/critical-path").await.json();
+    let steps = path["steps"].as_array().unwrap();
+    let us = |value: &Value| value.as_i64().unwrap();
+    assert_eq!(us(&steps[0]["from_us"]), us(&path["start_us"]));
+    assert!(steps.windows(2).all(|two| two[0]["to_us"] == two[1]["from_us"]));
+    let covered: i64 = steps.iter().map(|step| us(&step["to_us"]) - us(&step["from_us"])).sum();
+    assert_eq!(covered, us(&path["dur_us"]));
+    let by_kind: i64 = path["by_kind"].as_object().unwrap().values().map(us).sum();
+    assert_eq!(by_kind, covered);
+}
+
+#[tokio::test]
+async fn two_sessions_and_two_turns_are_put_side_by_side() {
+    let world = World::locked();
+    let both = world.get("/api/v1/compare?a=0176a3f0-flaky&b=0176a3f0-live").await.json();
+    assert_eq!(
+        (&both["a"]["turn"], &both["a"]["session"]),
+        (&Value::Null, &json!("0176a3f0-flaky"))
+    );
+    assert!(!both["tools"].as_array().unwrap().is_empty());
+    let turns = world.get("/api/v1/compare?a=0176a3f0-flaky:1&b=0176a3f0-flaky:2").await.json();
+    assert_eq!((&turns["a"]["turn"], &turns["b"]["turns"]), (&json!(1), &json!(1)));
+    let calls = |side: &Value| side["calls"].as_u64().unwrap();
+    assert!(calls(&turns["a"]) < calls(&both["a"]));
+    let nobody = world.get("/api/v1/compare?a=0176a3f0-flaky:999&b=0176a3f0-live").await;
+    assert_eq!(nobody.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn the_heatmap_holds_every_call_of_the_period() {
+    let world = World::locked();
+    let table = world.get("/api/v1/latency?days=60").await.json();
+    let map = world.get("/api/v1/latency/heatmap?days=60").await.json();
+    let sum = |items: &Value, key: fn(&Value) -> u64| {
+        items.as_array().unwrap().iter().map(key).sum::<u64>()
+    };
+    let calls = sum(&table["items"], |item| item["n"].as_u64().unwrap());
+    assert_eq!(sum(&map["counts"], |cell| cell[2].as_u64().unwrap()), calls);
+    assert!(map["columns"].as_i64().unwrap() <= 200);
+    assert_eq!(
+        map["buckets"].as_array().unwrap().len(),
+        1 + sum(&map["counts"], |_| 0) as usize + {
+            let rows =
+                map["counts"].as_array().unwrap().iter().map(|cell| cell[1].as_u64().unwrap());
+            usize::try_from(rows.max().unwrap()).unwrap()
+        }
+    );
+}
+
+#[tokio::test]
+async fn search_marks_words_and_pages() {
+    let world = World::locked();
+    let page = world.get("/api/v1/search?q=cargo%20TEST&limit=3").await.json();
+    for hit in page["items"].as_array().unwrap() {
+        let units: Vec<u16> = hit["text"].as_str().unwrap().encode_utf16().collect();
+        let words = hit["marks"].as_array().unwrap().iter().map(|mark| {
+            let at = |n: usize| usize::try_from(mark[n].as_u64().unwrap()).unwrap();
+            String::from_utf16(&units[at(0)..at(1)]).unwrap().to_lowercase()
+        });
+        assert_eq!(words.collect::<Vec<_>>(), ["cargo", "test"]);
+        assert_eq!(hit["url"], hit["span"]["url"]);
+    }
+    assert_eq!(page["items"].as_array().unwrap().len(), 3);
+    let next = page["next"].as_str().unwrap();
+    let rest = world.get(&format!("/api/v1/search?q=cargo%20test&limit=3&cursor={next}")).await;
+    assert_ne!(rest.json()["items"][0]["span"]["row"], page["items"][2]["span"]["row"]);
+    let nothing = world.get("/api/v1/search?q=").await.json();
+    assert_eq!((&nothing["items"], &nothing["total"]), (&json!([]), &json!(0)));
+}
+
+#[tokio::test]
+async fn edits_add_up_per_file_and_read_as_hunks() {
+    let world = World::locked();
+    let body = json!({"hook_event_name": "preToolUse", "tool_name": "Write", "tool_use_id": "1",
+        "tool_input": {"file_path": "/x", "old_string": "a\nb\n", "new_string": "a\nc\n"}});
+    world.source.change("0176a3f0-flaky", |data| {
+        for stored in &data.spans {
+            for content in &stored.span.contents {
+                data.bodies.insert(content.hook, body.to_string().into_bytes());
+            }
+        }
+    });
+    let page = world.get("/api/v1/sessions/0176a3f0-flaky/edits").await.json();
+    let files = page["items"].as_array().unwrap();
+    assert!(!files.is_empty());
+    let spans = files.iter().flat_map(|file| file["spans"].as_array().unwrap());
+    let edit = spans.clone().next().unwrap();
+    let lines = world.get("/api/v1/spans?session=0176a3f0-flaky&kind=edits&limit=500").await.json();
+    assert_eq!(spans.count(), lines["items"].as_array().unwrap().len());
+    let diff = world.get(&format!("/api/v1/spans/{}/diff", edit["id"].as_str().unwrap())).await;
+    let diff = diff.json();
+    assert_eq!(
+        (&diff["added"], &diff["removed"], &diff["summary"]),
+        (&json!(1), &json!(1), &json!(false))
+    );
+    assert_eq!(diff["hunks"][0]["lines"][1], json!({"op": "-", "text": "b"}));
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "support code of tests may stop at what is broken")]
 
 mod api; // answers, cursors, problems, payloads
+mod attacks; // what an attacker stores or asks for
 mod assets; // vendored files, embedded files, banned sinks
 mod guard; // every request that must be refused, and headers on every answer
 mod stream; // notices, resuming, bounds

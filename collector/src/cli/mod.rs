@@ -12,6 +12,9 @@ pub mod doctor;
 pub mod status;
 pub mod sessions;
 pub mod show;
+pub mod stats;
+pub mod tail;
+pub mod demo;
 pub mod import;
 pub mod export;
 pub mod rebuild;
@@ -112,6 +115,9 @@ enum Command {
     Status(status::Args),
     Sessions(sessions::Args),
     Show(show::Args),
+    Tail(tail::Args),
+    Stats(stats::Args),
+    Demo(demo::Args),
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
@@ -140,6 +146,9 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&global, args),
         Command::Sessions(args) => sessions::run(&global, args),
         Command::Show(args) => show::run(&global, args),
+        Command::Tail(args) => tail::run(&global, args),
+        Command::Stats(args) => stats::run(&global, args),
+        Command::Demo(args) => demo::run(&global, args),
         Command::Import(args) => import::run(&global, args),
         Command::Export(args) => export::run(&global, args),
         Command::Rebuild(args) => rebuild::run(&global, args),

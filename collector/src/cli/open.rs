@@ -48,7 +48,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 
 /// What starts a browser here, in the order of trying. A token in the argument list is seen by other accounts of this
 /// computer for a moment; the page erases it from the address, and `--print` avoids it.
-fn openers() -> &'static [(&'static str, &'static [&'static str])] {
+pub(super) fn openers() -> &'static [(&'static str, &'static [&'static str])] {
     if cfg!(target_os = "macos") {
         &[("open", &[])]
     } else if cfg!(windows) {

@@ -100,7 +100,8 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
             ["journal", "journal.stop", "losses", "lock", "token", "serve.json", "imports"]
                 .contains(&name.as_ref())
                 || name.starts_with("seg-")
-                || name.starts_with("hookspan.db");
+                || name.starts_with("hookspan.db")
+                || name.starts_with("search.db");
         if is_ours {
             files.push(entry.path());
         }

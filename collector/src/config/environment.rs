@@ -59,6 +59,14 @@ impl Environment {
             .collect()
     }
 
+    /// The same without every variable whose name begins with `prefix`.
+    #[must_use]
+    pub fn without(&self, prefix: &str) -> Self {
+        let mut rest = self.clone();
+        rest.variables.retain(|name, _| !name.to_string_lossy().starts_with(prefix));
+        rest
+    }
+
     /// The home folder.
     #[must_use]
     pub fn home(&self) -> Option<&PathBuf> {

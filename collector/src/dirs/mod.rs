@@ -157,6 +157,12 @@ impl StateDir {
         self.root.join("hookspan.db")
     }
 
+    /// The search index; derived from the database.
+    #[must_use]
+    pub fn search(&self) -> PathBuf {
+        self.root.join("search.db")
+    }
+
     /// Held by the one collector; never unlinked.
     #[must_use]
     pub fn lock_file(&self) -> PathBuf {

@@ -90,8 +90,13 @@ impl Engine {
         let Self { store, sessions, stateless, .. } = self;
         let ((), committed) = store.transaction(|open| {
             work.counts = ImportCounts::default();
+            let now = clock::now();
+            open.set_state("alive_ns", &now.0.to_string())?;
             for index in 0..work.batch.arrivals.len() {
                 let seq = raw(open, work, index)?;
+                if seq.is_some() {
+                    open.arrived(&work.batch.arrivals[index], now)?;
+                }
                 if let Some(seq) = seq
                     && index >= work.folded
                 {

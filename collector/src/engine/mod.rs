@@ -15,7 +15,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, Sessions, Timestamp, normalise};
-use hookspan_dashboard::source::Notice;
+use hookspan_dashboard::source::{Deleted, Notice};
 use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
 
@@ -125,6 +125,30 @@ impl Engine {
             return Ok(());
         }
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
+    }
+
+    /// Deletes sessions, and lets the fold forget them. Returns when no file of the database holds anything of them.
+    ///
+    /// # Errors
+    /// In words, with what is left to do.
+    pub fn delete(&mut self, roots: &[String], patience: Duration) -> Result<Deleted, String> {
+        let (deleted, committed) = self.store.delete(roots).map_err(|error| explain(&error))?;
+        // The fold holds conversations by their hooks: it is filled again with those that are left.
+        self.sessions = Sessions::new(self.config.clone());
+        self.stateless.clear();
+        self.restore().map_err(|stopped| stopped.to_string())?;
+        self.publish(committed, Vec::new());
+        let (step, mut waited) = (Duration::from_millis(20), Duration::ZERO);
+        while !self.store.truncate_log().map_err(|error| explain(&error))? {
+            if waited >= patience {
+                return Err("deleted, but a reader keeps the old bytes in hookspan.db-wal; close other programs \
+                            that have it open, and delete again"
+                    .to_owned());
+            }
+            std::thread::sleep(step);
+            waited += step;
+        }
+        Ok(deleted)
     }
 
     /// How long from `now` until [`Self::pass`] has something to do.

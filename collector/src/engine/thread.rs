@@ -4,6 +4,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use hookspan_dashboard::source::Deleted;
 
 use super::{Batch, Engine, Horizon, Outcome};
 use crate::clock;
@@ -15,7 +16,12 @@ pub enum Input {
     Batch(Batch, Option<Sender<Outcome>>),
     /// Move the write-ahead log into the database; answers whether all of it is there.
     Checkpoint(Sender<bool>),
+    /// Delete the sessions with these roots; answers when nothing of them is in the database's files.
+    Delete(Vec<String>, Sender<Result<Deleted, String>>),
 }
+
+/// How long readers may be in the way of cutting the write-ahead log.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs `engine` until every sender of `inputs` is gone.
 ///
@@ -27,7 +33,13 @@ pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<Joi
             tracing::warn!(error = %stopped, "the collector ends before its history was read");
             return;
         }
+        if let Err(error) = engine.store.starts(clock::now()) {
+            tracing::warn!(%error, "the start is not noted");
+        }
         run(&mut engine, &inputs);
+        if let Err(error) = engine.store.is_alive(clock::now()) {
+            tracing::warn!(%error, "the end is not noted");
+        }
         // The write-ahead log goes into the database, so that a copy of that file alone is whole.
         if let Err(error) = engine.store.checkpoint() {
             tracing::warn!(%error, "the write-ahead log stays");
@@ -67,6 +79,10 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
                     // Whoever asked may have gone.
                     let _sent = answer.send(outcome);
                 }
+            }
+            Input::Delete(roots, answer) => {
+                let deleted = engine.delete(&roots, PATIENCE);
+                let _sent = answer.send(deleted);
             }
             Input::Checkpoint(answer) => {
                 let whole = engine.store.checkpoint().unwrap_or(false);

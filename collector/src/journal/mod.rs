@@ -23,6 +23,7 @@ mod tests;
 
 pub mod losses;
 pub mod reader;
+pub mod scrub;
 pub mod survey;
 pub mod wait;
 pub mod write;

@@ -12,23 +12,36 @@ mod threads;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hookspan_dashboard::source::{JournalHealth, SourceError};
+use hookspan_dashboard::source::{
+    Deleted, InstallStep, JournalHealth, Privacy, PrivacyClass, SourceError,
+};
 use hookspan_dashboard::{Control, Settings};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::cli::output::Misuse;
 use crate::clock;
-use crate::config::{Config, Environment, destination};
+use crate::config::destination::ContentPolicy;
+use crate::config::{Config, Environment, destination, paths};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
 use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters};
-use crate::source::StoreSource;
-use threads::Threads;
+use crate::hooks_json::plan::Wish;
+use crate::hooks_json::{Plan, Scope};
+use crate::journal::{Position, scrub};
+use crate::search::{Handle, Search};
+use crate::source::{AskInstall, Extras, StoreSource};
+use crate::store::cli;
+use crate::store::open::Readers;
+use threads::{Threads, WeakInputs};
 
+/// How long a deletion waits for the journal to be committed.
+const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
+const SCRUB_STEP: Duration = Duration::from_millis(50);
 /// How long open connections and exporters get once the collector is told to stop.
 const GOODBYE: Duration = Duration::from_millis(600);
 
@@ -68,20 +81,42 @@ pub fn run(
         .build()?;
     let hosts: Vec<_> =
         destinations.iter().map(|one| (one.name.clone(), one.endpoint_host())).collect();
+    let links =
+        destinations.iter().filter_map(|one| Some((one.name.clone(), one.link.clone()?))).collect();
+    let privacy = privacy(destinations.iter().map(|one| one.content));
+    let resource = settings.resource.clone();
     let wake = threads.signals.settled.subscribe();
     let exporters =
         export::spawn(runtime.handle(), &dir.database(), destinations, &settings, &wake)?;
     let exporters = Arc::new(exporters);
 
     let (close, closing) = watch::channel(false);
+    let search = Search::start(&dir.database(), &dir.search())?;
+    let source = StoreSource::new(
+        &dir.database(),
+        threads.signals.notices.clone(),
+        journal_health(&threads),
+        hosts,
+    );
+    let extras = Extras {
+        links,
+        privacy,
+        install: Some(install_steps(dir, env)),
+        resource,
+        search_path: Some(dir.search()),
+        search: Some(search.handle()),
+        shim_version: None,
+    };
+    let controls = Controls {
+        exporters: Arc::clone(&exporters),
+        dir: dir.clone(),
+        readers: Readers::new(dir.database()),
+        engine: threads.inputs(),
+        search: search.handle(),
+    };
     let router = hookspan_dashboard::router(
-        Arc::new(StoreSource::new(
-            &dir.database(),
-            threads.signals.notices.clone(),
-            journal_health(&threads),
-            hosts,
-        )),
-        Arc::new(Retry(Arc::clone(&exporters))),
+        Arc::new(source.with(extras)),
+        Arc::new(controls),
         Settings {
             token_sha256: dashboard.token.then(|| token.sha256()),
             port: address.port(),
@@ -103,7 +138,9 @@ pub fn run(
     let served = runtime.block_on(serve(listener, router, &close, closing));
 
     ServeInfo::remove(dir);
+    // Last user of the engine's channel beside its own threads: without it the engine ends.
     finish(runtime, &exporters, threads);
+    search.stop();
     drop(lock);
     served
 }
@@ -143,12 +180,110 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
     })
 }
 
-/// What a page may ask for.
-struct Retry(Arc<Exporters>);
+/// What is kept of what was said and done, and the most of it that leaves.
+fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
+    let most = contents.max_by_key(|content| *content as u8);
+    let content = if most == Some(ContentPolicy::Full) { "full" } else { "none" };
+    let named = match most {
+        None | Some(ContentPolicy::Off) => "none",
+        Some(_) => "full",
+    };
+    let class = |name, indexed, exported| PrivacyClass { name, stored: "full", indexed, exported };
+    let classes = vec![
+        class("prompts and answers", "redacted", content),
+        class("thoughts", "redacted", content),
+        class("commands and arguments", "redacted", content),
+        class("output", "redacted", content),
+        class("paths and names", "redacted", named),
+        class("sizes, times, tokens", "none", if most.is_some() { "full" } else { "none" }),
+    ];
+    Privacy { classes, ..Privacy::default() }
+}
 
-impl Control for Retry {
+/// Whether the hooks are in place, looked up when a page asks.
+fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
+    let (dir, env) = (dir.clone(), env.clone());
+    let default = StateDir::resolve(None, &paths::places(&env)).ok();
+    let default = default.map(|default| default.root().to_path_buf());
+    Box::new(move || {
+        let step = |state, hint: &str| InstallStep {
+            id: "install",
+            state,
+            command: Some("hookspan install".to_owned()),
+            hint: hint.to_owned(),
+        };
+        let wish = Scope::User.path(&env).map(|path| Wish {
+            scope: Scope::User,
+            path,
+            events: None,
+            no_exec: false,
+            dir_is_default: default.as_deref() == Some(dir.root()),
+        });
+        let install = match wish.map(|wish| Plan::install(&dir, &wish)) {
+            None => step("failed", "there is no home folder: set HOME"),
+            Some(Err(_)) => step("failed", "hooks.json cannot be read: `hookspan doctor` says why"),
+            Some(Ok(plan)) if plan.is_done() => step("ok", "the hooks are in hooks.json"),
+            Some(Ok(_)) => step("todo", "puts the hooks into Cursor's hooks.json"),
+        };
+        let restart = InstallStep {
+            id: "restart",
+            state: install.state,
+            command: None,
+            hint: "Restart Cursor if nothing arrives: it reads hooks.json when it starts"
+                .to_owned(),
+        };
+        vec![install, restart]
+    })
+}
+
+/// What a page may ask for.
+struct Controls {
+    exporters: Arc<Exporters>,
+    dir: StateDir,
+    readers: Readers,
+    engine: WeakInputs,
+    search: Handle,
+}
+
+impl Control for Controls {
     fn retry(&self, destination: &str) -> Result<bool, SourceError> {
-        Ok(self.0.retry(destination))
+        Ok(self.exporters.retry(destination))
+    }
+
+    fn delete(&self, roots: &[String]) -> Result<Deleted, SourceError> {
+        let words = |error: String| SourceError(error);
+        let io = |error: io::Error| SourceError(error.to_string());
+        let journal = scrub::lengths(&self.dir).map_err(io)?;
+        let deleted = self.engine.delete(roots).map_err(words)?;
+        self.search.delete(roots).map_err(words)?;
+        self.scrub(&journal).map_err(words)?;
+        Ok(deleted)
+    }
+}
+
+impl Controls {
+    /// Blanks the journal up to where it stood, as soon as all of that is committed: the position follows the hooks.
+    fn scrub(&self, before: &[(PathBuf, u64)]) -> Result<(), String> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let position =
+                self.readers.with(cli::journal_position).map_err(|error| error.to_string())?;
+            let position: Position =
+                position.and_then(|text| text.parse().ok()).unwrap_or_default();
+            let left =
+                scrub::scrub(&self.dir, &position, before).map_err(|error| error.to_string())?;
+            if left == 0 {
+                return Ok(());
+            }
+            if waited >= SCRUB_PATIENCE {
+                return Err(format!(
+                    "deleted from the database and the search index, but {left} bytes of the journal are not \
+                     committed yet; delete again in a moment"
+                ));
+            }
+            std::thread::sleep(SCRUB_STEP);
+            waited += SCRUB_STEP;
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! The threads between the journal and the database.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
+use hookspan_dashboard::source::Deleted;
 use rusqlite::ErrorCode;
 
 use crate::config::Config;
 use crate::dirs::StateDir;
-use crate::engine::{self, Engine, Signals};
+use crate::engine::{self, Engine, Input, Signals};
 use crate::evidence;
 use crate::ingest::{self, Ingest, Intake, epoch};
 use crate::journal::{Limits, Usage};
@@ -29,7 +30,28 @@ pub(super) struct Threads {
     ingest: Ingest,
     evidence: JoinHandle<()>,
     engine: JoinHandle<()>,
+    inputs: Arc<Mutex<Option<Sender<Input>>>>,
     stop: Sender<()>,
+}
+
+/// A way to ask the engine that does not keep it alive: the engine ends when its readers have ended.
+#[derive(Clone, Debug)]
+pub(super) struct WeakInputs(Arc<Mutex<Option<Sender<Input>>>>);
+
+impl WeakInputs {
+    /// Deletes sessions; see [`Input::Delete`].
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn delete(&self, roots: &[String]) -> Result<Deleted, String> {
+        let ends = || "the collector is about to end; delete again after its next start".to_owned();
+        let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (answer, deleted) = bounded(1);
+        inputs
+            .and_then(|inputs| inputs.send(Input::Delete(roots.to_vec(), answer)).ok())
+            .ok_or_else(ends)?;
+        deleted.recv().map_err(|_| ends())?
+    }
 }
 
 impl Threads {
@@ -50,8 +72,9 @@ impl Threads {
         let engine = engine::spawn(engine, batches)?;
         let readers = Readers::new(dir.database());
         let evidence = evidence::spawn(readers, questions, inputs.clone(), stopped)?;
+        let asked = Arc::new(Mutex::new(Some(inputs.clone())));
         let ingest = ingest::spawn(dir, intake, inputs)?;
-        Ok(Self { signals, ingest, evidence, engine, stop })
+        Ok(Self { signals, ingest, evidence, engine, inputs: asked, stop })
     }
 
     /// What the journal takes on disk, kept up to date.
@@ -59,9 +82,15 @@ impl Threads {
         self.ingest.usage()
     }
 
+    /// A way to ask the engine.
+    pub(super) fn inputs(&self) -> WeakInputs {
+        WeakInputs(Arc::clone(&self.inputs))
+    }
+
     /// Ends them in the order in which data flows, with what they have.
     pub(super) fn stop(self) {
-        let Self { signals, ingest, evidence, engine, stop } = self;
+        let Self { signals, ingest, evidence, engine, inputs, stop } = self;
+        drop(inputs.lock().unwrap_or_else(PoisonError::into_inner).take());
         // From here on a database that refuses is not waited for.
         drop(stop);
         ingest.stop();

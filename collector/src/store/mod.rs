@@ -11,6 +11,7 @@ pub mod export;
 pub mod open;
 pub mod read;
 pub mod rows;
+pub mod search;
 pub mod write;
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary};
+use hookspan_core::{SessionSummary, Span, SpanId, Tokens, TraceId, TurnSummary};
 use hookspan_dashboard::source::{
-    ErrorGroup, LatencyRow, Position, SessionFilter, SessionSort, SpanFilter, Totals,
+    Arrival, Gap, HeatCell, LatencyRow, Position, SessionFilter, SessionSort, SpanFilter, Totals,
 };
 use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
@@ -17,9 +17,10 @@ use super::rows::{
     self, SESSION_COLUMNS, SESSION_TABLES, SPAN_COLUMNS, SPAN_TABLES, TURN_COLUMNS, TURN_TABLES,
     count,
 };
+use super::write::heat_read;
 
-/// Failures that are looked at for groups, newest first.
-const ERRORS_MAX: i64 = 20_000;
+/// Changed spans of one look of the search index; what is left settles, and is found then.
+const CHANGED_MAX: u32 = 20_000;
 /// Segments of one session; one ends after an hour without events.
 const SEGMENTS_MAX: usize = 10_000;
 
@@ -280,36 +281,123 @@ pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
     })
 }
 
-/// Failures by what they are called and what went wrong, most frequent first.
+/// Spans in the order in which they settled, after `after`, at most `limit`.
 ///
 /// # Errors
 /// As SQLite fails.
-pub fn errors(db: &Connection, limit: usize) -> rusqlite::Result<Vec<ErrorGroup>> {
-    db.prepare_cached(
-        "WITH failed AS (
-             SELECT s.name AS name, coalesce(nullif(s.error_message, ''), s.error_type) AS message,
-                    s.root AS root, s.id AS id, s.start_ns AS at
-             FROM span s WHERE s.error_type IS NOT NULL ORDER BY s.start_ns DESC LIMIT ?2)
-         SELECT f.name, f.message, count(*), count(DISTINCT f.root), min(f.at), max(f.at), f.id, root.text
-         FROM failed f JOIN name root ON root.id = f.root
-         GROUP BY f.name, f.message ORDER BY count(*) DESC, max(f.at) DESC LIMIT ?1",
-    )?
-    // With max() in the list, SQLite takes the other columns from the row that holds the maximum: the newest sample.
-    .query_map((sql_limit(limit), ERRORS_MAX), |row| {
-        let name: String = row.get(0)?;
-        let shown = name.strip_prefix("execute_tool ").unwrap_or(&name);
-        Ok(ErrorGroup {
-            fingerprint: format!("{shown}: {}", row.get_ref(1)?.as_str()?),
-            count: count(row, 2)?,
-            sessions: count(row, 3)?,
-            first: Timestamp(row.get(4)?),
-            last: Timestamp(row.get(5)?),
-            sample: SpanId(row.get(6)?),
-            sample_root: row.get(7)?,
-            sample_name: name,
-        })
-    })?
-    .collect()
+pub fn settled_after(
+    db: &Connection,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Span)>> {
+    const PLACE: usize = 18;
+    let sql = format!(
+        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
+         WHERE s.settled_seq > ?1 ORDER BY s.settled_seq LIMIT ?2"
+    );
+    db.prepare_cached(&sql)?
+        .query_map((after, sql_limit(limit)), |row| Ok((row.get(PLACE)?, rows::span(row)?.1)))?
+        .collect()
+}
+
+/// The last place given in the order of settling.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
+    let head = "SELECT coalesce(max(settled_seq), 0) FROM span WHERE settled_seq IS NOT NULL";
+    db.prepare_cached(head)?.query_row([], |row| row.get(0))
+}
+
+/// Spans written after `since` in sessions that changed since. At the first time (0) only those that have not settled.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<Span>> {
+    let sql = format!(
+        "SELECT {SPAN_COLUMNS} FROM session v CROSS JOIN {SPAN_TABLES}
+         WHERE v.rev > ?1 AND s.root = v.root AND s.rev > ?1 AND (?1 > 0 OR s.settled_seq IS NULL)
+         LIMIT {CHANGED_MAX}"
+    );
+    db.prepare_cached(&sql)?
+        .query_map([rows::signed(since)], |row| Ok(rows::span(row)?.1))?
+        .collect()
+}
+
+/// Calls `each` for every duration bucket of `dimension`, of one name or all, over `hours`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn heat(
+    db: &Connection,
+    dimension: &str,
+    name: Option<&str>,
+    hours: (i64, i64),
+) -> rusqlite::Result<Vec<HeatCell>> {
+    let mut statement = db.prepare_cached(
+        "SELECT hour, counts FROM heat
+         WHERE hour BETWEEN ?1 AND ?2 AND dimension = ?3 AND (?4 IS NULL OR name = ?4)",
+    )?;
+    let mut found = statement.query((hours.0, hours.1, dimension, name))?;
+    let mut sums: BTreeMap<(i64, u32), u64> = BTreeMap::new();
+    while let Some(row) = found.next()? {
+        let hour: i64 = row.get(0)?;
+        for (bucket, count) in (0..).zip(heat_read(row.get_ref(1)?.as_blob()?)) {
+            if count > 0 {
+                *sums.entry((hour, bucket)).or_default() += u64::from(count);
+            }
+        }
+    }
+    let cell = |((hour, bucket), count)| HeatCell { hour, bucket, count };
+    Ok(sums.into_iter().map(cell).collect())
+}
+
+/// Stretches after `from_ns` in which no collector ran and hooks came, newest first.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
+    // Ids begin with the time at which a hook was received, so that their index counts them.
+    let mut count_between =
+        db.prepare_cached("SELECT count(*) FROM raw_hook WHERE id >= ?1 AND id < ?2")?;
+    let mut statement = db.prepare_cached(
+        "SELECT from_ns, to_ns FROM gap WHERE to_ns >= ?1 ORDER BY from_ns DESC LIMIT 1000",
+    )?;
+    let mut found = statement.query([from_ns])?;
+    let mut gaps = Vec::new();
+    while let Some(row) = found.next()? {
+        let (from_ns, to_ns): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let edge = |ns: i64| ns.to_be_bytes();
+        let hooks = count_between.query_row((edge(from_ns), edge(to_ns)), |row| count(row, 0))?;
+        if hooks > 0 {
+            gaps.push(Gap { from_ns, to_ns, hooks });
+        }
+        if gaps.len() == limit {
+            break;
+        }
+    }
+    Ok(gaps)
+}
+
+/// How long hooks took from their stamp to the collector, over `days`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arrival>> {
+    const BUDGET_US: u64 = 5_000;
+    let sums = sketches(db, "arrival", days)?;
+    let Some((_, (count, _, all))) = sums.into_iter().next() else { return Ok(None) };
+    let hist = all
+        .iter_log(64, 2.0)
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()));
+    Ok(Some(Arrival {
+        count,
+        p50_us: all.value_at_quantile(0.5),
+        p99_us: all.value_at_quantile(0.99),
+        max_us: all.max(),
+        over_budget: all.count_between(BUDGET_US, all.high()),
+        hist: hist.collect(),
+    }))
 }
 
 /// Percentiles per name of `dimension` over `days`, most calls first. A damaged sketch is left out: `rebuild` makes it whole.
@@ -321,12 +409,21 @@ pub fn latency(
     dimension: &str,
     days: (i64, i64),
 ) -> rusqlite::Result<Vec<LatencyRow>> {
+    let mut rows: Vec<_> = sketches(db, dimension, days)?.into_iter().map(latency_row).collect();
+    rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    Ok(rows)
+}
+
+type Sums = BTreeMap<String, (u64, u64, Histogram<u64>)>;
+
+/// Calls, failures and durations by name, added up over `days`.
+fn sketches(db: &Connection, dimension: &str, days: (i64, i64)) -> rusqlite::Result<Sums> {
     let mut statement = db.prepare_cached(
         "SELECT name, count, errors, sketch FROM histogram
          WHERE day BETWEEN ?1 AND ?2 AND dimension = ?3",
     )?;
     let mut found = statement.query((days.0, days.1, dimension))?;
-    let mut sums: BTreeMap<String, (u64, u64, Histogram<u64>)> = BTreeMap::new();
+    let mut sums = Sums::new();
     let mut deserializer = Deserializer::new();
     while let Some(row) = found.next()? {
         let mut bytes = row.get_ref(3)?.as_blob()?;
@@ -344,9 +441,7 @@ pub fn latency(
             None => drop(sums.insert(row.get(0)?, (calls, failed, sketch))),
         }
     }
-    let mut rows: Vec<_> = sums.into_iter().map(latency_row).collect();
-    rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-    Ok(rows)
+    Ok(sums)
 }
 
 fn latency_row((name, (count, errors, all)): (String, (u64, u64, Histogram<u64>))) -> LatencyRow {

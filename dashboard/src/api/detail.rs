@@ -46,7 +46,26 @@ struct Detail {
     links: Vec<LinkItem>,
     payloads: Vec<PayloadItem>,
     export: Vec<ExportItem>,
+    /// Where else this span can be looked at.
+    open_in: Vec<OpenIn>,
     url: String,
+}
+
+#[derive(Serialize)]
+struct OpenIn {
+    name: String,
+    url: String,
+}
+
+impl OpenIn {
+    /// A template with its placeholders filled in: hex digits and a number, nothing that could change the address.
+    fn new((name, template): (String, String), span: &Span) -> Self {
+        let url = template
+            .replace("{trace_id}", &span.trace.to_string())
+            .replace("{span_id}", &span.id.to_string())
+            .replace("{start_ms}", &(span.start.as_us() / 1_000).to_string());
+        Self { name, url }
+    }
 }
 
 #[derive(Serialize)]
@@ -87,7 +106,9 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
         let path = path(source, &span)?;
         let payloads = payload::list(source, &span)?;
         let export = source.exports(row)?;
-        Ok(Some(view(line, span, path, payloads, export)))
+        let open_in = source.links().into_iter().map(|link| OpenIn::new(link, &span)).collect();
+        let view = view(line, span, path, payloads, export);
+        Ok(Some(Detail { open_in, ..view }))
     });
     json(&detail.await?.ok_or_else(|| Problem::not_found("span"))?)
 }
@@ -150,6 +171,7 @@ fn view(
         links: span.links.iter().map(link).collect(),
         payloads,
         export: export.collect(),
+        open_in: Vec::new(),
         url: format!("{}#{}", session_url(&span.root), span.id),
         name: span.name,
     }

@@ -1,5 +1,6 @@
 //! Failures that look alike, as groups.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -8,37 +9,95 @@ use serde::Serialize;
 use super::extract::Params;
 use super::{Answer, Page, json, read, session_url};
 use crate::App;
-use crate::source::ErrorGroup;
+use crate::fingerprint::fingerprint;
+use crate::source::{Failure, LineFilter};
+
+/// Failures that are looked at, newest first.
+const FAILURES_MAX: usize = 20_000;
+/// Of each group, so many of the newest are named.
+const RECENT_MAX: usize = 10;
 
 #[derive(Serialize)]
 struct ErrorItem {
     fingerprint: String,
-    count: u64,
-    sessions: u64,
+    kind: &'static str,
+    count: usize,
+    sessions: usize,
     first_us: i64,
     last_us: i64,
     sample: String,
     sample_name: String,
+    message: String,
+    recent: Vec<Recent>,
     url: String,
 }
 
-impl From<ErrorGroup> for ErrorItem {
-    fn from(group: ErrorGroup) -> Self {
-        Self {
-            url: format!("{}#{}", session_url(&group.sample_root), group.sample),
-            fingerprint: group.fingerprint,
-            count: group.count,
-            sessions: group.sessions,
-            first_us: group.first.as_us(),
-            last_us: group.last.as_us(),
-            sample: group.sample.to_string(),
-            sample_name: group.sample_name,
-        }
-    }
+#[derive(Serialize)]
+struct Recent {
+    id: String,
+    session: String,
+    at_us: i64,
+    label: String,
+    url: String,
 }
 
 pub(super) async fn errors(State(app): State<Arc<App>>, params: Params) -> Answer {
     let limit = params.limit()?;
-    let groups = read(&app, move |source| source.errors(limit)).await?;
-    json(&Page { items: groups.into_iter().map(ErrorItem::from).collect(), next: None })
+    let owned = |name| params.text(name).map(str::to_owned);
+    let filter = LineFilter {
+        session: owned("session"),
+        project: owned("project"),
+        model: owned("model"),
+        tool: owned("tool"),
+        kind: params.kind()?,
+        failed: true,
+        from_ns: params.nanoseconds("from_us")?,
+        to_ns: params.nanoseconds("to_us")?,
+        ..LineFilter::default()
+    };
+    let failures = read(&app, move |source| source.failures(&filter, FAILURES_MAX)).await?;
+    let mut items = groups(&failures);
+    items.truncate(limit);
+    json(&Page { items, next: None })
+}
+
+/// Groups, most frequent first. Failures come newest first, so the first of a group is its sample.
+fn groups(failures: &[Failure]) -> Vec<ErrorItem> {
+    let mut by_print: BTreeMap<String, Vec<&Failure>> = BTreeMap::new();
+    for failure in failures {
+        let print = fingerprint(&failure.line.label, &failure.message);
+        by_print.entry(print).or_default().push(failure);
+    }
+    let mut items: Vec<_> = by_print.into_iter().filter_map(item).collect();
+    items.sort_by(|a, b| b.count.cmp(&a.count).then(b.last_us.cmp(&a.last_us)));
+    items
+}
+
+fn item((fingerprint, failures): (String, Vec<&Failure>)) -> Option<ErrorItem> {
+    let (sample, oldest) = (failures.first()?, failures.last()?);
+    let sessions: BTreeSet<&str> = failures.iter().map(|failure| &*failure.root).collect();
+    let recent = |failure: &&Failure| Recent {
+        id: failure.line.id.to_string(),
+        session: failure.root.clone(),
+        at_us: failure.line.start.as_us(),
+        label: failure.line.label.clone(),
+        url: url(failure),
+    };
+    Some(ErrorItem {
+        fingerprint,
+        kind: sample.line.kind.as_str(),
+        count: failures.len(),
+        sessions: sessions.len(),
+        first_us: oldest.line.start.as_us(),
+        last_us: sample.line.start.as_us(),
+        sample: sample.line.id.to_string(),
+        sample_name: sample.line.label.clone(),
+        message: sample.message.clone(),
+        recent: failures.iter().take(RECENT_MAX).map(recent).collect(),
+        url: url(sample),
+    })
+}
+
+fn url(failure: &Failure) -> String {
+    format!("{}#{}", session_url(&failure.root), failure.line.id)
 }

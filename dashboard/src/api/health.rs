@@ -17,10 +17,58 @@ struct HealthItem {
     now_us: i64,
     version: String,
     token_required: bool,
+    /// From the stamp of a hook to the collector's hands, over the last day.
+    shim: Option<ShimItem>,
+    spool: SpoolItem,
+    /// Hooks that were not kept, by reason.
+    lost: Map<String, serde_json::Value>,
+    parse_errors: u64,
+    unknown_events: Vec<NamedCount>,
+    unknown_fields: Vec<NamedCount>,
     journal: JournalItem,
     db: DbItem,
+    search: SearchItem,
     counters: Map<String, serde_json::Value>,
     exporters: Vec<ExporterItem>,
+    versions: Versions,
+}
+
+#[derive(Serialize)]
+struct ShimItem {
+    n: u64,
+    p50_us: u64,
+    p99_us: u64,
+    max_us: u64,
+    over_budget: u64,
+    /// Upper edge in microseconds, and hooks.
+    hist: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct SpoolItem {
+    segments: u64,
+    bytes: u64,
+    /// Bytes that are not committed.
+    behind: u64,
+}
+
+#[derive(Serialize)]
+struct NamedCount {
+    name: String,
+    n: u64,
+}
+
+#[derive(Serialize)]
+struct SearchItem {
+    bytes: u64,
+    /// Changes that cannot be found yet.
+    lag: u64,
+}
+
+#[derive(Serialize)]
+struct Versions {
+    collector: String,
+    shim: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +82,7 @@ struct JournalItem {
 struct DbItem {
     bytes: u64,
     wal: u64,
+    fts: u64,
 }
 
 #[derive(Serialize)]
@@ -45,6 +94,8 @@ struct ExporterItem {
     last_error: Option<String>,
     queued: u64,
     delivered: u64,
+    rejected: u64,
+    expired: u64,
     lost: Map<String, serde_json::Value>,
 }
 
@@ -56,23 +107,62 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
 
 fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
     let journal = health.journal;
+    let named = |list: Vec<(String, u64)>| {
+        list.into_iter().map(|(name, n)| NamedCount { name, n }).collect()
+    };
+    let lost = health.counters.iter().filter_map(|(name, count)| {
+        let reason = name.strip_prefix("lost.").or_else(|| name.strip_prefix("lost_"))?;
+        Some((reason.to_owned(), *count))
+    });
+    let count = |name: &str| {
+        health.counters.iter().find(|(key, _)| key == name).map_or(0, |(_, count)| *count)
+    };
     HealthItem {
         now_us,
-        version: health.version,
+        version: health.version.clone(),
         token_required,
+        shim: health.arrival.map(|arrival| ShimItem {
+            n: arrival.count,
+            p50_us: arrival.p50_us,
+            p99_us: arrival.p99_us,
+            max_us: arrival.max_us,
+            over_budget: arrival.over_budget,
+            hist: arrival.hist,
+        }),
+        spool: SpoolItem {
+            segments: journal.segments,
+            bytes: journal.bytes,
+            behind: journal.behind_bytes,
+        },
+        lost: counts(lost.collect()),
+        parse_errors: count("malformed"),
+        unknown_events: named(health.unknown_events),
+        unknown_fields: named(health.unknown_fields),
         journal: JournalItem {
             segments: journal.segments,
             bytes: journal.bytes,
             behind_bytes: journal.behind_bytes,
         },
-        db: DbItem { bytes: health.database_bytes, wal: health.wal_bytes },
+        db: DbItem {
+            bytes: health.database_bytes,
+            wal: health.wal_bytes,
+            fts: health.search_bytes,
+        },
+        search: SearchItem { bytes: health.search_bytes, lag: health.search_lag },
         counters: counts(health.counters),
         exporters: health.destinations.into_iter().map(exporter).collect(),
+        versions: Versions { collector: health.version, shim: health.shim_version },
     }
 }
 
 fn exporter(destination: DestinationHealth) -> ExporterItem {
+    let lost = |reasons: &[&str]| {
+        let counted = destination.lost.iter().filter(|(name, _)| reasons.contains(&name.as_str()));
+        counted.map(|(_, count)| count).sum()
+    };
     ExporterItem {
+        rejected: lost(&["rejected", "partial", "too_large"]),
+        expired: lost(&["expired", "overflow"]),
         name: destination.name,
         endpoint_host: destination.endpoint_host,
         state: destination.state,

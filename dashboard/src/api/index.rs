@@ -37,7 +37,7 @@ const fn post(
 
 const PAGE: [&str; 2] = ["limit (50, at most 500)", "cursor"];
 
-static ENDPOINTS: [Endpoint; 17] = [
+static ENDPOINTS: &[Endpoint] = &[
     get("/api/v1", &[], "this list"),
     post("/api/v1/login", &["token"], "sets the cookie"),
     post("/api/v1/logout", &[], "removes the cookie"),
@@ -89,13 +89,76 @@ static ENDPOINTS: [Endpoint; 17] = [
     get("/api/v1/spans/{span}", &[], "one span by hex id or row key, without content"),
     get("/api/v1/spans/{span}/payload/{part}", &["offset (bytes)"], "content in pieces of 256 KiB"),
     get("/api/v1/traces/{trace}", &[], "the session of a trace"),
-    get("/api/v1/errors", &[PAGE[0]], "failures in groups, most frequent first"),
-    get("/api/v1/latency", &["group=tool|model|kind", "days"], "percentiles"),
+    get("/api/v1/spans/{span}/diff", &[], "one edit as hunks, or its sums when it is large"),
+    get("/api/v1/sessions/{session}/edits", &[], "files that were changed, with the edits of each"),
+    get(
+        "/api/v1/sessions/{session}/lints",
+        &[],
+        "patterns that cost time, with the spans that show them",
+    ),
+    get(
+        "/api/v1/sessions/{session}/critical-path",
+        &["turn (a span; else the longest)"],
+        "what the end of a turn waited for, from start to end",
+    ),
+    get(
+        "/api/v1/sessions/{session}/export",
+        &["format=html|jsonl|otlp-json|otlp-proto|chrome-trace", "content=off|metadata|full"],
+        "the session as a file",
+    ),
+    post("/api/v1/sessions/{session}/delete", &["confirm (the id again)"], "deletes it everywhere"),
+    get(
+        "/api/v1/compare",
+        &["a", "b (a session, or session:number for a turn)"],
+        "two side by side",
+    ),
+    get(
+        "/api/v1/errors",
+        &[PAGE[0], "session", "project", "model", "tool", "kind", "from_us", "to_us"],
+        "failures in groups, most frequent first",
+    ),
+    get(
+        "/api/v1/latency",
+        &["group=tool|model|kind|project", "days", "from_us", "to_us"],
+        "percentiles per UTC day and name",
+    ),
+    get(
+        "/api/v1/latency/heatmap",
+        &["group=tool|model|kind|project", "name", "days", "from_us", "to_us"],
+        "how often which durations happened, over time",
+    ),
+    get(
+        "/api/v1/search",
+        &[
+            "q (words, \"phrases\", kind: tool: project: model: field: status:error)",
+            PAGE[0],
+            PAGE[1],
+            "field=prompt|response|thought|input|output|task|result|error",
+            "session",
+            "project",
+            "model",
+            "tool",
+            "kind",
+            "status=error",
+            "min_us",
+            "max_us",
+            "from_us",
+            "to_us",
+        ],
+        "texts that hold all words, newest first",
+    ),
+    get("/api/v1/privacy", &[], "what is kept, where, and for how long"),
+    post(
+        "/api/v1/privacy/purge",
+        &["before_us", "project", "dry_run"],
+        "deletes sessions by age or project, or says how many it would",
+    ),
+    get("/api/v1/install", &[], "what is left to do until hooks arrive"),
     get("/api/v1/health", &[], "journal, database, destinations, counters"),
     post("/api/v1/exporters/{name}/retry", &[], "wakes a destination"),
     get("/api/v1/stream", &["after (epoch:rev)"], "server-sent events"),
 ];
 
 pub(super) async fn index() -> Answer {
-    json(&Index { version: env!("CARGO_PKG_VERSION"), items: &ENDPOINTS })
+    json(&Index { version: env!("CARGO_PKG_VERSION"), items: ENDPOINTS })
 }

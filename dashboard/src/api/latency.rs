@@ -1,5 +1,6 @@
-//! Percentiles per tool, model or kind.
+//! Percentiles per tool, model, kind or project, and when which durations happened.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -10,10 +11,14 @@ use super::extract::Params;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::LatencyRow;
+use crate::source::{HeatCell, LatencyRow};
 
-const DAY_NS: i64 = 86_400_000_000_000;
+const HOUR_NS: i64 = 3_600_000_000_000;
+const DAY_NS: i64 = 24 * HOUR_NS;
 const DAYS_MAX: i64 = 3_660;
+/// Columns of the heatmap at most; longer periods have wider ones.
+const COLUMNS_MAX: i64 = 200;
+const DIMENSIONS: [&str; 4] = ["tool", "model", "kind", "project"];
 
 #[derive(Serialize)]
 struct LatencyItem {
@@ -25,30 +30,140 @@ struct LatencyItem {
     p95_us: u64,
     p99_us: u64,
     max_us: u64,
+    /// The spans behind it.
+    url: String,
 }
 
-impl From<LatencyRow> for LatencyItem {
-    fn from(row: LatencyRow) -> Self {
+impl LatencyItem {
+    fn new(group: &str, row: LatencyRow) -> Self {
         let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us } = row;
-        Self { name, n: count, errors, p50_us, p90_us, p95_us, p99_us, max_us }
+        let url = format!("/sessions?{group}={}", super::escape(&name));
+        Self { name, n: count, errors, p50_us, p90_us, p95_us, p99_us, max_us, url }
     }
 }
 
+/// The period: `days` up to now, or whatever lies between `from_us` and `to_us`.
+struct Period {
+    from_ns: i64,
+    to_ns: i64,
+}
+
+impl Period {
+    fn of(params: &Params, now_ns: i64) -> Result<Self, Problem> {
+        let days @ 1..=DAYS_MAX = params.number("days")?.unwrap_or(30) else {
+            return Err(Problem::bad_parameter("days", "between 1 and 3660"));
+        };
+        let to_ns = params.nanoseconds("to_us")?.unwrap_or(now_ns);
+        let from_ns = params.nanoseconds("from_us")?.unwrap_or(now_ns - (days - 1) * DAY_NS);
+        if from_ns > to_ns || to_ns.saturating_sub(from_ns) > DAYS_MAX * DAY_NS {
+            return Err(Problem::bad_parameter("from_us", "before to_us, by at most ten years"));
+        }
+        Ok(Self { from_ns, to_ns })
+    }
+
+    fn in_units(&self, unit_ns: i64) -> (i64, i64) {
+        (self.from_ns.div_euclid(unit_ns), self.to_ns.div_euclid(unit_ns))
+    }
+}
+
+fn group(params: &Params) -> Result<String, Problem> {
+    let group = params.text("group").unwrap_or("tool");
+    if !DIMENSIONS.contains(&group) {
+        return Err(Problem::bad_parameter("group", format!("one of {}", DIMENSIONS.join(", "))));
+    }
+    Ok(group.to_owned())
+}
+
 pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let group = match params.text("group").unwrap_or("tool") {
-        group @ ("tool" | "model" | "kind") => group.to_owned(),
-        _ => return Err(Problem::bad_parameter("group", "tool, model or kind")),
-    };
-    let days @ 1..=DAYS_MAX = params.number("days")?.unwrap_or(30) else {
-        return Err(Problem::bad_parameter("days", "between 1 and 3660"));
-    };
+    let group = group(&params)?;
+    let period = Period::of(&params, app.source.now_ns())?;
+    let (first, last) = period.in_units(DAY_NS);
     let dimension = group.clone();
-    let rows = read(&app, move |source| {
-        let today = source.now_ns().div_euclid(DAY_NS);
-        source.latency(&dimension, (today - days + 1, today))
-    });
-    let rows: Vec<_> = rows.await?.into_iter().map(LatencyItem::from).collect();
-    json(
-        &json!({ "group": group, "days": days, "items": rows, "url": format!("/latency?group={group}&days={days}") }),
-    )
+    let rows = read(&app, move |source| source.latency(&dimension, (first, last))).await?;
+    let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(&group, row)).collect();
+    json(&json!({
+        "group": group,
+        "days": last - first + 1,
+        "from_us": first * (DAY_NS / 1_000),
+        "to_us": (last + 1) * (DAY_NS / 1_000),
+        "items": items,
+        "url": format!("/latency?group={group}"),
+    }))
+}
+
+#[derive(Serialize)]
+struct Heatmap {
+    group: String,
+    name: Option<String>,
+    from_us: i64,
+    step_us: i64,
+    columns: i64,
+    /// Lower edge of each row, as the logarithm of microseconds to the base of two.
+    buckets: Vec<u32>,
+    /// Column, row, calls.
+    counts: Vec<(i64, usize, u64)>,
+    max: u64,
+    url: String,
+}
+
+pub(super) async fn heatmap(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let group = group(&params)?;
+    let name = params.text("name").map(str::to_owned);
+    let period = Period::of(&params, app.source.now_ns())?;
+    let (first, last) = period.in_units(HOUR_NS);
+    let (dimension, wanted) = (group.clone(), name.clone());
+    let cells = read(&app, move |source| source.heat(&dimension, wanted.as_deref(), (first, last)));
+    let hours = last - first + 1;
+    let step = step(hours);
+    let (buckets, counts) = grid(&cells.await?, first, step);
+    json(&Heatmap {
+        url: format!("/latency?group={group}"),
+        group,
+        name,
+        from_us: first * (HOUR_NS / 1_000),
+        step_us: step * (HOUR_NS / 1_000),
+        columns: (hours + step - 1) / step,
+        max: counts.iter().map(|(_, _, count)| *count).max().unwrap_or(0),
+        buckets,
+        counts,
+    })
+}
+
+/// Hours of one column: as few as give at most [`COLUMNS_MAX`] columns, in steps that people think in.
+fn step(hours: i64) -> i64 {
+    let steps = [1, 2, 3, 6, 12, 24, 48, 168, 336, 672];
+    steps.into_iter().find(|step| hours <= step * COLUMNS_MAX).unwrap_or(2_688)
+}
+
+type Grid = (Vec<u32>, Vec<(i64, usize, u64)>);
+
+/// The rows that are used, without gaps between them, and what is in them.
+fn grid(cells: &[HeatCell], first: i64, step: i64) -> Grid {
+    let low = cells.iter().map(|cell| cell.bucket).min().unwrap_or(0);
+    let high = cells.iter().map(|cell| cell.bucket).max().unwrap_or(0);
+    let mut sums: BTreeMap<(i64, usize), u64> = BTreeMap::new();
+    for cell in cells {
+        let column = (cell.hour - first).div_euclid(step);
+        *sums.entry((column, (cell.bucket - low) as usize)).or_default() += cell.count;
+    }
+    let buckets = if cells.is_empty() { Vec::new() } else { (low..=high).collect() };
+    (buckets, sums.into_iter().map(|((column, row), count)| (column, row, count)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_never_too_many_and_hold_everything() {
+        for hours in [1, 24, 200, 201, 720, 8_760, 87_840] {
+            assert!((hours + step(hours) - 1) / step(hours) <= COLUMNS_MAX, "{hours}");
+        }
+        let cell = |hour, bucket, count| HeatCell { hour, bucket, count };
+        let cells = [cell(100, 10, 1), cell(101, 10, 2), cell(102, 12, 5)];
+        let (buckets, counts) = grid(&cells, 100, 2);
+        assert_eq!(buckets, [10, 11, 12]);
+        assert_eq!(counts, [(0, 0, 3), (1, 2, 5)]);
+        assert_eq!(grid(&[], 0, 1), (vec![], vec![]));
+    }
 }

@@ -4,22 +4,30 @@
 //! `{items, next}`; `next` is the `cursor` of the next page, null at the end. Errors are `application/problem+json`.
 
 mod columns;
+mod compare;
+mod critical;
 mod cursor;
 mod detail;
+mod edits;
 mod errors;
+mod export;
 mod extract;
 mod focus;
 mod health;
 mod index;
+mod install;
 mod latency;
+mod lints;
 mod login;
 mod overview;
 mod payload;
+mod privacy;
+mod search;
 mod sessions;
 mod spans;
 mod stream;
 
-pub(crate) use payload::readable;
+pub use payload::readable;
 pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;
@@ -46,12 +54,24 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/sessions/{session}", get(sessions::one))
         .route("/api/v1/sessions/{session}/turns", get(sessions::turns))
         .route("/api/v1/sessions/{session}/spans", get(spans::of_session))
+        .route("/api/v1/sessions/{session}/edits", get(edits::edits))
+        .route("/api/v1/sessions/{session}/lints", get(lints::lints))
+        .route("/api/v1/sessions/{session}/critical-path", get(critical::critical_path))
+        .route("/api/v1/sessions/{session}/export", get(export::file))
+        .route("/api/v1/sessions/{session}/delete", post(privacy::delete))
+        .route("/api/v1/compare", get(compare::compare))
         .route("/api/v1/spans", get(spans::latest))
         .route("/api/v1/spans/{span}", get(detail::detail))
         .route("/api/v1/spans/{span}/payload/{part}", get(payload::payload))
+        .route("/api/v1/spans/{span}/diff", get(edits::diff))
         .route("/api/v1/traces/{trace}", get(detail::trace))
         .route("/api/v1/errors", get(errors::errors))
         .route("/api/v1/latency", get(latency::latency))
+        .route("/api/v1/latency/heatmap", get(latency::heatmap))
+        .route("/api/v1/search", get(search::search))
+        .route("/api/v1/privacy", get(privacy::privacy))
+        .route("/api/v1/privacy/purge", post(privacy::purge))
+        .route("/api/v1/install", get(install::install))
         .route("/api/v1/health", get(health::health))
         .route("/api/v1/exporters/{name}/retry", post(health::retry))
         .route("/api/v1/stream", get(stream::stream))

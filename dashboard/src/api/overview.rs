@@ -15,6 +15,8 @@ use crate::source::{self, SessionFilter, Source};
 
 /// Sessions looked at per state.
 const SESSIONS_MAX: usize = 50;
+/// Gaps that are listed.
+const GAPS_MAX: usize = 20;
 const SECOND_NS: i64 = 1_000_000_000;
 /// A turn in which nothing happened for this long is shown as stalled.
 const STALLED_NS: i64 = 600 * SECOND_NS;
@@ -27,6 +29,16 @@ struct Overview {
     needs: Vec<Need>,
     running: Vec<SessionItem>,
     today: Today,
+    gaps: Vec<GapItem>,
+}
+
+/// A stretch in which no collector ran; its hooks were taken in afterwards.
+#[derive(Serialize)]
+struct GapItem {
+    from_us: i64,
+    to_us: i64,
+    hooks: u64,
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -47,6 +59,9 @@ struct Today {
     turns: u64,
     errors: u64,
     tokens: Option<TokenCounts>,
+    /// As in `tokens`; null when no turn reported any.
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
 }
 
 pub(super) async fn overview(State(app): State<Arc<App>>, params: Params) -> Answer {
@@ -75,7 +90,15 @@ fn view(source: &dyn Source, from_us: Option<i64>) -> source::Result<Overview> {
         }
     }
     needs.sort_by_key(|need| need.since_us);
-    Ok(Overview { now_us: now_ns / 1_000, needs, running, today: today(source, from_us, now_ns)? })
+    let today = today(source, from_us, now_ns)?;
+    let gaps = source.gaps(today.from_us.saturating_mul(1_000), GAPS_MAX)?;
+    let gaps = gaps.into_iter().map(|gap| GapItem {
+        from_us: gap.from_ns / 1_000,
+        to_us: gap.to_ns / 1_000,
+        hooks: gap.hooks,
+        url: "/health".to_owned(),
+    });
+    Ok(Overview { now_us: now_ns / 1_000, needs, running, today, gaps: gaps.collect() })
 }
 
 fn in_state(source: &dyn Source, state: SessionState) -> source::Result<Vec<SessionSummary>> {
@@ -127,5 +150,7 @@ fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> source::Resu
         turns: totals.turns,
         errors: totals.errors,
         tokens: totals.tokens.map(TokenCounts::from),
+        input_tokens: totals.tokens.map(|tokens| tokens.input),
+        output_tokens: totals.tokens.map(|tokens| tokens.output),
     })
 }

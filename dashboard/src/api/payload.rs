@@ -163,7 +163,8 @@ pub(super) fn subject_of(source: &dyn Source, span: &Span) -> source::Result<Opt
 }
 
 /// Messages as the attribute has them become the text a person wrote or read.
-pub(crate) fn readable(content: Content) -> Content {
+#[must_use]
+pub fn readable(content: Content) -> Content {
     #[derive(serde::Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]

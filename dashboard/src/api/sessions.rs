@@ -171,7 +171,7 @@ struct TurnItem {
 }
 
 #[derive(Serialize)]
-struct PartItem {
+pub(super) struct PartItem {
     thinking_us: i64,
     tools_us: i64,
     shell_us: i64,

@@ -79,7 +79,8 @@ pub(super) async fn latest(State(app): State<Arc<App>>, params: Params) -> Answe
     json(&Page { items, next })
 }
 
-fn filter(params: &Params) -> Result<LineFilter, Problem> {
+/// Filters of spans, as in the bar.
+pub(super) fn filter(params: &Params) -> Result<LineFilter, Problem> {
     let owned = |name| params.text(name).map(str::to_owned);
     let failed = match params.text("status") {
         None => false,

@@ -8,6 +8,7 @@ mod headers;
 mod hosts;
 mod token;
 
+pub(crate) use headers::POLICY;
 pub use hosts::{BadHost, Hosts};
 pub use token::Token;
 

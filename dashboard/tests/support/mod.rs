@@ -10,10 +10,11 @@ use std::sync::Mutex;
 use hookspan_core::{
     SessionSummary, Span, SpanId, SpanKind, Timestamp, Tokens, TraceId, TurnSummary,
 };
-use hookspan_dashboard::line::{Line, Outcome};
+use hookspan_dashboard::line::{Line, LineKind, Outcome};
 use hookspan_dashboard::source::{
-    Control, DestinationHealth, ErrorGroup, Health, JournalHealth, LatencyRow, LineFilter, Lines,
-    Notice, Position, Result, SessionFilter, Source, SpanFilter, Totals,
+    Arrival, Control, Deleted, DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit,
+    InstallStep, JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy,
+    PrivacyClass, Query, Result, SessionFilter, Source, SpanFilter, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -68,6 +69,11 @@ impl ListSource {
         let notice = Notice { rev: data.rev, sessions: vec![(root.to_owned(), 1)] };
         drop(data);
         drop(self.changes.send(notice));
+    }
+
+    /// What the clock says.
+    pub fn data_now(&self) -> i64 {
+        self.data().now_ns
     }
 
     fn data(&self) -> std::sync::MutexGuard<'_, Data> {
@@ -287,31 +293,103 @@ impl Source for ListSource {
         Ok(totals)
     }
 
-    fn errors(&self, limit: usize) -> Result<Vec<ErrorGroup>> {
+    fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {
+        let filter = LineFilter { failed: true, ..filter.clone() };
+        let lines = self.matching(&filter, None, limit)?;
+        let failure = |(root, line): (String, Line)| {
+            let index = usize::try_from(line.row - 1).unwrap();
+            let status = self.data().spans[index].span.status.clone();
+            let hookspan_core::Status::Error { message, .. } = status else { unreachable!() };
+            Failure { root, line, message }
+        };
+        Ok(lines.into_iter().map(failure).collect())
+    }
+
+    fn heat(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        hours: (i64, i64),
+    ) -> Result<Vec<HeatCell>> {
         let data = self.data();
-        let mut groups: BTreeMap<String, ErrorGroup> = BTreeMap::new();
+        let mut cells: BTreeMap<(i64, u32), u64> = BTreeMap::new();
         for stored in &data.spans {
-            let hookspan_core::Status::Error { message, .. } = &stored.span.status else {
-                continue;
-            };
-            let fingerprint = format!("{}: {message}", stored.span.name);
-            let group = groups.entry(fingerprint.clone()).or_insert(ErrorGroup {
-                fingerprint,
-                count: 0,
-                sessions: 1,
-                first: stored.span.start,
-                last: Timestamp(0),
-                sample: stored.span.id,
-                sample_root: stored.span.root.to_string(),
-                sample_name: stored.span.name.clone(),
-            });
-            group.count += 1;
-            group.last = group.last.max(stored.span.start);
+            let Some(end) = stored.span.end else { continue };
+            let tool = format!("execute_tool {}", name.unwrap_or_default());
+            let wanted = dimension == "tool"
+                && stored.span.kind == SpanKind::Tool
+                && (name.is_none() || stored.span.name == tool);
+            let hour = stored.span.start.0.div_euclid(3_600_000_000_000);
+            if wanted && (hours.0..=hours.1).contains(&hour) {
+                let us = end.at.since(stored.span.start) / 1_000;
+                *cells.entry((hour, us.max(1).ilog2())).or_default() += 1;
+            }
         }
-        let mut groups: Vec<_> = groups.into_values().collect();
-        groups.sort_by_key(|group| core::cmp::Reverse(group.count));
-        groups.truncate(limit);
-        Ok(groups)
+        let cell = |((hour, bucket), count)| HeatCell { hour, bucket, count };
+        Ok(cells.into_iter().map(cell).collect())
+    }
+
+    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
+        let data = self.data();
+        let wanted = |(_, stored): &(usize, &Stored)| {
+            &*stored.span.root == root && kinds.contains(&LineKind::of(&stored.span))
+        };
+        let spans = data.spans.iter().enumerate().filter(wanted).take(limit);
+        Ok(spans.map(|(index, stored)| (Data::row(index), stored.span.clone())).collect())
+    }
+
+    fn gaps(&self, from_ns: i64, _limit: usize) -> Result<Vec<Gap>> {
+        Ok(vec![Gap { from_ns, to_ns: from_ns + 1_740_000_000_000, hooks: 212 }])
+    }
+
+    fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found> {
+        // A plain search of labels: what an index answers, without one.
+        let mut hits = Vec::new();
+        for (root, line) in self.matching(&query.filter, None, usize::MAX)? {
+            let lower = line.label.to_lowercase();
+            let found = query.terms.iter().map(|term| lower.find(&term.to_lowercase()));
+            let Some(found) = found.collect::<Option<Vec<_>>>() else { continue };
+            if before.is_some_and(|before| line.row >= before) {
+                continue;
+            }
+            let units = |text: &str| u32::try_from(text.encode_utf16().count()).unwrap();
+            let marks = found.iter().zip(&query.terms).map(|(at, term)| {
+                let start = units(&line.label[..*at]);
+                (start, start + units(term))
+            });
+            let (marks, text) = (marks.collect(), line.label.clone());
+            hits.push(Hit { root, line, field: "input".to_owned(), text, marks });
+        }
+        hits.sort_by_key(|hit| core::cmp::Reverse(hit.line.row));
+        let total = Some(hits.len() as u64);
+        let next = hits.get(limit).map(|_| hits[limit - 1].line.row);
+        hits.truncate(limit);
+        Ok(Found { hits, next, total, total_is_more: false, lag: 0 })
+    }
+
+    fn privacy(&self) -> Result<Privacy> {
+        let class =
+            PrivacyClass { name: "prompts", stored: "full", indexed: "redacted", exported: "none" };
+        Ok(Privacy { classes: vec![class], retention_days: Some(30), redacted: 31, search: true })
+    }
+
+    fn install(&self) -> Result<Vec<InstallStep>> {
+        Ok(vec![InstallStep {
+            id: "install",
+            state: "ok",
+            command: Some("hookspan install".to_owned()),
+            hint: "the hooks are in hooks.json".to_owned(),
+        }])
+    }
+
+    fn links(&self) -> Vec<(String, String)> {
+        let template = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}&t={start_ms}";
+        vec![("jaeger".to_owned(), template.to_owned())]
+    }
+
+    fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
+        let session = self.session(root)?;
+        Ok(session.map(|_| format!("{root} {format} {content}").into_bytes()))
     }
 
     fn latency(&self, dimension: &str, _days: (i64, i64)) -> Result<Vec<LatencyRow>> {
@@ -347,6 +425,19 @@ impl Source for ListSource {
             counters: vec![("received".to_owned(), 4711), ("malformed".to_owned(), 1)],
             database_bytes: 212_000_000,
             wal_bytes: 4_000_000,
+            search_bytes: 61_000_000,
+            search_lag: 3,
+            arrival: Some(Arrival {
+                count: 4711,
+                p50_us: 300,
+                p99_us: 900,
+                max_us: 7_000,
+                over_budget: 3,
+                hist: vec![(512, 4_000), (1_024, 708), (8_192, 3)],
+            }),
+            unknown_events: vec![("beforeDreaming".to_owned(), 1)],
+            unknown_fields: Vec::new(),
+            shim_version: Some("0.1.0".to_owned()),
             destinations: vec![
                 DestinationHealth {
                     name: "jaeger".to_owned(),
@@ -386,5 +477,10 @@ pub struct OneDestination;
 impl Control for OneDestination {
     fn retry(&self, destination: &str) -> Result<bool> {
         Ok(destination == "datadog")
+    }
+
+    fn delete(&self, roots: &[String]) -> Result<Deleted> {
+        let sessions = roots.len() as u64;
+        Ok(Deleted { sessions, spans: sessions * 10, hooks: sessions * 20 })
     }
 }

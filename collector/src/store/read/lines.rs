@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use hookspan_core::{EndReason, SpanId, SpanKind, Timestamp};
+use hookspan_core::{EndReason, Span, SpanId, SpanKind, Timestamp};
 use hookspan_dashboard::line::{self, Line, LineKind, Outcome};
 use hookspan_dashboard::source::LineFilter;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::{name, prompts, segments, sql_limit};
-use crate::store::rows::signed;
+use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, signed};
 
 const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.end_reason, \
      s.error_type IS NOT NULL, s.label, s.subject_seq, s.class, s.flags, s.wait_us";
@@ -141,6 +141,104 @@ pub fn matching(
         (":limit", &sql_limit(limit)),
     ];
     db.prepare_cached(&sql)?.query_map(values, with_root)?.collect()
+}
+
+/// Failed spans that match, newest first, at most `limit`, with the message of each.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn failures(
+    db: &Connection,
+    filter: &LineFilter,
+    limit: usize,
+) -> rusqlite::Result<Vec<(String, Found, String)>> {
+    const MESSAGE: usize = 14;
+    // By the index of failures: newest first, and nothing else is read.
+    let sql = format!(
+        "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type)
+         FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
+         WHERE s.error_type IS NOT NULL AND s.start_ns >= :from AND s.start_ns <= :to
+           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
+           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
+           AND (:session IS NULL OR root.text = :session)
+           AND (:class IS NULL OR s.class = :class)
+           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+         ORDER BY s.start_ns DESC LIMIT :limit"
+    );
+    let values: &[(&str, &dyn ToSql)] = &[
+        (":from", &filter.from_ns.unwrap_or(i64::MIN)),
+        (":to", &filter.to_ns.unwrap_or(i64::MAX)),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":session", &filter.session),
+        (":class", &filter.kind.map(|kind| kind as u8)),
+        (":tool", &filter.tool),
+        (":limit", &sql_limit(limit)),
+    ];
+    let read = |row: &Row<'_>| {
+        let (root, found) = with_root(row)?;
+        Ok((root, found, row.get(MESSAGE)?))
+    };
+    db.prepare_cached(&sql)?.query_map(values, read)?.collect()
+}
+
+/// Rows of the spans with these ids that `filter` lets through, with their sessions.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn of_span(
+    db: &Connection,
+    id: SpanId,
+    filter: &LineFilter,
+) -> rusqlite::Result<Option<(String, Found)>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, root.text
+         FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
+         WHERE s.id = :id
+           AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
+           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
+           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
+           AND (:session IS NULL OR root.text = :session)
+           AND (:class IS NULL OR s.class = :class)
+           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+           AND (NOT :failed OR s.error_type IS NOT NULL)
+           AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
+           AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"
+    );
+    let values: &[(&str, &dyn ToSql)] = &[
+        (":id", &id.0),
+        (":from", &filter.from_ns),
+        (":to", &filter.to_ns),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":session", &filter.session),
+        (":class", &filter.kind.map(|kind| kind as u8)),
+        (":tool", &filter.tool),
+        (":failed", &filter.failed),
+        (":min", &filter.min_ns),
+        (":max", &filter.max_ns),
+    ];
+    db.prepare_cached(&sql)?.query_row(values, with_root).optional()
+}
+
+/// Whole spans of a session that are drawn as one of `kinds`, by start, at most `limit`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn spans_of(
+    db: &Connection,
+    root: &str,
+    kinds: &[LineKind],
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Span)>> {
+    let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
+    let classes: Vec<String> = kinds.iter().map(|kind| (*kind as u8).to_string()).collect();
+    let sql = format!(
+        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
+         WHERE s.root = ?1 AND s.class IN ({}) ORDER BY s.start_ns, s.row LIMIT ?2",
+        classes.join(",")
+    );
+    db.prepare_cached(&sql)?.query_map((id, sql_limit(limit)), rows::span)?.collect()
 }
 
 /// The newest call of a session without an end.

@@ -1,4 +1,4 @@
-use hookspan_core::{Change, SessionState, SpanKind};
+use hookspan_core::{Change, SessionState, SpanKind, Timestamp};
 use hookspan_dashboard::line::{Line, LineKind};
 use rusqlite::Connection;
 
@@ -124,17 +124,23 @@ fn a_span_is_found_by_id_row_and_trace() {
 }
 
 #[test]
-fn errors_are_grouped_and_percentiles_read() {
+fn failures_durations_and_percentiles_are_read() {
     let spans = ["a", "b"].map(|key| {
         let mut span = sample::span("r", key);
         span.name = "execute_tool Shell cargo".to_owned();
         Change::Span(Box::new(span))
     });
     let (_dir, _store, readers) = stored(spans);
-    let groups = readers.with(|db| errors(db, 10)).unwrap();
-    assert_eq!(groups.len(), 1);
-    assert_eq!((groups[0].count, groups[0].sessions), (2, 1));
-    assert_eq!(groups[0].fingerprint, "Shell cargo: exit code 101");
+    let all = LineFilter::default();
+    let failures = readers.with(|db| lines::failures(db, &all, 10)).unwrap();
+    assert_eq!(failures.len(), 2);
+    assert_eq!((&*failures[0].0, &*failures[0].2), ("r", "exit code 101"));
+    let none = LineFilter { tool: Some("Read".to_owned()), ..LineFilter::default() };
+    assert!(readers.with(|db| lines::failures(db, &none, 10)).unwrap().is_empty());
+    let hour = sample::span("r", "a").start.0.div_euclid(3_600_000_000_000);
+    let cells = readers.with(|db| heat(db, "kind", Some("tool"), (hour, hour))).unwrap();
+    assert_eq!(cells, [HeatCell { hour, bucket: 19, count: 2 }]);
+    assert!(readers.with(|db| heat(db, "kind", Some("x"), (hour, hour))).unwrap().is_empty());
     let day = sample::span("r", "a").start.0.div_euclid(86_400_000_000_000);
     let rows = readers.with(|db| latency(db, "kind", (day, day))).unwrap();
     assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), ("tool", 2, 2));
@@ -169,7 +175,7 @@ fn the_columns_of_a_line_say_what_the_whole_span_says() {
 
 #[test]
 fn every_order_of_sessions_pages_by_the_key_the_cursor_holds() {
-    let changes: Vec<_> = (0..7)
+    let changes: Vec<_> = (0..7_i64)
         .map(|n| {
             let mut session = sample::session(&format!("s{n}"));
             session.last_at = Timestamp(n);

@@ -1,6 +1,7 @@
 //! The write side: one connection, one transaction per batch, everything of a batch in it or nothing.
 
 mod changes;
+mod delete;
 mod derived;
 mod names;
 mod raw;
@@ -11,16 +12,20 @@ mod subjects;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hookspan_core::Span;
+use hookspan_core::{HookSource, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
 pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
+pub(super) use sketches::heat_read;
 
 use super::open::{self, OpenError};
 use names::Names;
 use sketches::Sketches;
 use subjects::Subjects;
+
+/// A hook that comes later than this after its stamp had to wait for a collector.
+const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 
 /// The database as its one writer sees it.
 pub struct Store {
@@ -219,6 +224,19 @@ impl Transaction<'_> {
         self.store.marks.seq = seq;
         self.store.marks.folded = seq;
         Ok(Some(seq))
+    }
+
+    /// Notes that a live hook arrived at `now`. One that waited for a collector says nothing about the way.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn arrived(&mut self, arrival: &Arrival, now: Timestamp) -> rusqlite::Result<()> {
+        let ns = now.since(arrival.hook.observed_at);
+        if arrival.hook.source != HookSource::Shim || !(0..ARRIVAL_MAX_NS).contains(&ns) {
+            return Ok(());
+        }
+        let Store { db, sketches, .. } = &mut *self.store;
+        sketches.arrived(db, now, (ns / 1_000).cast_unsigned())
     }
 
     fn reading(&mut self, reading: &Reading) {

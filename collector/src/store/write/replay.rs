@@ -168,7 +168,7 @@ impl Store {
                  DELETE FROM turn;
                  DELETE FROM session;
                  DELETE FROM conversation;
-                 DELETE FROM histogram;
+                 DELETE FROM histogram WHERE dimension <> 'arrival';
                  DELETE FROM heat;
                  DELETE FROM counter WHERE key IN ({DERIVED_COUNTERS});"
             ))?;

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
-use hookspan_core::{Span, SpanKind, Status, Value};
+use hookspan_core::{Span, SpanKind, Status, Timestamp, Value};
 use rusqlite::{Connection, OptionalExtension as _};
 
 const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
+/// A hook that took longer to get here was late.
+const ARRIVAL_BUDGET_US: u64 = 5_000;
 /// Powers of two, in microseconds: up to nine hours and beyond.
 const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
@@ -27,6 +29,54 @@ struct Sketch {
     dirty: bool,
 }
 
+impl Sketch {
+    fn new() -> rusqlite::Result<Self> {
+        let values = empty().ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(Self { count: 0, errors: 0, values, dirty: false })
+    }
+
+    fn record(&mut self, us: u64, failed: bool) {
+        self.count += 1;
+        self.errors += u64::from(failed);
+        self.values.saturating_record(us.max(1));
+        self.dirty = true;
+    }
+}
+
+/// What a settled span counts for.
+struct Counted {
+    day: i64,
+    hour: i64,
+    us: u64,
+    failed: bool,
+    names: Vec<(&'static str, String)>,
+}
+
+impl Counted {
+    fn of(span: &Span) -> Option<Self> {
+        let end = span.end?;
+        let mut names = vec![("kind", span.kind.as_str().to_owned())];
+        match span.kind {
+            SpanKind::Tool => {
+                names.extend(text(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
+            }
+            SpanKind::Generation => {
+                names.extend(text(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
+                let project = span.workspace.as_deref().map(folder);
+                names.extend(project.map(|name| ("project", cut(name))));
+            }
+            _ => {}
+        }
+        Some(Self {
+            day: span.start.0.div_euclid(DAY_NS),
+            hour: span.start.0.div_euclid(HOUR_NS),
+            us: u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0),
+            failed: matches!(span.status, Status::Error { .. }),
+            names,
+        })
+    }
+}
+
 /// Sketches in use, written back in the transaction that changed them.
 #[derive(Default)]
 pub(super) struct Sketches {
@@ -35,31 +85,66 @@ pub(super) struct Sketches {
 }
 
 impl Sketches {
-    /// Counts a span that has just settled, once for its kind, and for its tool or model.
+    /// Counts a span that has just settled, once for each name it has.
     pub(super) fn count(&mut self, db: &Connection, span: &Span) -> rusqlite::Result<()> {
-        let Some(end) = span.end else { return Ok(()) };
-        let micros = u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0);
-        let failed = matches!(span.status, Status::Error { .. });
-        let day = span.start.0.div_euclid(DAY_NS);
-        let hour = span.start.0.div_euclid(HOUR_NS);
-        self.add(db, (day, "kind", span.kind.as_str().to_owned()), micros, failed)?;
-        self.heat.add((hour, "kind", span.kind.as_str().to_owned()), micros);
-        if let (SpanKind::Generation, Some(workspace)) = (span.kind, span.workspace.as_deref()) {
-            let project = cut(folder(workspace));
-            self.add(db, (day, "project", project.clone()), micros, failed)?;
-            self.heat.add((hour, "project", project), micros);
-        }
-        let named = match span.kind {
-            SpanKind::Tool => text(span, "gen_ai.tool.name").map(|name| ("tool", name)),
-            SpanKind::Generation => text(span, "gen_ai.request.model").map(|name| ("model", name)),
-            _ => None,
-        };
-        if let Some((dimension, name)) = named {
-            let name = cut(name);
-            self.heat.add((hour, dimension, name.clone()), micros);
-            self.add(db, (day, dimension, name), micros, failed)?;
+        let Some(counted) = Counted::of(span) else { return Ok(()) };
+        for (dimension, name) in counted.names {
+            self.heat.add((counted.hour, dimension, name.clone()), counted.us);
+            self.add(db, (counted.day, dimension, name), counted.us, counted.failed)?;
         }
         Ok(())
+    }
+
+    /// Counts how long a hook took from its stamp to here.
+    pub(super) fn arrived(
+        &mut self,
+        db: &Connection,
+        at: Timestamp,
+        us: u64,
+    ) -> rusqlite::Result<()> {
+        let day = at.0.div_euclid(DAY_NS);
+        self.add(db, (day, "arrival", "journal".to_owned()), us, us > ARRIVAL_BUDGET_US)
+    }
+
+    /// Takes back what these spans counted for: they are deleted, and a rebuild would not find them.
+    pub(super) fn remove<'a>(
+        &mut self,
+        db: &Connection,
+        spans: impl Iterator<Item = &'a Span>,
+    ) -> rusqlite::Result<()> {
+        let mut gone = Self::default();
+        for counted in spans.filter_map(Counted::of) {
+            for (dimension, name) in counted.names {
+                gone.heat.add((counted.hour, dimension, name.clone()), counted.us);
+                let key = (counted.day, dimension, name);
+                let sketch = match gone.held.entry(key) {
+                    std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
+                    std::collections::btree_map::Entry::Vacant(free) => free.insert(Sketch::new()?),
+                };
+                sketch.record(counted.us, counted.failed);
+            }
+        }
+        self.write(db)?;
+        self.held.clear();
+        for (key, gone) in gone.held {
+            let mut left = load(db, &key)?;
+            left.count = left.count.saturating_sub(gone.count);
+            left.errors = left.errors.saturating_sub(gone.errors);
+            left.dirty = true;
+            // A damaged sketch may hold less than it should; it is what a rebuild makes whole.
+            let _subtracted = left.values.subtract(&gone.values);
+            if left.count == 0 {
+                db.prepare_cached(
+                    "DELETE FROM histogram WHERE day = ?1 AND dimension = ?2 AND name = ?3",
+                )?
+                .execute((key.0, key.1, key.2.as_str()))?;
+            } else {
+                self.held.insert(key, left);
+            }
+        }
+        self.write(db)?;
+        self.held.clear();
+        gone.heat.take_back(db)
     }
 
     fn add(&mut self, db: &Connection, key: Key, us: u64, failed: bool) -> rusqlite::Result<()> {
@@ -74,10 +159,7 @@ impl Sketches {
                 free.insert(loaded)
             }
         };
-        sketch.count += 1;
-        sketch.errors += u64::from(failed);
-        sketch.values.saturating_record(us.max(1));
-        sketch.dirty = true;
+        sketch.record(us, failed);
         Ok(())
     }
 
@@ -154,6 +236,36 @@ impl Heat {
     }
 }
 
+impl Heat {
+    /// Subtracts these counts from what is stored.
+    fn take_back(self, db: &Connection) -> rusqlite::Result<()> {
+        let mut find = db.prepare_cached(
+            "SELECT counts FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+        )?;
+        for ((hour, dimension, name), gone) in self.counts {
+            let key = (hour, dimension, name.as_str());
+            let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
+            let Some(mut left) = stored.optional()? else { continue };
+            for (left, gone) in left.iter_mut().zip(gone) {
+                *left = left.saturating_sub(gone);
+            }
+            if left.iter().all(|count| *count == 0) {
+                db.prepare_cached(
+                    "DELETE FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+                )?
+                .execute(key)?;
+            } else {
+                let bytes: Vec<u8> = left.iter().flat_map(|count| count.to_le_bytes()).collect();
+                db.prepare_cached(
+                    "UPDATE heat SET counts = ?4 WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+                )?
+                .execute((hour, dimension, name.as_str(), bytes))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Counts by power of two, as stored; what is not a whole number of them is left out.
 pub(in crate::store) fn heat_read(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
@@ -179,8 +291,7 @@ fn load(db: &Connection, (day, dimension, name): &Key) -> rusqlite::Result<Sketc
         let (count, errors) = (count.cast_unsigned(), errors.cast_unsigned());
         return Ok(Sketch { count, errors, values, dirty: false });
     }
-    let values = empty().ok_or(rusqlite::Error::InvalidQuery)?;
-    Ok(Sketch { count: 0, errors: 0, values, dirty: false })
+    Sketch::new()
 }
 
 fn empty() -> Option<Histogram<u32>> {

@@ -192,12 +192,12 @@ fn horizons_never_pass_a_hook_that_is_still_to_come() {
     let import = |key: u8, at: i64| {
         let mut arrival = arrival(key, b"x");
         arrival.hook.observed_at = Timestamp(at);
-        arrival.hook.source = hookspan_core::HookSource::Import;
+        arrival.hook.source = HookSource::Import;
         arrival
     };
     let live = |key: u8, at: i64| {
         let mut live = import(key, at);
-        live.hook.source = hookspan_core::HookSource::Shim;
+        live.hook.source = HookSource::Shim;
         live
     };
     store

@@ -1,0 +1,217 @@
+//! How fast the dashboard's answers are over a large store: fills one through the real path, then asks.
+//!
+//! ```text
+//! cargo run --release -p hookspan --example api_latency -- 1000000
+//! ```
+//!
+//! Prints the median and the 99th percentile of each question, from the call to the finished JSON.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measuring program stops at what is broken, and prints"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use hookspan::engine::{Batch, Engine, Horizon, Signals};
+use hookspan::search::Search;
+use hookspan::source::{Extras, StoreSource};
+use hookspan::store::codec::Packer;
+use hookspan::store::write::{Arrival, Store};
+use hookspan_core::{Hook, HookSource, Timestamp};
+use hookspan_dashboard::source::{Deleted, JournalHealth, Result as Answer};
+use hookspan_dashboard::{Control, Settings};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+/// Calls of one session: with its turns, thoughts and segment about 5,000 spans.
+const CALLS: usize = 4_700;
+const CALLS_PER_TURN: usize = 47;
+const DAY_NS: i64 = 86_400_000_000_000;
+/// Every question is asked so often.
+const TIMES: usize = 200;
+
+struct Nothing;
+
+impl Control for Nothing {
+    fn retry(&self, _: &str) -> Answer<bool> {
+        Ok(false)
+    }
+
+    fn delete(&self, _: &[String]) -> Answer<Deleted> {
+        Ok(Deleted::default())
+    }
+}
+
+fn main() {
+    let spans: usize = std::env::args().nth(1).map_or(1_000_000, |text| text.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("hookspan.db");
+    let started = Instant::now();
+    let roots = fill(&database, spans.div_ceil(CALLS * 21 / 20));
+    println!("filled {spans} spans in {:.0?}", started.elapsed());
+    let started = Instant::now();
+    let search = Search::start(&database, &dir.path().join("search.db")).unwrap();
+    let extras = Extras {
+        search_path: Some(dir.path().join("search.db")),
+        search: Some(search.handle()),
+        ..Extras::default()
+    };
+    std::thread::sleep(Duration::from_secs(2));
+    while search.handle().lag() > 0 {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    println!("indexed in {:.0?}", started.elapsed());
+    for file in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+        println!("{:?} {} MiB", file.file_name(), file.metadata().unwrap().len() >> 20);
+    }
+    ask(&database, extras, &roots);
+}
+
+/// Sessions of about 5,000 spans over thirty days, through normalise, fold and store.
+fn fill(database: &Path, sessions: usize) -> Vec<String> {
+    let mut store = Store::open(database).unwrap();
+    store.ensure_epoch("bench").unwrap();
+    let config = hookspan_core::Config::default();
+    let mut engine = Engine::new(store, config, Signals::default(), crossbeam_channel::never());
+    let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos()).unwrap();
+    let mut packer = Packer::new();
+    let roots: Vec<String> = (0..sessions).map(|n| format!("bench-{n:06}")).collect();
+    for (number, root) in roots.iter().enumerate() {
+        let share = (sessions - number) as f64 / sessions as f64;
+        let mut at = now - DAY_NS / 4 - (share * 29.0 * DAY_NS as f64) as i64;
+        let mut arrivals = Vec::new();
+        for turn in 0..CALLS / CALLS_PER_TURN {
+            let mut hook = |name: &str, own: Value| {
+                at += 40_000_000;
+                arrivals.push(arrival(&mut packer, root, turn, at, name, own));
+            };
+            hook(
+                "beforeSubmitPrompt",
+                json!({"prompt": format!("make turn {turn} of {root} work")}),
+            );
+            for call in 0..CALLS_PER_TURN {
+                let (tool, input) = match call % 3 {
+                    0 => (
+                        "Shell",
+                        json!({"command": format!("cargo test -p crate{} --lib", call * 7 % 31)}),
+                    ),
+                    1 => (
+                        "Read",
+                        json!({"file_path": format!("/home/dev/p{}/src/file{call}.rs", number % 9)}),
+                    ),
+                    _ => ("Grep", json!({"pattern": format!("fn handler_{call}")})),
+                };
+                let mut body = json!({"tool_name": tool, "tool_use_id": format!("{turn}-{call}"), "tool_input": input});
+                hook("preToolUse", body.clone());
+                body["tool_output"] =
+                    json!(format!("running {call} tests in {tool}; timeout deliver ok {number}"));
+                body["duration"] = json!(5 + call * call);
+                hook("postToolUse", body);
+            }
+            hook(
+                "afterAgentThought",
+                json!({"text": "look at the drain first", "duration_ms": 20}),
+            );
+            hook(
+                "stop",
+                json!({"status": "completed", "input_tokens": 1_000, "output_tokens": 10}),
+            );
+        }
+        let end = arrivals.last().map_or(0, |arrival| arrival.hook.observed_at.0);
+        let mut arrivals = arrivals.into_iter().peekable();
+        while arrivals.peek().is_some() {
+            let arrivals = arrivals.by_ref().take(1_000).collect();
+            engine.take(Batch { arrivals, ..Batch::default() }).unwrap();
+        }
+        let horizon = Horizon::At(Timestamp(end + 3 * 3_600_000_000_000));
+        engine.take(Batch { horizon, ..Batch::default() }).unwrap();
+    }
+    roots
+}
+
+fn arrival(
+    packer: &mut Packer,
+    root: &str,
+    turn: usize,
+    at: i64,
+    name: &str,
+    own: Value,
+) -> Arrival {
+    let mut body = json!({
+        "hook_event_name": name, "conversation_id": root, "generation_id": format!("{root}-{turn}"),
+        "model": "composer-2", "cursor_version": "3.7.19", "workspace_roots": [format!("/home/dev/p{}", turn % 9)],
+    });
+    body.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    let body = body.to_string().into_bytes();
+    let hook =
+        Hook { observed_at: Timestamp(at), source: HookSource::Import, body, ..Hook::default() };
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&at.to_be_bytes());
+    id[8..].copy_from_slice(&xx(root).to_be_bytes());
+    Arrival::new(id, 0, hook, packer)
+}
+
+/// A number for a name.
+fn xx(text: &str) -> u64 {
+    text.bytes().fold(7, |sum, byte| sum.wrapping_mul(1_099_511_628_211) ^ u64::from(byte))
+}
+
+fn ask(database: &Path, extras: Extras, roots: &[String]) {
+    let source = StoreSource::new(
+        database,
+        tokio::sync::broadcast::channel(16).0,
+        Box::new(JournalHealth::default),
+        [],
+    );
+    let (_close, closing) = tokio::sync::watch::channel(false);
+    let settings = Settings { token_sha256: None, port: 4329, allow_hosts: vec![], closing };
+    let router =
+        hookspan_dashboard::router(Arc::new(source.with(extras)), Arc::new(Nothing), settings)
+            .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    println!("{:<44} {:>9} {:>9} {:>9}", "question", "p50 ms", "p99 ms", "KiB");
+    let middle = &roots[roots.len() / 2];
+    for (name, target) in [
+        ("sessions, first page", "/api/v1/sessions?limit=50".to_owned()),
+        (
+            "sessions, filtered by tool and duration",
+            "/api/v1/sessions?tool=Shell&min_us=1000000&limit=50".to_owned(),
+        ),
+        ("one session of 5,000 spans, columns", format!("/api/v1/sessions/{middle}/spans")),
+        ("percentiles over 30 days", "/api/v1/latency?days=30".to_owned()),
+        ("heatmap over 30 days", "/api/v1/latency/heatmap?days=30".to_owned()),
+        ("search, a common word", "/api/v1/search?q=timeout".to_owned()),
+        (
+            "search, two words and a filter",
+            "/api/v1/search?q=cargo%20crate21%20kind:shell".to_owned(),
+        ),
+        ("search, part of a word", "/api/v1/search?q=andler_4".to_owned()),
+        ("search, nothing", "/api/v1/search?q=xylophone".to_owned()),
+        ("overview", "/api/v1/overview".to_owned()),
+        ("errors", "/api/v1/errors".to_owned()),
+        ("newest spans", "/api/v1/spans?limit=100".to_owned()),
+    ] {
+        let mut took = Vec::with_capacity(TIMES);
+        let mut size = 0;
+        for _ in 0..TIMES {
+            let started = Instant::now();
+            size = runtime.block_on(async {
+                let request = Request::get(&target).header("host", "127.0.0.1:4329");
+                let answer =
+                    router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+                assert_eq!(answer.status().as_u16(), 200, "{target}");
+                to_bytes(answer.into_body(), usize::MAX).await.unwrap().len()
+            });
+            took.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        took.sort_by(f64::total_cmp);
+        let at = |share: usize| took[(TIMES - 1) * share / 100];
+        println!("{name:<44} {:>9.1} {:>9.1} {:>9.1}", at(50), at(99), size as f64 / 1024.0);
+    }
+}

@@ -1,0 +1,161 @@
+//! `hookspan demo`: a dashboard full of an invented history, apart from everything real.
+
+mod story;
+
+use std::process::{Command, ExitCode, Stdio};
+use std::{fs, io};
+
+use anyhow::Context as _;
+
+use super::output::{self, note};
+use super::{Global, import, open};
+use crate::clock;
+use crate::dirs::{StateDir, create_private};
+use crate::store::open as database;
+
+/// Show the dashboard with an invented history, kept apart from your own
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  hookspan demo\n  hookspan demo --sessions 200 --fresh\n  hookspan demo --no-open --listen 127.0.0.1:0"
+)]
+pub struct Args {
+    /// Sessions to invent
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=5_000))]
+    sessions: u32,
+    /// Throw an earlier demo away first
+    #[arg(long)]
+    fresh: bool,
+    /// Address and port of the demo's dashboard
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4330")]
+    listen: std::net::SocketAddr,
+    /// Print the address without starting a browser
+    #[arg(long)]
+    no_open: bool,
+    /// Only invent and import the history
+    #[arg(long)]
+    no_serve: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The history cannot be written, or the dashboard cannot start.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let demo = apart(global)?;
+    if args.fresh {
+        remove(&demo.state)?;
+    }
+    demo.state.prepare()?;
+    if database::reader(&demo.state.database()).is_err() {
+        fill(&demo, args.sessions)?;
+    }
+    if args.no_serve {
+        output::print(&format!("{}\n", demo.state.root().display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut config = demo.config()?;
+    config.dashboard.listen = args.listen;
+    // An invented history goes nowhere.
+    config.destinations.clear();
+    config.otel.clear();
+    note(&format!("Invented sessions in {}; Ctrl-C ends the demo.", demo.state.root().display()));
+    crate::serve::run(&demo.state, &config, &demo.env, |url| {
+        if !args.no_open {
+            start_browser(url);
+        }
+        output::print(&format!("{url}\n"))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same person, beside their own state directory, and without what the environment says about destinations.
+fn apart(global: &Global) -> anyhow::Result<Global> {
+    let root = global.state.root();
+    let mut name = root.file_name().context("the state directory has no name")?.to_owned();
+    name.push("-demo");
+    Ok(Global {
+        env: global.env.without("OTEL_"),
+        state: StateDir::at(root.with_file_name(name)),
+        dir_is_default: false,
+        config_file: None,
+        config_required: false,
+    })
+}
+
+fn fill(demo: &Global, sessions: u32) -> anyhow::Result<()> {
+    let path = demo.state.root().join("demo.jsonl");
+    let shown = path.display().to_string();
+    drop(fs::remove_file(&path));
+    create_private(&path).with_context(|| format!("cannot write {shown}"))?;
+    fs::write(&path, story::write(clock::now().0, sessions))
+        .with_context(|| format!("cannot write {shown}"))?;
+    let imported = import::run(demo, import::Args { files: vec![path.clone()], json: false });
+    drop(fs::remove_file(&path));
+    imported.map(drop)
+}
+
+/// Removes an earlier demo: its folder is ours, by its name and by what it is for.
+fn remove(state: &StateDir) -> anyhow::Result<()> {
+    match fs::remove_dir_all(state.root()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", state.root().display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn start_browser(url: &str) {
+    for (program, arguments) in open::openers() {
+        let started = Command::new(program)
+            .args(*arguments)
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        if started.is_ok() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Environment;
+
+    use super::*;
+
+    #[test]
+    fn the_demo_lives_beside_the_real_thing_and_sends_nothing() {
+        let variables = [("HOME", "/home/u"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://x:4318")];
+        let global =
+            Global::new(Environment::of(&variables, "/w"), Some("/s/mine".into()), None).unwrap();
+        let demo = apart(&global).unwrap();
+        assert_eq!(demo.state.root(), std::path::Path::new("/s/mine-demo"));
+        assert_eq!(demo.env.var("OTEL_EXPORTER_OTLP_ENDPOINT"), None);
+        assert_eq!(demo.env.var("HOME"), Some("/home/u"));
+    }
+
+    #[test]
+    fn an_invented_history_is_read_as_sessions_with_everything_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let variables = [("HOME", "/home/u")];
+        let state = dir.path().join("state");
+        let global = Global::new(Environment::of(&variables, "/w"), Some(state), None).unwrap();
+        let demo = apart(&global).unwrap();
+        demo.state.prepare().unwrap();
+        fill(&demo, 12).unwrap();
+        let db = database::reader(&demo.state.database()).unwrap();
+        let all = hookspan_dashboard::source::SessionFilter::default();
+        let sessions = crate::store::read::sessions(&db, &all, None, 100).unwrap();
+        assert_eq!(sessions.len(), 12);
+        assert!(sessions.iter().any(|session| session.errors > 0));
+        assert!(sessions.iter().any(|session| session.subagents > 0));
+        assert!(sessions.iter().all(|session| session.tokens.is_some()));
+        let counters = crate::store::read::counters(&db).unwrap();
+        for bad in ["malformed", "unknown_event", "duplicate"] {
+            assert!(counters.iter().all(|(name, count)| name != bad || *count == 0), "{bad}");
+        }
+        assert!(!demo.state.root().join("demo.jsonl").exists());
+    }
+}

@@ -1,0 +1,151 @@
+//! `hookspan stats`: how long things take.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use hookspan_dashboard::source::LatencyRow;
+use serde::Serialize;
+
+use super::output::{Misuse, Paint, note, print, print_json};
+use super::{Global, text};
+use crate::clock;
+use crate::store::{open, read};
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+/// Percentiles of durations per tool, model, kind or project
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  hookspan stats\n  hookspan stats --group model --days 7\n  hookspan stats --json"
+)]
+pub struct Args {
+    /// What to group by
+    #[arg(long, value_enum, default_value_t = Group::Tool)]
+    group: Group,
+    /// Days up to today, in UTC
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    days: i64,
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Group {
+    /// Calls by tool
+    Tool,
+    /// Turns by model
+    Model,
+    /// Spans by kind
+    Kind,
+    /// Turns by project
+    Project,
+}
+
+impl Group {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Model => "model",
+            Self::Kind => "kind",
+            Self::Project => "project",
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    count: u64,
+    errors: u64,
+    p50_us: u64,
+    p90_us: u64,
+    p95_us: u64,
+    p99_us: u64,
+    max_us: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The database cannot be read.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    if !(1..=3_660).contains(&args.days) {
+        return Err(Misuse("--days: between 1 and 3660".to_owned()).into());
+    }
+    let database = open::reader(&global.state.database())?;
+    let today = clock::now().0.div_euclid(DAY_NS);
+    let rows = read::latency(&database, args.group.word(), (today - args.days + 1, today))
+        .context("cannot read the database")?;
+    if args.json {
+        let rows: Vec<_> = rows.into_iter().map(Row::from).collect();
+        print_json(&rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        note(&format!("nothing has ended in the last {} days", args.days));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&table(args.group.word(), &rows, Paint::stdout(&global.env)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<LatencyRow> for Row {
+    fn from(row: LatencyRow) -> Self {
+        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us } = row;
+        Self { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us }
+    }
+}
+
+/// A table that fits 80 columns.
+fn table(group: &str, rows: &[LatencyRow], paint: Paint) -> String {
+    let head = format!(
+        "{}  CALLS    P50    P90    P95    P99    MAX  FAILED",
+        text::cell(&group.to_uppercase(), 28)
+    );
+    let mut out = paint.bold(&head) + "\n";
+    for row in rows {
+        let times = [row.p50_us, row.p90_us, row.p95_us, row.p99_us, row.max_us].map(|us| {
+            let ns = i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
+            text::right(&text::duration(ns), 6)
+        });
+        let share = row.errors as f64 * 100.0 / row.count.max(1) as f64;
+        let failed = if row.errors == 0 { String::new() } else { format!("{share:.1}%") };
+        let failed = text::right(&failed, 7);
+        let failed = if row.errors > 0 { paint.red(&failed) } else { failed };
+        let line = format!(
+            "{}  {} {} {failed}",
+            text::cell(&row.name, 28),
+            text::right(&text::count(row.count), 5),
+            times.join(" ")
+        );
+        out += line.trim_end();
+        out += "\n";
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_fits_eighty_columns_and_hides_escape_sequences() {
+        let row = LatencyRow {
+            name: "mcp \x1b[31m very long name of a tool indeed".to_owned(),
+            count: 62_940,
+            errors: 7_427,
+            p50_us: 3_900_000,
+            p90_us: 24_300_000,
+            p95_us: 39_600_000,
+            p99_us: 119_000_000,
+            max_us: 764_000_000,
+        };
+        let shown = table("tool", &[row], Paint::plain());
+        assert_eq!(
+            shown.lines().nth(1).unwrap(),
+            "mcp ␛[31m very long name of…  62.9k   3.9s  24.3s  39.6s  1m59s 12m44s   11.8%"
+        );
+        assert!(shown.lines().all(|line| line.chars().count() <= 80));
+    }
+}

@@ -1,0 +1,336 @@
+//! Full-text search: a thread that follows the store and indexes what was said and done, redacted; and the questions.
+//!
+//! Ingest never waits for it. Settled spans are taken in the order in which they settled, so that nothing is left out;
+//! those that have not settled are looked at whenever their session changes, so that a running turn can be found.
+
+pub mod query;
+pub mod redact;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use hookspan_core::content::{Field, extract};
+use hookspan_core::{ContentRef, Span};
+use hookspan_dashboard::readable;
+use rusqlite::Connection;
+
+use crate::store::open::{OpenError, Readers};
+use crate::store::read;
+use crate::store::search::{Batch, Index};
+use redact::{RULES_VERSION, Redactor};
+
+/// How often the store is asked whether there is something new.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Spans of one read and one write.
+const SPANS: usize = 200;
+/// Bytes of one text that can be found; what lies behind them is in the span's payload.
+const TEXT_MAX_BYTES: usize = 16 * 1_024;
+
+/// The running indexer.
+#[derive(Debug)]
+pub struct Search {
+    path: PathBuf,
+    commands: Sender<Command>,
+    lag: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+type Deleted = Result<u64, String>;
+
+enum Command {
+    Delete(Vec<String>, Sender<Deleted>),
+}
+
+/// What others may ask of a running indexer.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    path: PathBuf,
+    commands: Sender<Command>,
+    lag: Arc<AtomicU64>,
+}
+
+impl Search {
+    /// Starts indexing what `database` holds, into the file at `path`.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(database: &Path, path: &Path) -> std::io::Result<Self> {
+        let (commands, inbox) = unbounded();
+        let lag = Arc::new(AtomicU64::new(0));
+        let indexer = Indexer {
+            readers: Readers::new(database),
+            path: path.to_owned(),
+            lag: Arc::clone(&lag),
+        };
+        let thread =
+            std::thread::Builder::new().name("search".into()).spawn(move || indexer.run(&inbox))?;
+        Ok(Self { path: path.to_owned(), commands, lag, thread })
+    }
+
+    /// For whoever answers questions.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        let Self { path, commands, lag, .. } = self;
+        Handle { path: path.clone(), commands: commands.clone(), lag: Arc::clone(lag) }
+    }
+
+    /// Ends it once every [`Handle`] is gone, or at the next moment it looks up.
+    pub fn stop(self) {
+        let Self { commands, thread, .. } = self;
+        drop(commands);
+        if thread.is_finished() && thread.join().is_err() {
+            tracing::error!("the search index had failed");
+        }
+    }
+}
+
+impl Handle {
+    /// The index's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Changes that are not in the index yet.
+    #[must_use]
+    pub fn lag(&self) -> u64 {
+        self.lag.load(Ordering::Relaxed)
+    }
+
+    /// Deletes everything of these sessions; returns when no file of the index holds anything of it.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn delete(&self, roots: &[String]) -> Deleted {
+        let (answer, deleted) = bounded(1);
+        let gone = "the search index does not run";
+        self.commands.send(Command::Delete(roots.to_vec(), answer)).map_err(|_| gone.to_owned())?;
+        deleted.recv().map_err(|_| gone.to_owned())?
+    }
+}
+
+struct Indexer {
+    readers: Readers,
+    path: PathBuf,
+    lag: Arc<AtomicU64>,
+}
+
+/// How far the index is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    epoch: String,
+    rev: u64,
+    settled: i64,
+}
+
+/// Why a step was not made.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error(transparent)]
+    Index(#[from] rusqlite::Error),
+}
+
+impl Indexer {
+    fn run(&self, inbox: &Receiver<Command>) {
+        let mut index = match Index::open(&self.path) {
+            Ok(index) => index,
+            Err(error) => {
+                tracing::warn!(%error, "nothing can be searched");
+                return;
+            }
+        };
+        loop {
+            let wait = match self.step(&mut index) {
+                Ok(true) => Duration::ZERO,
+                Ok(false) | Err(StepError::Store(OpenError::Missing(_))) => LOOK_EVERY,
+                Err(error) => {
+                    tracing::warn!(%error, "the search index cannot go on; trying again");
+                    LOOK_EVERY * 10
+                }
+            };
+            match inbox.recv_timeout(wait) {
+                Ok(Command::Delete(roots, answer)) => {
+                    let deleted = index.delete(&roots).map_err(|error| error.to_string());
+                    let _sent = answer.send(deleted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Indexes the next few spans. True when there may be more at once.
+    fn step(&self, index: &mut Index) -> Result<bool, StepError> {
+        let now = self.readers.with(read::position)?;
+        let mut place = place(index)?;
+        let rules = index.meta("rules")?;
+        if place.epoch != now.epoch || rules.as_deref() != Some(RULES_VERSION) {
+            place = Place { epoch: now.epoch.clone(), rev: 0, settled: 0 };
+            *index = renewed(&self.path)?;
+            index.batch(|batch| write_place(batch, &place))?;
+        }
+        let key = key(index)?;
+        let Some(redactor) = Redactor::new(key) else { return Ok(false) };
+        let settled = self.readers.with(|db| read::settled_after(db, place.settled, SPANS))?;
+        if let Some((last, _)) = settled.last() {
+            let last = *last;
+            let spans: Vec<Span> = settled.into_iter().map(|(_, span)| span).collect();
+            place.settled = last;
+            self.add(index, &redactor, &spans, &place)?;
+            self.look_back(&place)?;
+            return Ok(true);
+        }
+        if now.rev > place.rev {
+            let spans = self.readers.with(|db| read::changed_spans(db, place.rev))?;
+            place.rev = now.rev;
+            self.add(index, &redactor, &spans, &place)?;
+        }
+        self.lag.store(0, Ordering::Relaxed);
+        Ok(false)
+    }
+
+    fn look_back(&self, place: &Place) -> Result<(), StepError> {
+        let head = self.readers.with(read::last_settled)?;
+        self.lag
+            .store(head.saturating_sub(place.settled).max(0).cast_unsigned(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reads and redacts the texts of `spans`, then writes them together with the place.
+    fn add(
+        &self,
+        index: &mut Index,
+        redactor: &Redactor,
+        spans: &[Span],
+        place: &Place,
+    ) -> Result<(), StepError> {
+        let wanted = index.batch(|batch| {
+            let mut wanted: Vec<(&Span, ContentRef)> = Vec::new();
+            for span in spans {
+                batch.set_root(span.id, &span.root)?;
+                for content in &span.contents {
+                    if !batch.has(span.id, content.hook, word(content.field))? {
+                        wanted.push((span, content.clone()));
+                    }
+                }
+            }
+            Ok(wanted)
+        })?;
+        let texts = self.readers.with(|db| texts(db, &wanted))?;
+        let mut redacted = 0;
+        let texts: Vec<_> = texts
+            .into_iter()
+            .map(|text| {
+                let (text, count) = redactor.redact(&text);
+                redacted += count;
+                text.into_owned()
+            })
+            .collect();
+        index.batch(|batch| {
+            for ((span, content), text) in wanted.iter().zip(&texts) {
+                let field = word(content.field);
+                if !text.is_empty() && !batch.has(span.id, content.hook, field)? {
+                    batch.add(&span.root, span.id, content.hook, field, text)?;
+                }
+            }
+            batch.count("redacted", redacted as u64)?;
+            write_place(batch, place)
+        })?;
+        Ok(())
+    }
+}
+
+/// The texts of `wanted`, in the same order; empty where a hook does not hold one.
+fn texts(db: &Connection, wanted: &[(&Span, ContentRef)]) -> rusqlite::Result<Vec<String>> {
+    let mut last: Option<(u64, Vec<u8>)> = None;
+    let mut texts = Vec::with_capacity(wanted.len());
+    for (_, content) in wanted {
+        if last.as_ref().is_none_or(|(hook, _)| *hook != content.hook) {
+            // A damaged body has no text; what is wrong with it is said elsewhere.
+            last = Some((
+                content.hook,
+                read::body(db, content.hook).ok().flatten().unwrap_or_default(),
+            ));
+        }
+        let body = last.as_ref().map_or(&[][..], |(_, body)| body);
+        let mut text = extract(content.field, body)
+            .map(readable)
+            .map_or_else(String::new, |content| content.text);
+        let end = (0..=TEXT_MAX_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+        texts.push(text);
+    }
+    Ok(texts)
+}
+
+fn place(index: &Index) -> rusqlite::Result<Place> {
+    let number = |key| {
+        Ok::<i64, rusqlite::Error>(index.meta(key)?.and_then(|text| text.parse().ok()).unwrap_or(0))
+    };
+    Ok(Place {
+        epoch: index.meta("epoch")?.unwrap_or_default(),
+        rev: number("rev")?.cast_unsigned(),
+        settled: number("settled")?,
+    })
+}
+
+fn write_place(batch: &Batch<'_>, place: &Place) -> rusqlite::Result<()> {
+    batch.set_meta("epoch", &place.epoch)?;
+    batch.set_meta("rev", &place.rev.to_string())?;
+    batch.set_meta("settled", &place.settled.to_string())?;
+    batch.set_meta("rules", RULES_VERSION)
+}
+
+/// The installation's key, made when it is first needed.
+fn key(index: &mut Index) -> rusqlite::Result<[u8; 32]> {
+    if let Some(key) = index.meta("key")?.and_then(|text| from_hex(&text)) {
+        return Ok(key);
+    }
+    let mut key = [0; 32];
+    if getrandom::fill(&mut key).is_err() {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    index.batch(|batch| batch.set_meta("key", &text))?;
+    Ok(key)
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    for (index, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+/// An empty index in place of the one at `path`.
+fn renewed(path: &Path) -> Result<Index, OpenError> {
+    crate::store::search::remove(path)
+        .map_err(|source| OpenError::Io { path: path.into(), source })?;
+    Index::open(path)
+}
+
+/// The name of a text, as a filter and an answer have it.
+const fn word(field: Field) -> &'static str {
+    match field {
+        Field::Prompt => "prompt",
+        Field::Response => "response",
+        Field::Thought => "thought",
+        Field::ToolInput => "input",
+        Field::ToolOutput => "output",
+        Field::Task => "task",
+        Field::Summary => "result",
+        Field::Description => "description",
+        Field::McpCommand => "mcp-command",
+        Field::ErrorMessage => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests;

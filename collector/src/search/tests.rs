@@ -1,0 +1,195 @@
+use std::path::PathBuf;
+
+use hookspan_core::{Hook, HookSource, Timestamp};
+use hookspan_dashboard::source::{LineFilter, Query};
+use serde_json::json;
+
+use super::*;
+use crate::engine::{Batch as Hooks, Engine, Horizon, Signals};
+use crate::store::codec::Packer;
+use crate::store::search as files;
+use crate::store::write::{Arrival, Store};
+
+struct World {
+    dir: tempfile::TempDir,
+    engine: Engine,
+    index: Index,
+    indexer: Indexer,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("hookspan.db");
+        let path = dir.path().join("search.db");
+        let mut store = Store::open(&database).unwrap();
+        store.ensure_epoch("e1").unwrap();
+        let config = hookspan_core::Config::default();
+        let engine = Engine::new(store, config, Signals::default(), crossbeam_channel::never());
+        let indexer = Indexer {
+            readers: Readers::new(&database),
+            path: path.clone(),
+            lag: Arc::new(AtomicU64::new(0)),
+        };
+        Self { dir, engine, index: Index::open(&path).unwrap(), indexer }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.indexer.path.clone()
+    }
+
+    /// A turn of `root` with one command and its output, finished or not; then all of it is indexed.
+    fn turn(&mut self, root: &str, at: i64, command: &str, output: &str, finished: bool) {
+        let hook = |second: i64, name: &str, own: serde_json::Value| {
+            let mut body = json!({
+                "hook_event_name": name, "conversation_id": root, "generation_id": format!("{root}-{at}"),
+                "workspace_roots": ["/home/dev/api"], "model": "m",
+            });
+            body.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            let observed_at = Timestamp((1_780_000_000 + at + second) * 1_000_000_000);
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&observed_at.0.to_be_bytes());
+            id[8..12].copy_from_slice(&root.as_bytes()[..4]);
+            let body = body.to_string().into_bytes();
+            let hook = Hook { observed_at, source: HookSource::Import, body, ..Hook::default() };
+            Arrival::new(id, 0, hook, &mut Packer::new())
+        };
+        let call =
+            json!({"tool_name": "Shell", "tool_use_id": "t1", "tool_input": {"command": command}});
+        let mut done = call.clone();
+        done["tool_output"] = json!(output);
+        done["duration"] = json!(500);
+        let mut arrivals = vec![
+            hook(0, "beforeSubmitPrompt", json!({"prompt": format!("please run it for {root}")})),
+            hook(1, "preToolUse", call),
+            hook(2, "postToolUse", done),
+        ];
+        if finished {
+            arrivals.push(hook(3, "stop", json!({"status": "completed"})));
+        }
+        self.engine.take(Hooks { arrivals, ..Hooks::default() }).unwrap();
+        if finished {
+            let end = Timestamp((1_780_000_000 + at + 3_600) * 1_000_000_000);
+            let horizon = Horizon::At(end);
+            self.engine.take(Hooks { horizon, ..Hooks::default() }).unwrap();
+        }
+        self.follow();
+    }
+
+    fn follow(&mut self) {
+        while self.indexer.step(&mut self.index).unwrap() {}
+    }
+
+    fn find(&self, terms: &[&str]) -> Vec<(String, String)> {
+        let terms = terms.iter().map(|term| (*term).to_owned()).collect();
+        let query = Query { terms, filter: LineFilter::default(), field: None };
+        let db = files::reader(&self.path()).unwrap().unwrap();
+        let found = query::search(&db, &query, None, 50, |_| true).unwrap();
+        found.hits.into_iter().map(|hit| (hit.root, hit.field)).collect()
+    }
+
+    /// Whether the text stands in any byte of any file.
+    fn holds(&self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+        found
+    }
+}
+
+fn hit(root: &str, field: &str) -> (String, String) {
+    (root.to_owned(), field.to_owned())
+}
+
+#[test]
+fn words_phrases_and_parts_of_words_are_found_newest_first() {
+    let mut world = World::new();
+    world.turn("aaaa", 0, "cargo test --workspace", "deliver timeout after 50 ms", true);
+    world.turn("bbbb", 10_000, "cargo build", "Finished in src/main.rs", true);
+    assert_eq!(world.find(&["cargo"]), [hit("bbbb", "input"), hit("aaaa", "input")]);
+    assert_eq!(world.find(&["TIMEOUT", "deliver"]), [hit("aaaa", "output")]);
+    assert_eq!(world.find(&["deliver timeout"]), [hit("aaaa", "output")]);
+    assert_eq!(world.find(&["timeout deliver"]), []);
+    assert_eq!(world.find(&["src/main.rs"]), [hit("bbbb", "output")]);
+    assert_eq!(world.find(&["rkspa"]), [hit("aaaa", "input")]);
+    assert_eq!(world.find(&["please", "run"]).len(), 2);
+    for nothing in ["\" OR * NEAR(", "foo-bar", "ca*", "xyzzy", "%", "_a_", "'; DROP TABLE doc; --"]
+    {
+        assert_eq!(world.find(&[nothing]), [], "{nothing}");
+    }
+}
+
+#[test]
+fn a_running_turn_is_found_and_nothing_is_indexed_twice() {
+    let mut world = World::new();
+    world.turn("aaaa", 0, "make lighthouse", "", false);
+    assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
+    let horizon = Horizon::At(Timestamp(1_790_000_000_000_000_000));
+    world.engine.take(Hooks { horizon, ..Hooks::default() }).unwrap();
+    world.follow();
+    assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
+}
+
+#[test]
+fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
+    let mut world = World::new();
+    let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    world.turn("aaaa", 0, &format!("GITHUB_TOKEN={secret} gh pr list"), "zebrafish", true);
+    world.turn("bbbb", 10_000, "echo walrus", "walrus", true);
+    let index: Vec<_> =
+        world.holds(secret).into_iter().filter(|name| name.starts_with("search")).collect();
+    assert_eq!(index, Vec::<String>::new());
+    assert_eq!(world.find(&["zebrafish"]), [hit("aaaa", "output")]);
+
+    let patience = Duration::from_secs(5);
+    let roots = ["aaaa".to_owned()];
+    let deleted = world.engine.delete(&roots, patience).unwrap();
+    assert_eq!((deleted.sessions, deleted.hooks), (1, 4));
+    assert!(deleted.spans >= 3, "{deleted:?}");
+    world.index.delete(&roots).unwrap();
+    assert_eq!(world.find(&["zebrafish"]), []);
+    for text in ["zebrafish", "aaaa", secret] {
+        assert_eq!(world.holds(text), Vec::<String>::new(), "{text}");
+    }
+    assert_eq!(world.find(&["walrus"]).len(), 2);
+    assert_eq!(world.engine.delete(&roots, patience).unwrap().spans, 0);
+
+    // What is left is what a rebuild makes of what is left.
+    let tables = |world: &World| {
+        let db = Connection::open(world.dir.path().join("hookspan.db")).unwrap();
+        let mut read = db.prepare("SELECT day, dimension, name, count FROM histogram").unwrap();
+        let rows = read.query_map([], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, String>(2)?,
+                row.get::<_, i64>(3)?,
+            ))
+        });
+        rows.unwrap().collect::<rusqlite::Result<Vec<_>>>().unwrap()
+    };
+    let left = tables(&world);
+    assert!(!left.is_empty());
+    world.engine.store().start_rebuild("e2").unwrap();
+    world.engine.catch_up(|_, _| {}).unwrap();
+    let horizon = Horizon::At(Timestamp(1_780_013_600_000_000_000));
+    world.engine.take(Hooks { horizon, ..Hooks::default() }).unwrap();
+    assert_eq!(tables(&world), left);
+}
+
+#[test]
+fn a_damaged_index_is_made_anew() {
+    let mut world = World::new();
+    world.turn("aaaa", 0, "make lighthouse", "", true);
+    let path = world.path();
+    drop(world.index);
+    std::fs::write(&path, b"no database at all, but long enough to look at").unwrap();
+    world.index = Index::open(&path).unwrap();
+    world.follow();
+    assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
+}

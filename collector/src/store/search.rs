@@ -1,0 +1,354 @@
+//! The search index: its own database file, filled behind the store. Derived: it may be deleted at any time.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hookspan_core::SpanId;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::open::OpenError;
+use crate::dirs;
+
+/// `PRAGMA application_id` of a search index: "HkSx".
+const APPLICATION_ID: i32 = 0x486b_5378;
+const SCHEMA_VERSION: i32 = 1;
+
+/// Texts are kept as they are shown, so an index without positions is enough: a phrase is looked for in the text itself.
+const SCHEMA: &str = "
+CREATE TABLE doc (
+    id    INTEGER PRIMARY KEY,
+    root  TEXT    NOT NULL,
+    span  BLOB    NOT NULL,
+    hook  INTEGER NOT NULL,
+    field TEXT    NOT NULL,
+    text  TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX doc_span ON doc (span, hook, field);
+CREATE INDEX doc_root ON doc (root);
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='unicode61');
+CREATE VIRTUAL TABLE grams USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='trigram');
+";
+
+/// One text of one span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doc {
+    /// Place in the index; grows.
+    pub id: i64,
+    /// Root conversation.
+    pub root: String,
+    /// Span.
+    pub span: SpanId,
+    /// Name of the text.
+    pub field: String,
+    /// The text, redacted and cut.
+    pub text: String,
+}
+
+/// The index as its one writer sees it.
+#[derive(Debug)]
+pub struct Index {
+    db: Connection,
+}
+
+impl Index {
+    /// Opens the index at `path`. One that is damaged, foreign or of another version is made anew.
+    ///
+    /// # Errors
+    /// The file system or SQLite refuses a new one.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        if let Ok(index) = Self::open_existing(path) {
+            return Ok(index);
+        }
+        remove(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
+        Self::open_existing(path)
+    }
+
+    fn open_existing(path: &Path) -> Result<Self, OpenError> {
+        dirs::create_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
+        let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+        Self::prepare(&db).map_err(sqlite)?;
+        Ok(Self { db })
+    }
+
+    fn prepare(db: &Connection) -> rusqlite::Result<()> {
+        db.busy_timeout(Duration::from_secs(2))?;
+        let _mode: String =
+            db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        // It can be made anew, so a power cut may cost the last moments of it.
+        for (name, value) in [
+            ("synchronous", 1),
+            ("secure_delete", 1),
+            ("trusted_schema", 0),
+            ("cache_size", -8_192),
+            ("journal_size_limit", 16 << 20),
+            ("mmap_size", 0),
+        ] {
+            db.pragma_update(None, name, value)?;
+        }
+        let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        match (pragma("application_id")?, pragma("user_version")?) {
+            (APPLICATION_ID, SCHEMA_VERSION) => Ok(()),
+            (0, 0) => db.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {SCHEMA}
+                 PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )),
+            _ => Err(rusqlite::Error::InvalidQuery),
+        }
+    }
+
+    /// A noted value.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {
+        meta(&self.db, key)
+    }
+
+    /// Runs `work` in one transaction.
+    ///
+    /// # Errors
+    /// As `work` or SQLite fails; then nothing of it remains.
+    pub fn batch<T>(
+        &mut self,
+        work: impl FnOnce(&Batch<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let open = self.db.transaction()?;
+        let value = work(&Batch { db: &open })?;
+        open.commit()?;
+        Ok(value)
+    }
+
+    /// Deletes everything of these sessions and leaves nothing of it in a file.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn delete(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
+        let deleted = self.batch(|batch| {
+            let mut deleted = 0;
+            for root in roots {
+                deleted += batch.delete_root(root)?;
+            }
+            Ok(deleted)
+        })?;
+        if deleted > 0 {
+            // Terms of deleted texts lie in older segments of the index until these are merged.
+            self.db.execute_batch(
+                "INSERT INTO words (words) VALUES ('optimize');
+                 INSERT INTO grams (grams) VALUES ('optimize');",
+            )?;
+        }
+        self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(deleted)
+    }
+}
+
+/// Texts being written.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    db: &'a Connection,
+}
+
+impl Batch<'_> {
+    /// Whether this text is in the index. Hooks never change, so it need not be read again.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn has(&self, span: SpanId, hook: u64, field: &str) -> rusqlite::Result<bool> {
+        self.db
+            .prepare_cached("SELECT 1 FROM doc WHERE span = ?1 AND hook = ?2 AND field = ?3")?
+            .exists((span.0, hook.cast_signed(), field))
+    }
+
+    /// Adds a text.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn add(
+        &self,
+        root: &str,
+        span: SpanId,
+        hook: u64,
+        field: &str,
+        text: &str,
+    ) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO doc (root, span, hook, field, text) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute((root, span.0, hook.cast_signed(), field, text))?;
+        let id = self.db.last_insert_rowid();
+        for table in ["words", "grams"] {
+            let sql = format!("INSERT INTO {table} (rowid, text) VALUES (?1, ?2)");
+            self.db.prepare_cached(&sql)?.execute((id, text))?;
+        }
+        Ok(())
+    }
+
+    /// Puts what is known of `span` under another root: a child was bound.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn set_root(&self, span: SpanId, root: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("UPDATE doc SET root = ?2 WHERE span = ?1 AND root <> ?2")?
+            .execute((span.0, root))?;
+        Ok(())
+    }
+
+    /// Notes a value.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn set_meta(&self, key: &str, value: &str) -> rusqlite::Result<()> {
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?
+            .execute((key, value))?;
+        Ok(())
+    }
+
+    /// Adds to a noted number.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn count(&self, key: &str, by: u64) -> rusqlite::Result<()> {
+        if by > 0 {
+            let sum = meta(self.db, key)?.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            self.set_meta(key, &sum.saturating_add(by).to_string())?;
+        }
+        Ok(())
+    }
+
+    fn delete_root(&self, root: &str) -> rusqlite::Result<u64> {
+        for table in ["words", "grams"] {
+            let sql = format!(
+                "INSERT INTO {table} ({table}, rowid, text)
+                 SELECT 'delete', id, text FROM doc WHERE root = ?1"
+            );
+            self.db.prepare_cached(&sql)?.execute([root])?;
+        }
+        Ok(self.db.prepare_cached("DELETE FROM doc WHERE root = ?1")?.execute([root])? as u64)
+    }
+}
+
+/// Opens the index for reading; `None` when there is none.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(2))?;
+    db.pragma_update(None, "query_only", 1)?;
+    db.pragma_update(None, "cache_size", -8_192)?;
+    let version: i32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(Some(db).filter(|_| version == SCHEMA_VERSION))
+}
+
+/// A noted value, on any connection.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()
+}
+
+/// Which of the two indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Whole words.
+    Words,
+    /// Three letters each.
+    Grams,
+}
+
+impl Table {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Grams => "grams",
+        }
+    }
+}
+
+/// Texts that hold all `tokens`, newest first, below `before`, at most `limit`. Tokens are quoted here: nothing in them is
+/// an operator.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn find(
+    db: &Connection,
+    table: Table,
+    tokens: &[String],
+    before: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Doc>> {
+    let name = table.name();
+    let sql = format!(
+        "SELECT doc.id, doc.root, doc.span, doc.field, doc.text FROM
+             (SELECT rowid FROM {name} WHERE {name} MATCH ?1 AND rowid < ?2
+              ORDER BY rowid DESC LIMIT ?3) hit
+         JOIN doc ON doc.id = hit.rowid ORDER BY doc.id DESC"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?
+        .query_map((expression(tokens), before, limit), |row| {
+            Ok(Doc {
+                id: row.get(0)?,
+                root: row.get(1)?,
+                span: SpanId(row.get(2)?),
+                field: row.get(3)?,
+                text: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+/// How many texts hold all `tokens`, counted up to `most`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn count(db: &Connection, table: Table, tokens: &[String], most: u64) -> rusqlite::Result<u64> {
+    let name = table.name();
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE {name} MATCH ?1 LIMIT ?2)");
+    db.prepare_cached(&sql)?
+        .query_row((expression(tokens), most.cast_signed()), |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
+}
+
+fn expression(tokens: &[String]) -> String {
+    let quoted: Vec<String> =
+        tokens.iter().map(|token| format!("\"{}\"", token.replace('"', "\"\""))).collect();
+    quoted.join(" AND ")
+}
+
+/// The files of an index.
+#[must_use]
+pub fn files(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    })
+}
+
+/// Removes an index.
+///
+/// # Errors
+/// A file cannot be removed.
+pub fn remove(path: &Path) -> std::io::Result<()> {
+    for file in files(path) {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

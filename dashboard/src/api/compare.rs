@@ -1,0 +1,199 @@
+//! Two sessions or two turns side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::{Parts, SpanId, Tokens, TurnSummary};
+use serde::Serialize;
+
+use super::extract::Params;
+use super::sessions::{PartItem, TokenCounts};
+use super::{Answer, json, read, session_url};
+use crate::App;
+use crate::line::{Line, LineKind, Outcome};
+use crate::problem::Problem;
+use crate::source::{self, Source};
+
+const LINES_MAX: usize = 200_000;
+
+#[derive(Serialize)]
+struct Comparison {
+    a: Side,
+    b: Side,
+    /// Every tool that either side used.
+    tools: Vec<ToolPair>,
+    /// Files that were edited on one side only, and on both.
+    files: Files,
+}
+
+#[derive(Serialize)]
+struct Side {
+    session: String,
+    /// Null for a whole session.
+    turn: Option<u64>,
+    label: String,
+    start_us: i64,
+    /// Time in turns.
+    active_us: i64,
+    turns: usize,
+    calls: u64,
+    errors: u64,
+    tokens: Option<TokenCounts>,
+    parts: PartItem,
+    url: String,
+    #[serde(skip)]
+    tools: BTreeMap<String, ToolSum>,
+    #[serde(skip)]
+    files: BTreeSet<String>,
+}
+
+#[derive(Serialize, Clone, Copy, Default)]
+struct ToolSum {
+    calls: u64,
+    errors: u64,
+    dur_us: i64,
+}
+
+#[derive(Serialize)]
+struct ToolPair {
+    name: String,
+    a: ToolSum,
+    b: ToolSum,
+}
+
+#[derive(Serialize)]
+struct Files {
+    only_a: Vec<String>,
+    only_b: Vec<String>,
+    both: Vec<String>,
+}
+
+/// A session, or one turn of it as `session:number`.
+struct Wanted {
+    session: String,
+    turn: Option<u64>,
+}
+
+fn wanted(params: &Params, name: &'static str) -> Result<Wanted, Problem> {
+    let text = params.text(name).ok_or_else(|| {
+        Problem::bad_parameter(name, "the id of a session, or session:number for one turn of it")
+    })?;
+    Ok(match text.rsplit_once(':').map(|(session, turn)| (session, turn.parse())) {
+        Some((session, Ok(turn))) => Wanted { session: session.to_owned(), turn: Some(turn) },
+        _ => Wanted { session: text.to_owned(), turn: None },
+    })
+}
+
+pub(super) async fn compare(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let (a, b) = (wanted(&params, "a")?, wanted(&params, "b")?);
+    let sides = read(&app, move |source| Ok((side(source, &a)?, side(source, &b)?)));
+    let (Some(a), Some(b)) = sides.await? else {
+        return Err(Problem::not_found("session or turn"));
+    };
+    let names: BTreeSet<&String> = a.tools.keys().chain(b.tools.keys()).collect();
+    let of = |side: &Side, name: &String| side.tools.get(name).copied().unwrap_or_default();
+    let mut tools: Vec<_> = names
+        .into_iter()
+        .map(|name| ToolPair { name: name.clone(), a: of(&a, name), b: of(&b, name) })
+        .collect();
+    tools.sort_by_key(|pair| core::cmp::Reverse(pair.a.dur_us + pair.b.dur_us));
+    let files = Files {
+        only_a: a.files.difference(&b.files).cloned().collect(),
+        only_b: b.files.difference(&a.files).cloned().collect(),
+        both: a.files.intersection(&b.files).cloned().collect(),
+    };
+    json(&Comparison { a, b, tools, files })
+}
+
+fn side(source: &dyn Source, wanted: &Wanted) -> source::Result<Option<Side>> {
+    let Some(session) = source.session(&wanted.session)? else { return Ok(None) };
+    let mut turns = source.turns(&wanted.session)?;
+    turns.retain(|turn| wanted.turn.is_none_or(|number| number == turn.index));
+    if wanted.turn.is_some() && turns.is_empty() {
+        return Ok(None);
+    }
+    let lines = source.lines(&wanted.session, None, LINES_MAX)?.lines;
+    let (tools, files) = used(&lines, wanted.turn.map(|_| turns[0].span));
+    let label = match wanted.turn {
+        Some(_) => turns[0].prompt.clone(),
+        None => session.first_prompt.clone(),
+    };
+    let base = session_url(&wanted.session);
+    Ok(Some(Side {
+        session: wanted.session.clone(),
+        turn: wanted.turn,
+        label: label.unwrap_or_default(),
+        start_us: turns.first().map_or(session.started_at, |turn| turn.started_at).as_us(),
+        active_us: turns
+            .iter()
+            .filter_map(|turn| Some(turn.ended_at?.since(turn.started_at) / 1_000))
+            .sum(),
+        turns: turns.len(),
+        calls: turns.iter().map(|turn| turn.tool_calls).sum(),
+        errors: turns.iter().map(|turn| turn.errors).sum(),
+        tokens: tokens(&turns).map(TokenCounts::from),
+        parts: parts(&turns).into(),
+        url: match wanted.turn {
+            Some(_) => format!("{base}#{}", turns[0].span),
+            None => base,
+        },
+        tools,
+        files,
+    }))
+}
+
+fn tokens(turns: &[TurnSummary]) -> Option<Tokens> {
+    turns.iter().filter_map(|turn| turn.tokens).reduce(|a, b| Tokens {
+        input: a.input + b.input,
+        output: a.output + b.output,
+        cache_read: a.cache_read + b.cache_read,
+        cache_write: a.cache_write + b.cache_write,
+    })
+}
+
+fn parts(turns: &[TurnSummary]) -> Parts {
+    turns.iter().fold(Parts::default(), |sum, turn| Parts {
+        thinking: sum.thinking + turn.parts.thinking,
+        tools: sum.tools + turn.parts.tools,
+        shell: sum.shell + turn.parts.shell,
+        mcp: sum.mcp + turn.parts.mcp,
+        edits: sum.edits + turn.parts.edits,
+        subagent: sum.subagent + turn.parts.subagent,
+        wait: sum.wait + turn.parts.wait,
+        other: sum.other + turn.parts.other,
+    })
+}
+
+/// Tools by name with what they came to, and files that were edited; of everything, or below one turn.
+fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTreeSet<String>) {
+    let mut inside: BTreeSet<i64> = BTreeSet::new();
+    if let Some(turn) = turn {
+        inside.extend(lines.iter().filter(|line| line.id == turn).map(|line| line.row));
+        let mut before = 0;
+        while inside.len() > before {
+            before = inside.len();
+            for line in lines {
+                if line.parent.is_some_and(|parent| inside.contains(&parent)) {
+                    inside.insert(line.row);
+                }
+            }
+        }
+    }
+    let (mut tools, mut files) = (BTreeMap::new(), BTreeSet::new());
+    for line in lines.iter().filter(|line| turn.is_none() || inside.contains(&line.row)) {
+        use LineKind::{Edits, Mcp, Shell, Tools};
+        if !matches!(line.kind, Tools | Shell | Mcp | Edits) {
+            continue;
+        }
+        let (name, subject) = line.label.split_once(' ').unwrap_or((&line.label, ""));
+        let sum: &mut ToolSum = tools.entry(name.to_owned()).or_default();
+        sum.calls += 1;
+        sum.errors += u64::from(line.outcome == Outcome::Error);
+        sum.dur_us += line.end.map_or(0, |end| end.since(line.start) / 1_000);
+        if line.kind == Edits && !subject.is_empty() {
+            files.insert(subject.to_owned());
+        }
+    }
+    (tools, files)
+}

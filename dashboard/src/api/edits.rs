@@ -1,0 +1,255 @@
+//! What was changed in which file, and how one change reads. Hook text has no position: line numbers are relative.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use hookspan_core::Span;
+use hookspan_core::content::{Field, extract};
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+
+use super::detail::find;
+use super::extract::{Route, SpanRef};
+use super::{Answer, Page, json, read, session_url};
+use crate::App;
+use crate::line::{LineKind, number, text};
+use crate::problem::Problem;
+
+/// Edits of one session that are looked at.
+const EDITS_MAX: usize = 20_000;
+/// A larger change is summed up, not compared.
+const COMPARED_MAX_BYTES: usize = 256 * 1024;
+/// Time for comparing; beyond it the rest is shown as replaced.
+const COMPARED_MAX_TIME: Duration = Duration::from_millis(40);
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+#[derive(Serialize)]
+struct EditItem {
+    path: String,
+    turns: Vec<u64>,
+    added: i64,
+    removed: i64,
+    errors: usize,
+    spans: Vec<EditSpan>,
+    url: String,
+}
+
+#[derive(Serialize)]
+struct EditSpan {
+    row: i64,
+    id: String,
+    at_us: i64,
+    turn: Option<u64>,
+    added: i64,
+    removed: i64,
+    failed: bool,
+    url: String,
+}
+
+pub(super) async fn edits(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+    let session = root.clone();
+    let found = read(&app, move |source| {
+        if source.session(&root)?.is_none() {
+            return Ok(None);
+        }
+        let turns = source.turns(&root)?;
+        Ok(Some((turns, source.spans_of(&root, &[LineKind::Edits], EDITS_MAX)?)))
+    });
+    let (turns, spans) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
+    let turns: BTreeMap<&str, u64> =
+        turns.iter().map(|turn| (&*turn.generation, turn.index)).collect();
+    let mut files: BTreeMap<String, Vec<EditSpan>> = BTreeMap::new();
+    for (row, span) in &spans {
+        let item = EditSpan {
+            row: *row,
+            id: span.id.to_string(),
+            at_us: span.start.as_us(),
+            turn: turns.get(&*span.generation).copied(),
+            added: whole(span, "hookspan.edit.lines_added"),
+            removed: whole(span, "hookspan.edit.lines_removed"),
+            failed: matches!(span.status, hookspan_core::Status::Error { .. }),
+            url: format!("{}#{}", session_url(&session), span.id),
+        };
+        files.entry(path(span)).or_default().push(item);
+    }
+    let mut items: Vec<_> =
+        files.into_iter().map(|(path, spans)| file(&session, path, spans)).collect();
+    items.sort_by_key(|item| item.spans.first().map(|span| span.at_us));
+    json(&Page { items, next: None })
+}
+
+fn file(session: &str, path: String, spans: Vec<EditSpan>) -> EditItem {
+    // An edit that failed changed nothing.
+    let done = || spans.iter().filter(|span| !span.failed);
+    let turns: BTreeSet<u64> = spans.iter().filter_map(|span| span.turn).collect();
+    EditItem {
+        path,
+        turns: turns.into_iter().collect(),
+        added: done().map(|span| span.added).sum(),
+        removed: done().map(|span| span.removed).sum(),
+        errors: spans.iter().filter(|span| span.failed).count(),
+        spans,
+        url: format!("{}?view=edits", session_url(session)),
+    }
+}
+
+fn whole(span: &Span, key: &str) -> i64 {
+    number(span, key).unwrap_or(0.0) as i64
+}
+
+/// The file, relative to its workspace where it lies inside.
+fn path(span: &Span) -> String {
+    let Some(path) = text(span, "file.path") else { return "unknown".to_owned() };
+    let inside = span.workspace.as_deref().and_then(|root| path.strip_prefix(root));
+    inside.map_or(path, |tail| tail.trim_start_matches(['/', '\\'])).to_owned()
+}
+
+#[derive(Serialize, Default)]
+struct Diff {
+    id: String,
+    path: String,
+    added: usize,
+    removed: usize,
+    bytes: usize,
+    hunks: Vec<Hunk>,
+    /// Too large to be compared line by line: only the sums are given.
+    summary: bool,
+    /// The text is not stored.
+    redacted: bool,
+    url: String,
+}
+
+#[derive(Serialize, Default)]
+struct Hunk {
+    old_line: usize,
+    new_line: usize,
+    lines: Vec<DiffLine>,
+}
+
+#[derive(Serialize)]
+struct DiffLine {
+    op: &'static str,
+    text: String,
+}
+
+pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>) -> Answer {
+    let span = SpanRef::parse(&span)?;
+    let found = read(&app, move |source| {
+        let Some((_, span)) = find(source, &span)? else { return Ok(None) };
+        if LineKind::of(&span) != LineKind::Edits {
+            return Ok(None);
+        }
+        let input = span.contents.iter().find(|content| content.field == Field::ToolInput);
+        let body = match input {
+            Some(content) => source.body(content.hook)?,
+            None => None,
+        };
+        let pairs = body
+            .and_then(|body| extract(Field::ToolInput, &body))
+            .and_then(|content| serde_json::from_str(&content.text).ok())
+            .map(|input| changes(&input));
+        Ok(Some((span, pairs)))
+    });
+    let (span, pairs) = found.await?.ok_or_else(|| Problem::not_found("edit"))?;
+    let mut diff = Diff {
+        id: span.id.to_string(),
+        path: path(&span),
+        redacted: pairs.is_none(),
+        url: format!("{}#{}", session_url(&span.root), span.id),
+        ..Diff::default()
+    };
+    let pairs = pairs.unwrap_or_default();
+    diff.bytes = pairs.iter().map(|(old, new)| old.len() + new.len()).sum();
+    diff.summary = diff.bytes > COMPARED_MAX_BYTES;
+    for (old, new) in &pairs {
+        if diff.summary {
+            diff.added += new.lines().count();
+            diff.removed += old.lines().count();
+        } else {
+            compare(&mut diff, old, new);
+        }
+    }
+    json(&diff)
+}
+
+/// Old and new text of each change in a tool's input, in every form that Cursor's tools have.
+fn changes(input: &serde_json::Value) -> Vec<(String, String)> {
+    let field = |value: &serde_json::Value, names: &[&str]| {
+        names.iter().find_map(|name| value.get(*name)?.as_str().map(str::to_owned))
+    };
+    let pair = |value: &serde_json::Value| {
+        let old = field(value, &["old_string", "oldText", "old_text"]);
+        let new = field(
+            value,
+            &["new_string", "newText", "new_text", "contents", "content", "code_edit"],
+        );
+        (old.is_some() || new.is_some()).then(|| (old.unwrap_or_default(), new.unwrap_or_default()))
+    };
+    let listed = input.get("edits").and_then(serde_json::Value::as_array);
+    let listed: Vec<_> = listed.into_iter().flatten().filter_map(pair).collect();
+    if listed.is_empty() { pair(input).into_iter().collect() } else { listed }
+}
+
+fn compare(diff: &mut Diff, old: &str, new: &str) {
+    let compared = TextDiff::configure().timeout(COMPARED_MAX_TIME).diff_lines(old, new);
+    for group in compared.grouped_ops(CONTEXT) {
+        let mut hunk = Hunk::default();
+        if let Some(first) = group.first() {
+            hunk.old_line = first.old_range().start + 1;
+            hunk.new_line = first.new_range().start + 1;
+        }
+        for change in group.iter().flat_map(|op| compared.iter_changes(op)) {
+            let op = match change.tag() {
+                ChangeTag::Equal => " ",
+                ChangeTag::Delete => {
+                    diff.removed += 1;
+                    "-"
+                }
+                ChangeTag::Insert => {
+                    diff.added += 1;
+                    "+"
+                }
+            };
+            let text = change.value().trim_end_matches(['\n', '\r']).to_owned();
+            hunk.lines.push(DiffLine { op, text });
+        }
+        diff.hunks.push(hunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_edit_is_read() {
+        let pair = |old: &str, new: &str| vec![(old.to_owned(), new.to_owned())];
+        for (input, expected) in [
+            (json!({"old_string": "a", "new_string": "b"}), pair("a", "b")),
+            (json!({"edits": [{"old_string": "a", "new_string": "b"}]}), pair("a", "b")),
+            (json!({"path": "x", "contents": "all"}), pair("", "all")),
+            (json!({"edits": [], "content": "all"}), pair("", "all")),
+            (json!({"path": "x"}), vec![]),
+            (json!("text"), vec![]),
+            (json!({"edits": "no list", "old_string": 5}), vec![]),
+        ] {
+            assert_eq!(changes(&input), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn a_change_reads_as_hunks_with_relative_lines() {
+        let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let mut diff = Diff::default();
+        compare(&mut diff, &old, &old.replace("line 10\n", "line ten\n"));
+        assert_eq!((diff.added, diff.removed, diff.hunks.len()), (1, 1, 1));
+        assert_eq!((diff.hunks[0].old_line, diff.hunks[0].new_line), (7, 7));
+        let ops: String = diff.hunks[0].lines.iter().map(|line| line.op).collect();
+        assert_eq!(ops, "   -+   ");
+    }
+}

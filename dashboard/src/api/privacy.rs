@@ -1,0 +1,142 @@
+//! What is kept, and deleting it.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::extract::Route;
+use super::{Answer, json, read};
+use crate::App;
+use crate::problem::Problem;
+use crate::source::{Deleted, SessionFilter, SessionSort};
+
+/// Sessions of one purge; a purge that finds more says so and is asked again.
+const PURGE_MAX: usize = 10_000;
+
+#[derive(Serialize)]
+struct ClassItem {
+    name: &'static str,
+    /// What the store keeps.
+    mode: &'static str,
+    indexed: &'static str,
+    exported: &'static str,
+}
+
+pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer {
+    let privacy = read(&app, |source| source.privacy()).await?;
+    let class = |class: crate::source::PrivacyClass| ClassItem {
+        name: class.name,
+        mode: class.stored,
+        indexed: class.indexed,
+        exported: class.exported,
+    };
+    let classes: Vec<_> = privacy.classes.into_iter().map(class).collect();
+    json(&json!({
+        "classes": classes,
+        "retention_days": privacy.retention_days,
+        "redacted": privacy.redacted,
+        "search": privacy.search,
+        "token_required": app.guard.token.is_some(),
+        "url": "/privacy",
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Purge {
+    /// Sessions whose last activity was before.
+    before_us: Option<i64>,
+    /// Sessions of exactly this project: the name of its folder.
+    project: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) async fn purge(State(app): State<Arc<App>>, body: Bytes) -> Answer {
+    let Purge { before_us, project, dry_run } = parse(&body)?;
+    if before_us.is_none() && project.is_none() {
+        return Err(Problem::bad_parameter("before_us", "name a time, a project, or both"));
+    }
+    let control = Arc::clone(&app.control);
+    let (roots, more, deleted) = read(&app, move |source| {
+        let (roots, more) = matching(source, before_us, project.as_deref())?;
+        let deleted = if dry_run { Deleted::default() } else { control.delete(&roots)? };
+        Ok((roots, more, deleted))
+    })
+    .await?;
+    json(&json!({
+        "dry_run": dry_run,
+        "sessions": roots.len(),
+        "more": more,
+        "deleted_sessions": deleted.sessions,
+        "deleted_spans": deleted.spans,
+        "deleted_hooks": deleted.hooks,
+        "url": "/privacy",
+    }))
+}
+
+/// Roots of the sessions a purge means, and whether there are more than it takes at once.
+fn matching(
+    source: &dyn crate::Source,
+    before_us: Option<i64>,
+    project: Option<&str>,
+) -> crate::source::Result<(Vec<String>, bool)> {
+    let filter = SessionFilter {
+        project: project.map(str::to_owned),
+        sort: SessionSort::Last,
+        ..SessionFilter::default()
+    };
+    // The list is by latest activity, so a time is a place in it.
+    let before = before_us.map(|us| (us.saturating_mul(1_000), String::new()));
+    let mut sessions = source.sessions(&filter, before, PURGE_MAX + 1)?;
+    let more = sessions.len() > PURGE_MAX;
+    sessions.truncate(PURGE_MAX);
+    let named = |workspace: &Option<Arc<str>>| {
+        project.is_none_or(|project| {
+            workspace.as_deref().is_some_and(|path| super::sessions::project(path) == project)
+        })
+    };
+    let roots = sessions.into_iter().filter(|session| named(&session.workspace));
+    Ok((roots.map(|session| session.root.to_string()).collect(), more))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Confirmation {
+    confirm: String,
+}
+
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Route(root): Route<String>,
+    body: Bytes,
+) -> Answer {
+    let Confirmation { confirm } = parse(&body)?;
+    if confirm != root {
+        return Err(Problem::bad_parameter("confirm", "must be the id of the session"));
+    }
+    let control = Arc::clone(&app.control);
+    let deleted = read(&app, move |source| {
+        if source.session(&root)?.is_none() {
+            return Ok(None);
+        }
+        control.delete(&[root]).map(Some)
+    });
+    let deleted = deleted.await?.ok_or_else(|| Problem::not_found("session"))?;
+    json(&json!({
+        "deleted_spans": deleted.spans,
+        "deleted_hooks": deleted.hooks,
+        "url": "/sessions",
+    }))
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Problem> {
+    // serde's own words may quote the body; what is wrong is said without it.
+    serde_json::from_slice(body).map_err(|error| {
+        let place = format!("not the JSON object that is wanted, at column {}", error.column());
+        Problem::bad_parameter("body", place)
+    })
+}

@@ -1,0 +1,153 @@
+//! Full-text search over what was said and done.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::json;
+
+use super::columns::LineItem;
+use super::extract::Params;
+use super::spans::filter;
+use super::{Answer, cursor, json, read};
+use crate::App;
+use crate::line::LineKind;
+use crate::problem::Problem;
+use crate::source::{Hit, LineFilter, Query};
+
+/// Longest query, characters.
+const QUERY_MAX: usize = 500;
+/// Words of a query; more do not make it more precise.
+const TERMS_MAX: usize = 16;
+
+#[derive(Serialize)]
+struct HitItem {
+    span: LineItem,
+    session: String,
+    field: String,
+    text: String,
+    marks: Vec<(u32, u32)>,
+    url: String,
+}
+
+impl From<Hit> for HitItem {
+    fn from(hit: Hit) -> Self {
+        let Hit { root, line, field, text, marks } = hit;
+        let span = LineItem::new(&root, line);
+        Self { url: span.url.clone(), span, session: root, field, text, marks }
+    }
+}
+
+pub(super) async fn search(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let text = params.text("q").unwrap_or_default();
+    if text.chars().count() > QUERY_MAX {
+        return Err(Problem::bad_parameter("q", format!("at most {QUERY_MAX} characters")));
+    }
+    let mut query = parse(text);
+    // A parameter beats the same word in the query.
+    let filter = filter(&params)?;
+    query.filter = LineFilter {
+        session: filter.session,
+        project: filter.project.or(query.filter.project),
+        model: filter.model.or(query.filter.model),
+        tool: filter.tool.or(query.filter.tool),
+        kind: filter.kind.or(query.filter.kind),
+        failed: filter.failed || query.filter.failed,
+        ..filter
+    };
+    if let Some(field) = params.text("field") {
+        query.field = Some(field.to_owned());
+    }
+    let limit = params.limit()?;
+    let before = params.text("cursor").map(cursor::decode).transpose()?.map(|(at, _)| at);
+    let shown = query.terms.clone();
+    if query.terms.is_empty() {
+        return json(
+            &json!({ "items": [], "next": null, "total": 0, "total_is_more": false, "lag": 0, "terms": [] }),
+        );
+    }
+    let found = read(&app, move |source| source.search(&query, before, limit)).await?;
+    let items: Vec<_> = found.hits.into_iter().map(HitItem::from).collect();
+    json(&json!({
+        "items": items,
+        "next": found.next.map(|at| cursor::encode(at, "")),
+        "total": found.total,
+        "total_is_more": found.total_is_more,
+        "lag": found.lag,
+        "terms": shown,
+    }))
+}
+
+/// Words, and phrases in quotes. `kind:`, `status:error`, `tool:`, `project:`, `model:` and `field:` are filters; any other
+/// colon is text.
+pub(super) fn parse(text: &str) -> Query {
+    let mut query = Query::default();
+    for term in terms(text) {
+        match term {
+            Term::Phrase(phrase) => query.terms.push(phrase),
+            Term::Word(word) => {
+                let Some((name, value)) =
+                    word.split_once(':').filter(|(_, value)| !value.is_empty())
+                else {
+                    query.terms.push(word);
+                    continue;
+                };
+                let value = value.to_owned();
+                match name {
+                    "kind" => match LineKind::parse(&value) {
+                        Some(kind) => query.filter.kind = Some(kind),
+                        None => query.terms.push(word),
+                    },
+                    "status" if value == "error" => query.filter.failed = true,
+                    "tool" => query.filter.tool = Some(value),
+                    "project" => query.filter.project = Some(value),
+                    "model" => query.filter.model = Some(value),
+                    "field" => query.field = Some(value),
+                    _ => query.terms.push(word),
+                }
+            }
+        }
+    }
+    query.terms.retain(|term| term.chars().any(char::is_alphanumeric));
+    query.terms.truncate(TERMS_MAX);
+    query
+}
+
+enum Term {
+    Word(String),
+    Phrase(String),
+}
+
+/// A quote opens a phrase up to the next one; the last one may stay open.
+fn terms(text: &str) -> Vec<Term> {
+    let mut terms = Vec::new();
+    for (index, part) in text.split('"').enumerate() {
+        if index % 2 == 1 {
+            terms.push(Term::Phrase(part.trim().to_owned()));
+        } else {
+            terms.extend(part.split_whitespace().map(|word| Term::Word(word.to_owned())));
+        }
+    }
+    terms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_words_phrases_and_a_few_filters() {
+        let query = parse("deliver \"time out\" kind:shell status:error src:main.rs tool:Shell");
+        assert_eq!(query.terms, ["deliver", "time out", "src:main.rs"]);
+        assert_eq!(query.filter.kind, Some(LineKind::Shell));
+        assert_eq!(query.filter.tool.as_deref(), Some("Shell"));
+        assert!(query.filter.failed);
+    }
+
+    #[test]
+    fn operators_of_the_index_are_text() {
+        assert_eq!(parse("\" OR * NEAR(").terms, ["OR * NEAR("]);
+        assert_eq!(parse("a AND NOT b*").terms, ["a", "AND", "NOT", "b*"]);
+        assert_eq!(parse("* \"\" -- ; '").terms, Vec::<String>::new());
+    }
+}

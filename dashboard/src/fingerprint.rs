@@ -1,0 +1,111 @@
+//! What failures have in common once numbers, paths and ids are taken out.
+
+/// Longest fingerprint, characters.
+const MAX_CHARS: usize = 200;
+
+/// `label` and `message` of a failure, with what differs from one time to the next blanked: paths, ids, numbers, quoted
+/// text. An exit code is what tells failures apart, so the message `exit code N` stays as it is.
+#[must_use]
+pub(crate) fn fingerprint(label: &str, message: &str) -> String {
+    let message = match message.strip_prefix("exit code ") {
+        Some(code) if code.parse::<i64>().is_ok() => message.to_owned(),
+        _ => blank(message),
+    };
+    let print = format!("{}: {message}", blank(label));
+    print.chars().take(MAX_CHARS).collect()
+}
+
+fn blank(text: &str) -> String {
+    let words: Vec<String> = unquoted(text).split_whitespace().map(word).collect();
+    words.join(" ")
+}
+
+/// What stands between two quotes of a kind becomes `…`; a quote without its partner is a letter.
+fn unquoted(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '`']) {
+        let quote = &rest[at..=at];
+        let Some(end) = rest[at + 1..].find(quote) else { break };
+        out.push_str(&rest[..at]);
+        out.push_str(quote);
+        out.push('…');
+        out.push_str(quote);
+        rest = &rest[at + end + 2..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn word(word: &str) -> String {
+    let bare =
+        word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '\\' | '.' | '~'));
+    if is_path(bare) {
+        return word.replacen(bare, "<path>", 1);
+    }
+    if is_id(bare) {
+        return word.replacen(bare, "<id>", 1);
+    }
+    let mut out = String::new();
+    let mut in_number = false;
+    for c in word.chars() {
+        if c.is_ascii_digit() {
+            if !in_number {
+                out.push('#');
+            }
+        } else {
+            out.push(c);
+        }
+        in_number = c.is_ascii_digit();
+    }
+    out
+}
+
+fn is_path(word: &str) -> bool {
+    let file = |word: &str| {
+        word.rsplit_once('.').is_some_and(|(name, extension)| {
+            !name.is_empty()
+                && (1..=5).contains(&extension.len())
+                && extension.starts_with(|c: char| c.is_ascii_alphabetic())
+                && extension.chars().all(|c| c.is_ascii_alphanumeric())
+        })
+    };
+    word.len() > 1 && (word.contains(['/', '\\']) || word.starts_with('~') || file(word))
+}
+
+/// Hexadecimal with a digit in it, or a UUID, of eight characters and more.
+fn is_id(word: &str) -> bool {
+    word.len() >= 8
+        && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+        && word.chars().any(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_each_time_is_blanked() {
+        for (label, message, expected) in [
+            ("Shell cargo test", "exit code 101", "Shell cargo test: exit code 101"),
+            ("Shell cargo test", "exit code 1", "Shell cargo test: exit code 1"),
+            ("Read src/a.rs", "no such file", "Read <path>: no such file"),
+            ("Read /tmp/x y.toml", "no such file", "Read <path> <path>: no such file"),
+            (
+                "search_issues",
+                "request 3f2a91bc failed after 1200 ms",
+                "search_issues: request <id> failed after # ms",
+            ),
+            ("Shell grep \"foo bar\" src", "exit code 2", "Shell grep \"…\" src: exit code 2"),
+            (
+                "Task",
+                "agent d95a19cf-0000-4000-8000-000000000000 (gone)",
+                "Task: agent <id> (gone)",
+            ),
+            ("Shell echo \"", "aborted", "Shell echo \": aborted"),
+        ] {
+            assert_eq!(fingerprint(label, message), expected);
+        }
+        assert_eq!(fingerprint(&"ü ".repeat(500), "").chars().count(), 200);
+    }
+}
