@@ -8,13 +8,15 @@ use crate::digest::{digest, mix};
 use crate::event::{Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
 use crate::tool::ToolClass;
-use crate::turn::label;
+use crate::turn::{label, repeats};
 use crate::{Config, EventKind, Timestamp};
 
 /// A hook may be written this much before the one that opens its turn.
 const SLACK_NS: i64 = 200_000_000;
 /// A prompt equal to the one before within this time is the same one, delivered twice.
 const REPEAT_NS: i64 = 5_000_000_000;
+/// A fact is held against this many before it to see whether it was delivered twice.
+pub(crate) const MAX_REPEATS: usize = 8;
 
 /// Everything held of one conversation.
 #[derive(Debug)]
@@ -368,6 +370,19 @@ impl Conversation {
                 && fact.at >= start
                 && at.since(fact.at) > config.settle_delay_ns
         })
+    }
+
+    /// When its last hook came, not counting one that was delivered twice.
+    pub(crate) fn last_sign(&self) -> Timestamp {
+        let own = |facts: &[Fact]| {
+            let is_new = |at: &usize| {
+                let earlier = facts[..*at].iter().rev();
+                !earlier.take(MAX_REPEATS).any(|other| repeats(other, &facts[*at]))
+            };
+            (0..facts.len()).rev().find(is_new).map(|at| facts[at].at)
+        };
+        let lists = self.explicit.values().chain([&self.loose]);
+        lists.filter_map(|facts| own(facts)).max().unwrap_or(self.last)
     }
 
     /// The model label of its first hook that has one.

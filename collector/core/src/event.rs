@@ -152,6 +152,8 @@ pub enum EventKind {
     Unknown {
         /// The name as sent.
         name: String,
+        /// Digest of the body, to know it again when it is delivered twice.
+        body: u64,
     },
     /// A body that could not be read: kept, counted.
     Malformed,
@@ -448,7 +450,10 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
         Some(name) => Cow::Borrowed(name),
         None => Cow::Owned(cut(sent.clone(), 64)),
     };
-    let kind = kind.unwrap_or_else(|| EventKind::Unknown { name: cut(sent, 256) });
+    let kind = kind.unwrap_or_else(|| EventKind::Unknown {
+        name: cut(sent, 256),
+        body: digest(&[hook.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&hook.body)]),
+    });
     let mut event = blank(hook, kind, name);
     event.host = host;
     event.about = about(hook, fields);

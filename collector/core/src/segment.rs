@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use crate::attributes::Attributes;
 use crate::build::{compaction, openinference, surface, timing};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, MAX_REPEATS};
 use crate::event::SessionEnd;
 use crate::fact::Fact;
 use crate::group::Sum;
 use crate::sessions::{TabMode, TraceMode};
 use crate::tree::World;
+use crate::turn::repeats;
 use crate::{
     End, EndReason, ErrorType, EventKind, Link, Span, SpanEvent, SpanId, SpanKind, Status,
     Timestamp, TraceId, TurnSummary,
@@ -93,7 +94,11 @@ fn cut(
         turns.map(|(start, last)| (start, last, None)).collect();
     let outside = conversation.outside.iter().map(|&index| &conversation.loose[index]);
     items.extend(outside.map(|fact| (fact.at, fact.at, None)));
-    items.extend(conversation.session.iter().map(|fact| match &fact.kind {
+    let once = conversation.session.iter().enumerate().filter(|&(index, fact)| {
+        let earlier = conversation.session[..index].iter().rev();
+        !earlier.take(MAX_REPEATS).any(|other| repeats(other, fact))
+    });
+    items.extend(once.map(|(_, fact)| match &fact.kind {
         EventKind::SessionEnd(end) => (fact.at, fact.at, Some(end)),
         _ => (fact.at, fact.at, None),
     }));
@@ -258,7 +263,7 @@ fn unknown(conversation: &Conversation, start: Timestamp, next: Timestamp) -> Ve
     facts
         .filter(|fact| fact.at >= start && fact.at < next)
         .filter_map(|fact| match &fact.kind {
-            EventKind::Unknown { name } => {
+            EventKind::Unknown { name, .. } => {
                 let mut own = Attributes::default();
                 own.text("cursor.hook.name", name.as_str());
                 let name = Cow::Borrowed("cursor.hook");

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::call::Call;
-use crate::conversation::{Conversation, Turn, call_id, nanos};
+use crate::conversation::{Conversation, MAX_REPEATS, Turn, call_id, nanos};
 use crate::digest::mix;
 use crate::event::{Compaction, Confidence, Response, Stop, Thought};
 use crate::fact::Fact;
 use crate::link::{Children, Conversations, Link, Links, Unclear};
 use crate::tool::ToolClass;
-use crate::turn::{Agent, Reading};
+use crate::turn::{Agent, Reading, repeats};
 use crate::window::Window;
 use crate::{Config, End, EndReason, EventKind, SpanId, SpanKind, Timestamp, Tokens};
 
@@ -135,9 +135,13 @@ pub(crate) fn grow<'a>(
     let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
     let (on_time, late) = split(facts, cutoff);
     let reading = Reading::after(&on_time, window.map(|window| &window.thoughts));
-    let last = on_time
-        .iter()
-        .map(|fact| fact.at)
+    let is_new = |at: &usize| {
+        let earlier = on_time[..*at].iter().rev();
+        !earlier.take(MAX_REPEATS).any(|other| repeats(other, on_time[*at]))
+    };
+    let newest = (0..on_time.len()).rev().find(is_new).map(|at| on_time[at].at);
+    let last = newest
+        .into_iter()
         .chain(below.iter().copied().filter(|&at| at <= cutoff))
         .max()
         .unwrap_or(turn.start);
@@ -295,7 +299,7 @@ fn turns_for<'a>(
 /// First and last sign of life of a child in the turns a delegation asked for.
 fn lifetime(world: World<'_>, child: &Conversation, key: &str) -> Option<(Timestamp, Timestamp)> {
     if world.links.get(&child.id).is_none_or(|link| link.resumed.is_empty()) {
-        return Some((child.first, child.last));
+        return Some((child.first, child.last_sign()));
     }
     let turns = turns_for(world, child, key);
     let facts = turns.flat_map(|turn| child.facts(turn)).map(|fact| fact.at);
@@ -565,10 +569,16 @@ impl<'a> Tree<'a> {
             node.signature = mix(node.signature, child.count as u64);
             node.signature = mix(node.signature, link.confidence as u64 * 8 + link.source as u64);
         }
-        let end = node
-            .end
-            .filter(|_| stop.is_some())
-            .map(|end| End { at: end.at, reason: EndReason::Stopped });
+        // Whatever is still open in a child ends with it, or with the call that waits for it.
+        let end =
+            stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(|end| End {
+                reason: if end.reason == EndReason::Matched {
+                    EndReason::Stopped
+                } else {
+                    end.reason
+                },
+                ..end
+            }));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
         let sure = link.is_some_and(|link| link.confidence >= Confidence::Transcript);

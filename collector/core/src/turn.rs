@@ -94,7 +94,11 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
-                EventKind::Unknown { name } => reading.unknown.push((fact, name)),
+                EventKind::Unknown { name, .. } => {
+                    if !reading.unknown.iter().any(|(other, _)| repeats(other, fact)) {
+                        reading.unknown.push((fact, name));
+                    }
+                }
                 _ => {}
             }
         }
@@ -113,6 +117,11 @@ impl<'a> Reading<'a> {
 /// A model label worth showing.
 pub(crate) fn label(fact: &Fact) -> Option<&str> {
     fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
+}
+
+/// Whether `second` is `first` delivered again.
+pub(crate) fn repeats(first: &Fact, second: &Fact) -> bool {
+    second.at.since(first.at) <= REPEAT_NS && first.kind == second.kind
 }
 
 /// Adds a keyed fact unless it repeats one just before. A step is a key in itself; equal texts are numbered.

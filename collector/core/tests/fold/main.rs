@@ -14,6 +14,10 @@ mod story;
 mod payloads;
 /// One readable stream per fact, with the tree it gives.
 mod streams;
+/// Makes up sessions and knows what really happened in them.
+mod world;
+/// Lives through made-up sessions in every way a stream can arrive.
+mod campaign;
 /// What disorder, repetition, restarts and loss may not change.
 mod properties;
 /// Rows, and what the configuration changes.

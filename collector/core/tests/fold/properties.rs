@@ -6,6 +6,7 @@ use hookspan_core::{Config, Hook, Parts, Span, SpanId, normalise};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use crate::campaign;
 use crate::story::{self, tell};
 use crate::support::{Player, Store, fold, render};
 
@@ -185,4 +186,13 @@ fn the_story_teller_knows_every_event() {
         tell(&ops).iter().map(|hook| normalise(hook).name.into_owned()).collect();
     let missing: Vec<_> = story::EVENTS.iter().filter(|name| !names.contains(**name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example campaign -- 100000`.
+#[test]
+fn generated_sessions_come_out_as_they_happened() {
+    let wrong = (0..120).find_map(|seed| campaign::live(seed).err().map(|what| (seed, what)));
+    if let Some((seed, what)) = wrong {
+        panic!("seed {seed}: {what}");
+    }
 }

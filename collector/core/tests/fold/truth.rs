@@ -146,14 +146,17 @@ fn distance(fact: &Fact, span: &Span) -> i64 {
 /// Gives every fact the span that is most like it.
 fn matched<'a>(truth: &Truth, store: &'a Store) -> Vec<Option<&'a Span>> {
     let mut free: BTreeSet<SpanId> = store.spans.keys().copied().collect();
-    let mut found = Vec::new();
+    let mut found: Vec<Option<&Span>> = Vec::new();
     for fact in &truth.facts {
         let fits = |span: &&Span| {
             free.contains(&span.id)
                 && span.name == fact.name
                 && fact.id.as_ref().is_none_or(|id| id_of(span).as_ref() == Some(id))
         };
-        let span = store.spans.values().filter(fits).min_by_key(|span| distance(fact, span));
+        // Of equals, the one in the right place.
+        let above = fact.parent.and_then(|at| found[at]).map(|parent| parent.id);
+        let spans = store.spans.values().filter(fits);
+        let span = spans.min_by_key(|span| (distance(fact, span), span.parent != above));
         if let Some(span) = span {
             free.remove(&span.id);
         }

@@ -1,0 +1,152 @@
+//! Sessions made up by the hundred thousand, each lived through in every way a stream can arrive.
+
+use std::collections::BTreeMap;
+
+use hookspan_core::{Config, Hook, Parts, Timestamp};
+
+use crate::support::{Player, Store, fold, render};
+use crate::truth::score;
+use crate::world::{Dice, Flavor, Surface, World, make};
+
+/// Hooks reach the journal this much out of order.
+const DISORDER_NS: i64 = 200_000_000;
+
+/// What was found wrong, with what is needed to see it again.
+pub(crate) type Verdict = Result<(), String>;
+
+/// Lives through the session of `seed`. Errors say what differs.
+pub(crate) fn live(seed: u64) -> Verdict {
+    let surface = match seed % 4 {
+        0 => Surface::Cli,
+        1 => Surface::Print,
+        _ => Surface::Ide,
+    };
+    let mut dice = Dice::new(seed ^ 0x5eed);
+    let crowded = make(seed, surface, Flavor { crowded: true });
+    let plain = make(seed, surface, Flavor { crowded: false });
+    whole(&crowded)?;
+    whole(&plain)?;
+    on_its_way(&crowded, &mut dice, false)?;
+    on_its_way(&plain, &mut dice, true)?;
+    for lost in plain.kinds() {
+        without(&plain, &lost)?;
+    }
+    some_lost(&crowded, &mut dice)
+}
+
+/// Everything arrives: the spans are the truth.
+fn whole(world: &World) -> Verdict {
+    let store = fold(Config::default(), &world.hooks, usize::MAX);
+    sound(&store)?;
+    let score = score(&world.truth(None), &store);
+    if score.is_right() {
+        return Ok(());
+    }
+    Err(format!("the whole stream: {score:#?}\n{}", render(&store)))
+}
+
+/// Shuffled, in pieces, with a restart, and `twice` by two sources: the spans are the same. Of two equal commands at once
+/// that come twice each, nothing tells which hook is the copy; so crowded sessions come once.
+fn on_its_way(world: &World, dice: &mut Dice, twice: bool) -> Verdict {
+    let expected = fold(Config::default(), &world.hooks, usize::MAX);
+    let mut stream: Vec<(i64, Hook)> = Vec::new();
+    for hook in &world.hooks {
+        let delay = dice.roll(DISORDER_NS as u64) as i64;
+        stream.push((hook.observed_at.0 + delay, hook.clone()));
+        // Every source runs: the second one is started some milliseconds later.
+        if twice && dice.roll(3) == 0 {
+            let late = 5_000_000 + dice.roll(4_000_000) as i64;
+            let seq = hook.seq + 1_000_000;
+            let observed_at = hook.observed_at.plus(late);
+            let delay = dice.roll(DISORDER_NS as u64) as i64;
+            stream.push((observed_at.0 + delay, Hook { seq, observed_at, ..hook.clone() }));
+        }
+        // And a record may be read twice.
+        if dice.roll(8) == 0 {
+            stream.push((hook.observed_at.0 + delay, hook.clone()));
+        }
+    }
+    stream.sort_by_key(|(at, hook)| (*at, hook.seq));
+    let hooks: Vec<Hook> = stream.into_iter().map(|(_, hook)| hook).collect();
+    let restart = dice.roll(hooks.len() as u64) as usize;
+    let batch = 1 + dice.roll(20) as usize;
+    let mut player = Player::new(Config::default());
+    for (index, chunk) in hooks.chunks(batch).enumerate() {
+        player.feed(chunk);
+        let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+        player.pass(last.plus(-DISORDER_NS));
+        if (index * batch..(index + 1) * batch).contains(&restart) {
+            player.restart();
+        }
+    }
+    let store = player.finish();
+    sound(&store)?;
+    same(&expected, &store).map_err(|what| format!("on its way: {what}"))
+}
+
+/// One kind of hook never arrives: exactly the stated degradation.
+fn without(world: &World, lost: &str) -> Verdict {
+    let store = fold(Config::default(), &world.without(lost), 16);
+    sound(&store)?;
+    let score = score(&world.truth(Some(lost)), &store);
+    if score.is_right() {
+        return Ok(());
+    }
+    Err(format!("without {lost}: {score:#?}\n{}", render(&store)))
+}
+
+/// Any hooks are lost: whatever is left hangs together.
+fn some_lost(world: &World, dice: &mut Dice) -> Verdict {
+    let left: Vec<Hook> = world.hooks.iter().filter(|_| dice.roll(4) > 0).cloned().collect();
+    sound(&fold(Config::default(), &left, 5))
+}
+
+/// What holds in every store: parents exist and cover their children, everything is final, parts add up.
+fn sound(store: &Store) -> Verdict {
+    store.check();
+    for span in store.spans.values() {
+        if !span.settled {
+            return Err(format!("not final: {span:#?}"));
+        }
+        let late = span.attributes.iter().any(|attribute| attribute.key == "hookspan.late");
+        if let Some(parent) = span.parent.and_then(|parent| store.spans.get(&parent))
+            && !late
+        {
+            let end = |end: Option<hookspan_core::End>| end.map_or(Timestamp(i64::MAX), |e| e.at);
+            if span.start < parent.start || end(span.end) > end(parent.end) {
+                return Err(format!("outside its parent: {span:#?}\n{}", render(store)));
+            }
+        }
+    }
+    let mut active: BTreeMap<&str, i64> = BTreeMap::new();
+    for turn in store.turns.values() {
+        let length = turn.ended_at.map_or(0, |end| end.since(turn.started_at));
+        let Parts { thinking, tools, shell, mcp, edits, subagent, wait, other } = turn.parts;
+        let list = [thinking, tools, shell, mcp, edits, subagent, wait, other];
+        if list.iter().sum::<i64>() != length || list.iter().any(|part| *part < 0) {
+            return Err(format!("parts of {length} ns: {:?}\n{}", turn.parts, render(store)));
+        }
+        *active.entry(&turn.root).or_default() += length;
+    }
+    for session in store.sessions.values() {
+        let turns = active.get(&*session.root).copied().unwrap_or_default();
+        if session.active_ns != turns {
+            return Err(format!("active {} of {turns} ns", session.active_ns));
+        }
+    }
+    Ok(())
+}
+
+fn same(expected: &Store, got: &Store) -> Verdict {
+    if expected.spans == got.spans && expected.turns == got.turns {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for span in expected.spans.values().filter(|span| got.spans.get(&span.id) != Some(span)) {
+        text.push_str(&format!("- {span:?}\n"));
+    }
+    for span in got.spans.values().filter(|span| expected.spans.get(&span.id) != Some(span)) {
+        text.push_str(&format!("+ {span:?}\n"));
+    }
+    Err(format!("{text}{}---\n{}", render(expected), render(got)))
+}
