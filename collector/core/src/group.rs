@@ -33,6 +33,8 @@ pub(crate) struct Group {
     /// Spans outside turns, as last told: session, compaction, tab.
     around: BTreeMap<SpanId, Span>,
     session: Option<SessionSummary>,
+    /// Spans that other groups told and that lie here now: to be told again, or withdrawn.
+    pub(crate) inherited: Shown,
     /// Occasions on which evidence was asked for, per parent conversation.
     asked: BTreeMap<Arc<str>, u64>,
 }
@@ -48,13 +50,17 @@ impl Default for Group {
             strays: BTreeMap::new(),
             around: BTreeMap::new(),
             session: None,
+            inherited: Shown::new(),
             asked: BTreeMap::new(),
         }
     }
 }
 
 /// Spans as last told: their conversation, kind, and signature.
-type Shown = BTreeMap<SpanId, (Arc<str>, SpanKind, u64)>;
+pub(crate) type Shown = BTreeMap<SpanId, Told>;
+
+/// Conversation, kind and signature of a span.
+pub(crate) type Told = (Arc<str>, SpanKind, u64);
 
 #[derive(Debug)]
 struct TurnState {
@@ -94,6 +100,8 @@ pub(crate) struct Out<'a> {
     pub(crate) unclear: &'a Unclear,
     pub(crate) children: &'a Children,
     pub(crate) changes: &'a mut VecDeque<Change>,
+    /// Spans whose conversation belongs to another group now.
+    pub(crate) moved: &'a mut Vec<(SpanId, Told)>,
 }
 
 /// A turn's place in its session.
@@ -122,7 +130,7 @@ impl Group {
             evicted: self.evicted,
         };
         let Some(conversation) = out.conversations.get(id) else { return false };
-        let mut gone: Shown = Shown::new();
+        let mut gone: Shown = std::mem::take(&mut self.inherited);
         self.drop_vanished(conversation, &mut gone);
         let force = std::mem::take(&mut self.force);
         let mut previous: Option<(TraceId, SpanId, Timestamp)> = None;
@@ -182,24 +190,38 @@ impl Group {
         self.tell_strays(id, world, &mut gone, out.changes);
         let around = self.tell_around(world, conversation, &mut gone, out.changes);
         let here = |member: &Arc<str>| root(out.links, member) == id;
-        for (span, (member, _, _)) in gone {
+        for (span, (member, kind, signature)) in gone {
             let mut states = self.turns.values().chain(self.strays.values());
             let shown = states
                 .any(|state| state.shown.contains_key(&span) || state.aside.contains_key(&span));
-            if !shown && !self.around.contains_key(&span) && here(&member) {
+            if shown || self.around.contains_key(&span) {
+                continue;
+            }
+            if here(&member) {
                 out.changes.push_back(Change::Withdraw(span));
+            } else {
+                out.moved.push((span, (member, kind, signature)));
             }
         }
         self.schedule(world, conversation, around)
     }
 
-    /// Withdraws what only a root conversation has, when this one turns out to be a child.
-    pub(crate) fn withdraw_session(&mut self, changes: &mut VecDeque<Change>) {
-        let turns = self.turns.values().flat_map(|state| &state.shown);
-        let turns = turns.filter(|(_, (_, kind, _))| *kind == SpanKind::Generation);
-        for span in turns.map(|(span, _)| span).chain(self.around.keys()) {
-            changes.push_back(Change::Withdraw(*span));
+    /// Withdraws what only a root conversation has, when this one turns out to be a child. Gives back what else it told.
+    pub(crate) fn withdraw_session(self, changes: &mut VecDeque<Change>) -> Shown {
+        let mut rest = self.inherited;
+        for mut state in self.turns.into_values().chain(self.strays.into_values()) {
+            rest.append(&mut state.shown);
+            rest.append(&mut state.aside);
         }
+        rest.retain(|span, (_, kind, _)| {
+            let own = *kind == SpanKind::Generation;
+            if own {
+                changes.push_back(Change::Withdraw(*span));
+            }
+            !own
+        });
+        changes.extend(self.around.into_keys().map(Change::Withdraw));
+        rest
     }
 
     /// Tells children that could belong to more than one delegation, each turn in a trace of its own.

@@ -364,9 +364,10 @@ impl Sessions {
                 }
             }
             if now != id
-                && let Some(mut group) = self.groups.remove(&id)
+                && let Some(group) = self.groups.remove(&id)
             {
-                group.withdraw_session(&mut self.out);
+                let mut rest = group.withdraw_session(&mut self.out);
+                self.groups.entry(now.clone()).or_default().inherited.append(&mut rest);
                 self.deadlines.retain(|(_, root)| *root != id);
             }
         }
@@ -388,6 +389,7 @@ impl Sessions {
         if let Some(at) = group.deadline.take() {
             self.deadlines.remove(&(at, id.clone()));
         }
+        let mut moved = Vec::new();
         let out = Out {
             config: &self.config,
             conversations: &self.conversations,
@@ -395,8 +397,18 @@ impl Sessions {
             unclear: &self.unclear,
             children: &self.children,
             changes: &mut self.out,
+            moved: &mut moved,
         };
-        if group.derive(id, out) {
+        let done = group.derive(id, out);
+        for (span, told) in moved {
+            // Whoever has the conversation now tells the span again, or nobody does.
+            let home = root(&self.links, &told.0).clone();
+            if self.conversations.contains_key(&home) {
+                self.groups.entry(home.clone()).or_default().inherited.insert(span, told);
+                self.dirty.insert(home);
+            }
+        }
+        if done {
             self.forget(id);
         } else if let Some(at) = self.groups.get(id).and_then(|group| group.deadline) {
             self.deadlines.insert((at, id.clone()));

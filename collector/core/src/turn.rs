@@ -94,10 +94,10 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
-                EventKind::Unknown { name, .. } => {
-                    if !reading.unknown.iter().any(|(other, _)| repeats(other, fact)) {
-                        reading.unknown.push((fact, name));
-                    }
+                EventKind::Unknown { name, .. }
+                    if !reading.unknown.iter().any(|(other, _)| repeats(other, fact)) =>
+                {
+                    reading.unknown.push((fact, name));
                 }
                 _ => {}
             }

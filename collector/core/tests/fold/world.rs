@@ -601,6 +601,15 @@ impl World {
                     }
                 }
                 Thing::Turn { prompt, stop, response, tokens } => {
+                    let is_call =
+                        |(thing, _): &_| matches!(thing, Thing::Call(_) | Thing::Task { .. });
+                    if self.surface == Surface::Print
+                        && !has("afterAgentThought")
+                        && split.is_none()
+                        && !self.things.iter().any(is_call)
+                    {
+                        continue;
+                    }
                     fact.name = "invoke_agent cursor".to_owned();
                     fact.start = match self.surface {
                         Surface::Print => {
