@@ -72,13 +72,30 @@ pub fn install_to(path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let mut file = tempfile::Builder::new().prefix(".hookspan-shim").tempfile_in(folder)?;
     file.write_all(BINARY)?;
     make_executable(file.path())?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(true)
+}
+
+/// Hooks of every account may run the program, and only its owner may replace it, whatever the umask.
+#[cfg(unix)]
+fn make_folder(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
+
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
 }
 
 /// Whether `path` is this program, byte for byte, and may be run.

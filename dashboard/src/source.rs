@@ -482,6 +482,16 @@ pub struct JournalHealth {
     pub bytes: u64,
     /// Bytes not yet committed.
     pub behind_bytes: u64,
+    /// Bytes not yet read.
+    pub unread_bytes: u64,
+    /// When the newest hook that has been read was received, nanoseconds since the epoch.
+    pub read_up_to_ns: Option<i64>,
+    /// Batches that wait for the one writer, and how many may: when they are as many, reading waits.
+    pub queue: (u64, u64),
+    /// The journal is at its bound: hooks are counted instead of kept.
+    pub stopped: bool,
+    /// Why the database does not take hooks, while it does not.
+    pub trouble: Option<String>,
 }
 
 /// One export destination.

@@ -6,6 +6,10 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
+    // A campaign may be for a build that is there already, and must not change under it.
+    if let Some(built) = env::var_os("HOOKSPAN_E2E_BINARY") {
+        return built.into();
+    }
     build(&["--package", "hookspan", "--bin", "hookspan"])
         .join(format!("hookspan{}", env::consts::EXE_SUFFIX))
 });

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::binaries;
 use crate::wait::{SOON, eventually};
 use crate::world::World;
 
@@ -49,6 +48,13 @@ impl<'a> Collector<'a> {
         Self::watch(world, spawn(world, "up", arguments))
     }
 
+    /// The same below another program that is named with its arguments: `strace`, `prlimit`, `faketime` ...
+    #[track_caller]
+    #[must_use]
+    pub fn start_below(world: &'a World, wrapper: &[&str]) -> Self {
+        Self::watch(world, spawn_below(world, wrapper, "serve", &[]))
+    }
+
     #[track_caller]
     fn watch(world: &'a World, mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -81,6 +87,41 @@ impl<'a> Collector<'a> {
     #[must_use]
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
+    }
+
+    /// Whether the process still lives.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// The most memory it has had, KiB.
+    #[must_use]
+    pub fn peak_memory_kib(&self) -> u64 {
+        let pid = self.pid().as_raw_nonzero();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// Waits until the process, which somebody else has told to end, has let go of the state directory.
+    #[track_caller]
+    pub fn gone(&self) {
+        eventually("the collector ends", SOON, || {
+            let running = self.world.json(&["status", "--json"])["running"].clone();
+            if running == false { Ok(()) } else { Err(log(self.world)) }
+        });
+    }
+
+    /// Waits until nothing is left in the journal.
+    #[track_caller]
+    pub fn drained(&self, patience: Duration) {
+        eventually("the journal is stored", patience, || {
+            let status = self.world.json(&["status", "--json"]);
+            if status["backlog"] == 0 {
+                return Ok(());
+            }
+            Err(format!("{status:#}\n{}\n{}", self.world.describe(), log(self.world)))
+        });
     }
 
     /// Asks the API; `path` starts after `/api/v1/`.
@@ -160,8 +201,22 @@ impl Drop for Collector<'_> {
 /// Starts `hookspan serve` or `up` on a free port and does not wait for anything: for kills during start-up.
 #[must_use]
 pub fn spawn(world: &World, command: &str, arguments: &[&str]) -> Child {
+    spawn_below(world, &[], command, arguments)
+}
+
+/// The same below another program.
+#[must_use]
+pub fn spawn_below(world: &World, wrapper: &[&str], command: &str, arguments: &[&str]) -> Child {
     let log = File::options().create(true).append(true).open(log_path(world)).unwrap();
-    let mut program: Command = world.command(binaries::hookspan());
+    let hookspan = world.hookspan();
+    let mut program: Command = match wrapper {
+        [] => world.command(&hookspan),
+        [first, rest @ ..] => {
+            let mut outer = world.command(std::path::Path::new(first));
+            outer.args(rest).arg(&hookspan);
+            outer
+        }
+    };
     program.args([command, "--listen", "127.0.0.1:0"]).args(arguments);
     program.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
 }

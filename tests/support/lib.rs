@@ -4,7 +4,8 @@
 //! would send, [`player`] sends it through one shim process per event, [`collector`] is a running `hookspan serve`,
 //! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`verify`] compares it with
 //! the numbers of the fixture, [`ledger`] is the truth a
-//! crash test compares with, [`wait`] replaces every sleep.
+//! crash test compares with, [`wait`] replaces every sleep, [`machine`] is what a campaign needs
+//! of the machine, [`campaign`] are the long runs whose small versions are tests.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,3 +24,5 @@ pub mod ledger;
 pub mod receivers;
 pub mod skip;
 pub mod random;
+pub mod machine;
+pub mod campaign;

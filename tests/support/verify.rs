@@ -68,6 +68,20 @@ pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
     log.lines().map(raw_body).collect()
 }
 
+/// Hands over the bodies in the raw log one after another: they need not fit into memory together.
+#[track_caller]
+pub fn each_raw_body(world: &World, mut take: impl FnMut(&[u8])) {
+    let mut export = world
+        .command(&world.hookspan())
+        .args(["export", "--all", "--format", "jsonl"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(export.stdout.take().unwrap()));
+    lines.for_each(|line| take(&raw_body(&line.unwrap())));
+    assert!(export.wait().unwrap().success(), "export failed");
+}
+
 /// `sessions --json`: one session with the right numbers.
 #[track_caller]
 pub fn list_is_right(world: &World, fixture: &Fixture) {

@@ -17,6 +17,7 @@ use crate::binaries;
 pub struct World {
     root: TempDir,
     environment: Vec<(String, String)>,
+    program: Option<PathBuf>,
     shim: OnceLock<PathBuf>,
 }
 
@@ -39,7 +40,7 @@ impl World {
         for folder in ["home", "run"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
-        Self { root, environment: Vec::new(), shim: OnceLock::new() }
+        Self { root, environment: Vec::new(), program: None, shim: OnceLock::new() }
     }
 
     /// Sets a variable for every program started from now on.
@@ -47,6 +48,17 @@ impl World {
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Runs another build of hookspan from now on: a previous release.
+    pub fn set_program(&mut self, program: Option<PathBuf>) {
+        self.program = program;
+    }
+
+    /// The program under test.
+    #[must_use]
+    pub fn hookspan(&self) -> PathBuf {
+        self.program.clone().unwrap_or_else(|| binaries::hookspan().to_owned())
     }
 
     /// `$HOME`.
@@ -99,7 +111,7 @@ impl World {
     /// Runs `hookspan` with these arguments to its end.
     #[must_use]
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Finished {
-        Finished::from(self.command(binaries::hookspan()).args(arguments).output().unwrap())
+        Finished::from(self.command(&self.hookspan()).args(arguments).output().unwrap())
     }
 
     /// Runs `hookspan` and expects success; returns standard output.
@@ -129,6 +141,23 @@ impl World {
             let program = command.split_whitespace().find(|word| word.starts_with('/')).unwrap();
             PathBuf::from(program)
         })
+    }
+
+    /// Installs below another program, as [`crate::collector::Collector::start_below`] starts the collector.
+    #[track_caller]
+    pub fn install_below(&self, wrapper: &[&str]) {
+        let mut command = self.command(Path::new(wrapper[0]));
+        command.args(&wrapper[1..]).arg(self.hookspan());
+        let done = Finished::from(command.args(["install", "--scope", "user"]).output().unwrap());
+        assert_eq!(done.code, 0, "{done:#?}");
+    }
+
+    /// Installs, and runs a copy of the hook program from now on: the file system with the state is about to be broken.
+    #[track_caller]
+    pub fn copy_shim(&mut self) {
+        let copy = self.scratch("hookspan-shim");
+        fs::copy(self.shim(), &copy).unwrap();
+        self.shim = OnceLock::from(copy);
     }
 
     /// What is there to see when a test fails: files with sizes, the end of each log.

@@ -10,6 +10,7 @@ pub mod install;
 pub mod uninstall;
 pub mod doctor;
 pub mod status;
+pub mod health;
 pub mod sessions;
 pub mod show;
 pub mod stats;
@@ -18,6 +19,7 @@ pub mod demo;
 pub mod import;
 pub mod export;
 pub mod rebuild;
+pub mod backup;
 pub mod config;
 pub mod output;
 pub mod service;
@@ -121,6 +123,7 @@ enum Command {
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
+    Backup(backup::Args),
     Config(config::Args),
 }
 
@@ -152,6 +155,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(&global, args),
         Command::Export(args) => export::run(&global, args),
         Command::Rebuild(args) => rebuild::run(&global, args),
+        Command::Backup(args) => backup::run(&global, args),
         Command::Config(args) => config::run(&global, args),
     }
 }

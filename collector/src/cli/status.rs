@@ -8,13 +8,15 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::output::{Paint, print, print_json};
+use super::health::{self, Queue};
 use super::{Global, text};
 use crate::clock;
 use crate::config::destination;
 use crate::dirs::{Lock, ServeInfo, StateDir, open_private};
+use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
-use crate::store::{cli as queries, export, read};
+use crate::store::{cli as queries, export, read, salvage};
 
 /// Show whether the collector runs, how far behind it is, what was lost, and the dashboard's address
 #[derive(Debug, clap::Args)]
@@ -40,8 +42,18 @@ pub struct Status {
     pub journal: Journal,
     /// How far the journal has been committed, in the store's own words.
     pub position: Option<String>,
-    /// Hooks in the journal that are not yet in the database.
+    /// Hooks in the journal that are not yet in the database; an estimate when [`Journal::estimated`].
     pub backlog: u64,
+    /// How long the oldest of them has been waiting, milliseconds.
+    pub oldest_unread_ms: Option<i64>,
+    /// Why the database takes no hooks, while it does not; or that the collector does not answer.
+    pub trouble: Option<String>,
+    /// Batches between the journal's reader and the database, while a collector runs: full, it slows reading down.
+    pub queue: Option<Queue>,
+    /// Databases that were damaged and moved aside, and what was saved of them.
+    pub damaged: Vec<String>,
+    /// Hooks of a damaged database are being saved.
+    pub salvaging: bool,
     /// Hooks that could be kept nowhere, by reason.
     pub losses: BTreeMap<String, u64>,
     /// Hooks that were kept and could not be read.
@@ -65,6 +77,10 @@ pub struct Journal {
     pub records: u64,
     /// Files.
     pub segments: u64,
+    /// Too much to count: records and backlog are estimates from a part of it.
+    pub estimated: bool,
+    /// It is at its bound: hooks are counted instead of kept.
+    pub stopped: bool,
 }
 
 /// One destination.
@@ -108,6 +124,14 @@ impl Status {
         let mut status = Self { running: Lock::is_held(state), ..Self::default() };
         if let Some(info) = ServeInfo::running(state) {
             status.dashboard_url = signed_in(state, &info);
+            match health::ask(state, &info) {
+                Ok(health) => {
+                    status.trouble = health.trouble;
+                    status.queue = Some(health.journal.queue);
+                    status.journal.stopped = health.journal.stopped;
+                }
+                Err(error) => status.trouble = Some(format!("the collector does not answer: {error}")),
+            }
             status.pid = Some(info.pid);
             status.version = Some(info.version);
         }
@@ -133,8 +157,23 @@ impl Status {
             None => 0,
         };
         status.backlog = found.after_position.saturating_sub(committed);
-        status.journal =
-            Journal { bytes: found.bytes, records: found.records, segments: found.segments };
+        if status.backlog > 0 {
+            let oldest = Survey::oldest_ns(&found.ids).map(u64::cast_signed);
+            status.oldest_unread_ms =
+                oldest.map(|at| clock::now().0.saturating_sub(at).max(0) / 1_000_000);
+        }
+        status.journal = Journal {
+            bytes: found.bytes,
+            records: found.records,
+            segments: found.segments,
+            estimated: found.estimated,
+            ..status.journal
+        };
+        status.journal.stopped |= state.journal().is_symlink();
+        for aside in salvage::aside(state) {
+            status.salvaging |= aside.report.is_none();
+            status.damaged.push(aside.to_string());
+        }
         let lost = losses::read(state).context("cannot read what shims lost")?;
         status.losses.extend(lost.by_reason);
         status.add_configured(global)?;
@@ -207,9 +246,30 @@ impl Status {
         line("hooks", format!("{received} received, {newest}, {} malformed", self.malformed));
         line(
             "journal",
-            format!("{}, {} not yet stored", text::bytes(self.journal.bytes), self.backlog),
+            format!(
+                "{}, {}{} not yet stored",
+                text::bytes(self.journal.bytes),
+                if self.journal.estimated { "about " } else { "" },
+                self.backlog
+            ),
         );
+        if self.journal.stopped {
+            line("", paint.red("the journal is at its bound: hooks are counted, not kept"));
+        }
+        if let Some(age) = self.oldest_unread_ms.filter(|age| *age >= 1_000) {
+            let age = text::duration(age.saturating_mul(1_000_000));
+            line("", format!("the oldest of them has waited for {age}"));
+        }
+        if let Some(queue) = self.queue.filter(|queue| queue.len > 0) {
+            line("queue", format!("{} of {} batches", queue.len, queue.cap));
+        }
         line("database", text::bytes(self.database_bytes));
+        for aside in &self.damaged {
+            line("", paint.yellow(aside));
+        }
+        if let Some(trouble) = &self.trouble {
+            line("trouble", paint.red(&text::visible(trouble, 200)));
+        }
         let lost: Vec<String> =
             self.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         line(

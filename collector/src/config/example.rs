@@ -40,6 +40,14 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 [journal]
 # Bound of the journal in bytes, for when the collector is down. Past it, hooks are lost and counted.
 #max_bytes = 1_073_741_824
+# Size in bytes at which a part of it is closed, to be deleted once it is stored.
+#segment_bytes = 67_108_864
+
+[retention]
+# Sessions whose last event is older than this are deleted, with everything recorded of them; "0s" = never.
+#max_age = "0s"
+# While the database is larger than this many bytes the oldest sessions are deleted; 0 = it may grow.
+#max_bytes = 0
 
 # Where traces are sent. Without one, nothing leaves this computer. Repeat the table for several.
 # OTEL_EXPORTER_OTLP_ENDPOINT and its sisters make one more, called "env".
@@ -135,7 +143,8 @@ mod tests {
             settle_delay_ns: 1,
             flush_after_ns: 1,
         };
-        config.journal.max_bytes = 1;
+        config.journal = crate::config::Journal { max_bytes: 1, segment_bytes: 1 };
+        config.retention = crate::config::Retention { max_age_ns: 1, max_bytes: 1 };
         config.semconv.profile = crate::config::Profile::Genai01;
         config.semconv.openinference = crate::config::OpenInference::Off;
         File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);

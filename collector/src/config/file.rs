@@ -19,6 +19,7 @@ pub(super) struct File {
     trace: Option<TraceTable>,
     semconv: Option<SemconvTable>,
     journal: Option<JournalTable>,
+    retention: Option<RetentionTable>,
     destination: Option<Vec<DestinationForm>>,
     /// The same as written: [`super::destination`] resolves it when it is used.
     #[serde(skip)]
@@ -94,6 +95,16 @@ enum OpenInferenceWord {
 struct JournalTable {
     #[serde(default, deserialize_with = "journal_bytes")]
     max_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "segment_bytes")]
+    segment_bytes: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionTable {
+    #[serde(default, deserialize_with = "time")]
+    max_age: Option<i64>,
+    max_bytes: Option<u64>,
 }
 
 impl File {
@@ -129,6 +140,11 @@ impl File {
         }
         if let Some(table) = self.journal {
             set(&mut config.journal.max_bytes, table.max_bytes);
+            set(&mut config.journal.segment_bytes, table.segment_bytes);
+        }
+        if let Some(table) = self.retention {
+            set(&mut config.retention.max_age_ns, table.max_age);
+            set(&mut config.retention.max_bytes, table.max_bytes);
         }
         config.destinations = self.destinations;
     }
@@ -219,6 +235,19 @@ fn journal_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::
     if bytes < JOURNAL_MIN_BYTES {
         return Err(serde::de::Error::custom(format!(
             "the journal needs at least {JOURNAL_MIN_BYTES} bytes, not {bytes}"
+        )));
+    }
+    Ok(Some(bytes))
+}
+
+/// The largest frame must fit, and smaller ones would be mostly names and reserves.
+const SEGMENT_MIN_BYTES: u64 = 1 << 20;
+
+fn segment_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let bytes = u64::deserialize(input)?;
+    if bytes < SEGMENT_MIN_BYTES {
+        return Err(serde::de::Error::custom(format!(
+            "a segment needs at least {SEGMENT_MIN_BYTES} bytes, not {bytes}"
         )));
     }
     Ok(Some(bytes))

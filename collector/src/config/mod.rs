@@ -29,6 +29,8 @@ pub struct Config {
     pub dashboard: Dashboard,
     /// `[journal]`.
     pub journal: Journal,
+    /// `[retention]`.
+    pub retention: Retention,
     /// `[semconv]`.
     pub semconv: Semconv,
     /// `[[destination]]`, as written.
@@ -52,6 +54,17 @@ pub struct Dashboard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
     /// Bound of the journal, bytes.
+    pub max_bytes: u64,
+    /// Size at which the journal becomes a segment that can be deleted, bytes.
+    pub segment_bytes: u64,
+}
+
+/// `[retention]`: when sessions are deleted without being asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Sessions whose last event is older than this go; 0 keeps them.
+    pub max_age_ns: i64,
+    /// While the database is larger than this, the oldest sessions go; 0 lets it grow.
     pub max_bytes: u64,
 }
 
@@ -95,7 +108,8 @@ impl Default for Config {
                 token: true,
                 allow_hosts: Vec::new(),
             },
-            journal: Journal { max_bytes: 1 << 30 },
+            journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
+            retention: Retention::default(),
             semconv: Semconv::default(),
             destinations: Vec::new(),
             otel: BTreeMap::new(),
@@ -153,7 +167,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
-             `journal`, `destination`; did you mean `journal`?",
+             `journal`, `retention`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",
@@ -162,7 +176,7 @@ mod tests {
         );
         check_error(
             "[journal]\nzzz = 1\n",
-            "config.toml:2:1: unknown key `zzz`, expected `max_bytes`",
+            "config.toml:2:1: unknown key `zzz`, expected `max_bytes` or `segment_bytes`",
         );
     }
 

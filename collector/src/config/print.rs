@@ -18,8 +18,16 @@ impl Config {
         root.insert("dashboard".into(), Value::Table(self.dashboard_table()));
         root.insert("trace".into(), Value::Table(self.trace_table()));
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
-        let journal = Table::from_iter([("max_bytes".into(), int(self.journal.max_bytes))]);
+        let journal = Table::from_iter([
+            ("max_bytes".into(), int(self.journal.max_bytes)),
+            ("segment_bytes".into(), int(self.journal.segment_bytes)),
+        ]);
         root.insert("journal".into(), Value::Table(journal));
+        let retention = Table::from_iter([
+            ("max_age".into(), time(self.retention.max_age_ns)),
+            ("max_bytes".into(), int(self.retention.max_bytes)),
+        ]);
+        root.insert("retention".into(), Value::Table(retention));
         let destinations: Vec<Value> =
             self.destinations.iter().map(|table| Value::Table(hide_secrets(table))).collect();
         if !destinations.is_empty() {

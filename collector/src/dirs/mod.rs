@@ -121,6 +121,22 @@ impl StateDir {
         check::files(self)
     }
 
+    /// Why nothing can be written there, as hooks would find it; `None` when it can.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn not_writable(&self) -> Option<std::io::Error> {
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        accessat(CWD, &self.root, wanted, AtFlags::EACCESS).err().map(Into::into)
+    }
+
+    /// Why nothing can be written there; elsewhere only an attempt would tell.
+    #[cfg(not(unix))]
+    #[must_use]
+    pub fn not_writable(&self) -> Option<std::io::Error> {
+        None
+    }
+
     /// The directory itself.
     #[must_use]
     pub fn root(&self) -> &Path {

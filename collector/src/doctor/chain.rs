@@ -42,7 +42,14 @@ pub(super) fn configuration(global: &Global) -> Vec<Finding> {
     }];
     let root = global.state.root();
     findings.push(match global.state.verify() {
-        Ok(()) => Finding::ok("state", root.display().to_string()),
+        Ok(()) => match global.state.not_writable() {
+            None => Finding::ok("state", root.display().to_string()),
+            Some(error) => Finding::problem(
+                "state",
+                format!("{} cannot be written: {error}", root.display()),
+                "make it writable, or use another one with --dir DIR; until then hooks are kept in memory or lost",
+            ),
+        },
         Err(_) if !root.exists() => Finding::warning(
             "state",
             format!("{}: does not exist yet", root.display()),
@@ -71,6 +78,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
         findings.extend(arrival(global, ours));
     }
     findings.extend(database(global, &status));
+    findings.extend(state_of_the_store(&status));
     findings.extend(losses(&status));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
@@ -158,6 +166,27 @@ fn database(global: &Global, status: &Status) -> Option<Finding> {
         ),
         Err(error) => Finding::problem("database", error, "correct that, then look again"),
     })
+}
+
+/// What the collector has to put up with.
+fn state_of_the_store(status: &Status) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(trouble) = &status.trouble {
+        let what = text::visible(trouble, 200);
+        findings.push(Finding::problem("database", what, "hooks wait in the journal until that is over"));
+    }
+    if status.journal.stopped {
+        findings.push(Finding::problem(
+            "journal",
+            "at its bound: hooks are counted instead of kept",
+            "start the collector, or raise journal.max_bytes",
+        ));
+    }
+    findings.extend(status.damaged.iter().map(|aside| {
+        let remedy = "keep the folder for a repair by hand, or delete it";
+        Finding::warning("database", aside.clone(), remedy)
+    }));
+    findings
 }
 
 fn losses(status: &Status) -> Vec<Finding> {

@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, watch};
 pub use batch::{Batch, Horizon, ImportStep, Outcome};
 pub use thread::{Input, spawn};
 
+use crate::store::salvage;
 use crate::store::write::{Changes, Committed, Store, Transaction};
 
 /// Conversations of which the fold keeps nothing, so that their history need not be looked for again.
@@ -30,6 +31,9 @@ const STATELESS: usize = 10_000;
 /// A shim stamps its record before it reads standard input, so a hook may reach the journal a little after a later one.
 /// Time is let pass only up to this long ago.
 const STRAGGLER_NS: i64 = 250_000_000;
+
+/// Between two attempts at a batch that the database refuses: a disk that has room again is used within a second.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Whoever wants to know what was committed.
 #[derive(Clone, Debug)]
@@ -40,6 +44,8 @@ pub struct Signals {
     pub settled: watch::Sender<u64>,
     /// Why the database does not take a batch, while it does not.
     pub trouble: watch::Sender<Option<Arc<str>>>,
+    /// Set once when only a new start helps; see [`Restart`].
+    pub restart: watch::Sender<Option<Restart>>,
     /// Questions about child conversations; a full queue loses them, and the fold asks again.
     pub questions: Option<Sender<Question>>,
 }
@@ -50,9 +56,19 @@ impl Default for Signals {
             notices: broadcast::Sender::new(256),
             settled: watch::Sender::new(0),
             trouble: watch::Sender::new(None),
+            restart: watch::Sender::new(None),
             questions: None,
         }
     }
+}
+
+/// Why the threads over a database must be started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// The database is damaged: it has to be moved aside first.
+    Damaged,
+    /// Committed rows are gone, as when the write-ahead log was deleted: the fold and the journal's reader are ahead of it.
+    FellBack,
 }
 
 /// The batch was not committed because the program ends; whoever holds it still has it in the journal.
@@ -186,6 +202,22 @@ impl Engine {
         }
     }
 
+    /// Does about a refusal what can be done about it.
+    fn recover(&mut self, error: &rusqlite::Error) {
+        if salvage::is_damage(error) {
+            self.signals.restart.send_replace(Some(Restart::Damaged));
+        } else if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+            self.store.make_room();
+        } else if needs_reopening(error) {
+            let known = self.store.last_seq();
+            if let Err(error) = self.store.reopen() {
+                tracing::warn!(%error, "the database cannot be opened again yet");
+            } else if self.store.last_seq() < known {
+                self.signals.restart.send_replace(Some(Restart::FellBack));
+            }
+        }
+    }
+
     /// Tries `work` until the database takes it.
     fn persist<T>(
         &mut self,
@@ -210,17 +242,16 @@ impl Engine {
                 }
                 changed
             });
-            if needs_reopening(&error)
-                && let Err(error) = self.store.reopen()
-            {
-                tracing::warn!(%error, "the database cannot be opened again yet");
+            self.recover(&error);
+            if self.signals.restart.borrow().is_some() && self.signals.restart.receiver_count() > 0 {
+                return Err(Stopped(text));
             }
             waited += wait;
             if self.patience.is_some_and(|patience| waited > patience) {
                 return Err(Stopped(text));
             }
             match self.stop.recv_timeout(wait) {
-                Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(Duration::from_secs(2)),
+                Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(LONGEST_WAIT),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return Err(Stopped(text)),
             }
         }
@@ -281,7 +312,7 @@ fn explain(error: &rusqlite::Error) -> String {
         Some(ErrorCode::DiskFull) => "the disk is full; free some space",
         Some(ErrorCode::ReadOnly) => "hookspan.db cannot be written; check the file system",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "hookspan.db is damaged; stop the collector and move it away, hooks wait in the journal"
+            "hookspan.db is damaged; it is moved aside, and what can be read of it is saved"
         }
         _ => "hooks wait in the journal",
     };

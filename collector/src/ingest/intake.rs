@@ -4,7 +4,7 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 
 use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon};
-use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, losses};
+use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
 use crate::store::codec::Packer;
 use crate::store::write::Arrival;
 
@@ -75,6 +75,12 @@ impl Intake {
         batch.counts = self.news();
         batch.gauges = self.losses();
         Ok((batch, position))
+    }
+
+    /// What the journal takes on disk.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.follower.usage()
     }
 
     /// The journal's reader, to wait and to let go of segments.

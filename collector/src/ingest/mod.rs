@@ -10,7 +10,7 @@ mod thread;
 
 pub use intake::Intake;
 pub use local::{Local, LocalError, epoch};
-pub use thread::{Ingest, spawn};
+pub use thread::{Ingest, Reading, spawn};
 
 #[cfg(test)]
 mod tests;

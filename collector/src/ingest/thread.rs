@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use hookspan_core::Timestamp;
 
 use super::Intake;
 use crate::clock;
@@ -14,13 +15,29 @@ use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
 use crate::import::{self, Plan, Staged};
 use crate::journal::{Position, Usage};
-use crate::store::imports;
+use crate::store::salvage::{self, Salvage};
+use crate::store::{ballast, imports};
 use crate::store::open::Readers;
 
 /// How long a quiet journal is left alone; an import is noticed as fast.
 const QUIET: Duration = Duration::from_millis(500);
+/// How often the ballast is looked after.
+const BALLAST: Duration = Duration::from_secs(60);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
+
+/// How the reading goes, for the health page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What the journal takes on disk.
+    pub usage: Usage,
+    /// Batches that wait for the engine.
+    pub queued: usize,
+    /// How many may: then reading waits.
+    pub queue_bound: usize,
+    /// When the newest hook that was read had been received.
+    pub read_up_to: Option<Timestamp>,
+}
 
 /// The reading side of a running collector.
 #[derive(Debug)]
@@ -28,14 +45,14 @@ pub struct Ingest {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
     waker: crate::journal::wait::Waker,
-    usage: Arc<Mutex<Usage>>,
+    reading: Arc<Mutex<Reading>>,
 }
 
 impl Ingest {
-    /// What the journal takes on disk, for the health page.
+    /// How the reading goes, kept up to date.
     #[must_use]
-    pub fn usage(&self) -> Arc<Mutex<Usage>> {
-        Arc::clone(&self.usage)
+    pub fn reading(&self) -> Arc<Mutex<Reading>> {
+        Arc::clone(&self.reading)
     }
 
     /// Stops reading, hands over what has been read, and ends.
@@ -54,7 +71,8 @@ impl Ingest {
 /// When the system gives no thread.
 pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::Result<Ingest> {
     let stop = Arc::new(AtomicBool::new(false));
-    let usage = Arc::new(Mutex::new(intake.follower().usage()));
+    let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
+    let reading = Arc::new(Mutex::new(now));
     let waker = intake.follower().waker();
     let mut reader = Reader {
         dir: dir.clone(),
@@ -62,15 +80,17 @@ pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::R
         intake,
         inputs,
         stop: Arc::clone(&stop),
-        usage: Arc::clone(&usage),
+        reading: Arc::clone(&reading),
+        read_up_to: None,
         drained: false,
         lone: None,
         sent: None,
         checkpoint: None,
         looked_at: clock::instant(),
+        ballast_at: None,
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
-    Ok(Ingest { thread, stop, waker, usage })
+    Ok(Ingest { thread, stop, waker, reading })
 }
 
 struct Reader {
@@ -79,7 +99,9 @@ struct Reader {
     intake: Intake,
     inputs: Sender<Input>,
     stop: Arc<AtomicBool>,
-    usage: Arc<Mutex<Usage>>,
+    reading: Arc<Mutex<Reading>>,
+    /// When the newest hook that was read had been received.
+    read_up_to: Option<Timestamp>,
     /// Whether the engine knows that the journal is read to its end.
     drained: bool,
     /// A position that came without hooks, and since when it waits.
@@ -89,6 +111,7 @@ struct Reader {
     /// A checkpoint asked for, and the position it covers.
     checkpoint: Option<(Receiver<bool>, Position)>,
     looked_at: Instant,
+    ballast_at: Option<Instant>,
 }
 
 /// The engine is gone, or the collector ends.
@@ -107,6 +130,9 @@ enum Problem {
 
 impl Reader {
     fn run(&mut self) {
+        if self.salvage().is_err() {
+            return;
+        }
         while !self.stop.load(Ordering::Relaxed) {
             if self.step().is_err() {
                 return;
@@ -116,6 +142,29 @@ impl Reader {
             // A refusal means that the engine is gone, and then the next start reads a little twice.
             let _handed_over = self.send_position(position);
         }
+    }
+
+    /// Takes over what can be read of a damaged database, before anything newer: the order of hooks is their number's.
+    fn salvage(&mut self) -> Result<(), Ended> {
+        for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
+            tracing::warn!(folder = %aside.folder.display(), "saving what can be read of a damaged database");
+            let mut old = Salvage::open(&aside.folder);
+            while let Some((arrivals, last)) = old.next() {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(Ended);
+                }
+                let horizon = last.map_or(Horizon::Still, Horizon::At);
+                self.send(Batch { arrivals, horizon, ..Batch::default() })?;
+            }
+            self.commit(Batch::default())?;
+            match old.finish() {
+                Ok(found) => {
+                    tracing::warn!(hooks = found.hooks, lost = found.lost, "a damaged database was saved");
+                }
+                Err(error) => tracing::warn!(%error, "it will be read again at the next start"),
+            }
+        }
+        Ok(())
     }
 
     fn step(&mut self) -> Result<(), Ended> {
@@ -129,8 +178,9 @@ impl Reader {
             }
         };
         self.let_go();
-        self.look_at_usage();
+        self.look_around();
         if !batch.arrivals.is_empty() {
+            self.read_up_to = batch.arrivals.last().map(|last| last.hook.observed_at);
             self.drained = batch.horizon == Horizon::Now;
             self.lone = None;
             self.sent = position.or(self.sent.take());
@@ -155,7 +205,14 @@ impl Reader {
     }
 
     fn send(&self, batch: Batch) -> Result<(), Ended> {
-        self.inputs.send(Input::Batch(batch, None)).map_err(|_| Ended)
+        let full = match self.inputs.try_send(Input::Batch(batch, None)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(Ended),
+            Err(TrySendError::Full(input)) => input,
+        };
+        // It may take long: somebody may ask meanwhile.
+        self.note();
+        self.inputs.send(full).map_err(|_| Ended)
     }
 
     fn send_position(&mut self, position: Position) -> Result<(), Ended> {
@@ -178,7 +235,8 @@ impl Reader {
                 Err(crossbeam_channel::TryRecvError::Disconnected) => return,
             }
         }
-        if self.intake.follower().usage().segments < 2 {
+        let usage = self.intake.follower().usage();
+        if usage.segments < 2 && !usage.stopped {
             return;
         }
         let Some(position) = self.sent.take() else { return };
@@ -190,13 +248,27 @@ impl Reader {
         }
     }
 
-    fn look_at_usage(&mut self) {
+    fn look_around(&mut self) {
         let now = clock::instant();
         if now.duration_since(self.looked_at) < QUIET {
             return;
         }
         self.looked_at = now;
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = self.intake.follower().usage();
+        if self.ballast_at.is_none_or(|at| now.duration_since(at) >= BALLAST) {
+            self.ballast_at = Some(now);
+            ballast::keep(&self.dir.database());
+        }
+        self.note();
+    }
+
+    fn note(&self) {
+        let reading = Reading {
+            usage: self.intake.usage(),
+            queued: self.inputs.len(),
+            queue_bound: self.inputs.capacity().unwrap_or(0),
+            read_up_to: self.read_up_to,
+        };
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
     }
 
     /// Takes in whatever waits to be imported, one after another, while live hooks wait in the journal.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::assemble::{Assembler, SegmentId};
 use super::segment::Segment;
+use super::sync::{Request, Syncer};
 use super::wait::{Sleeper, Waker};
 use super::{Batch, Counters, JournalError, Position, Record, files, reserve};
 use crate::clock;
@@ -57,6 +58,8 @@ pub struct Usage {
     pub bytes: u64,
     /// Bytes that have not been committed.
     pub pending_bytes: u64,
+    /// Bytes that have not been read.
+    pub unread_bytes: u64,
     /// Segments, the journal included.
     pub segments: u64,
     /// The bound is reached: hooks are counted instead of kept.
@@ -79,6 +82,7 @@ pub struct Follower {
     stored: Position,
     reported: Position,
     sleeper: Sleeper,
+    syncer: Syncer,
     chores_at: Option<Instant>,
     active_at: Instant,
     stopped: bool,
@@ -93,6 +97,10 @@ struct Held {
     since: Instant,
     /// Length at the last successful sync.
     synced: u64,
+    /// How far it had been read when that sync was asked for.
+    synced_read: u64,
+    /// A sync is under way.
+    syncing: bool,
     /// What the position says: synced, and no open record starts before it.
     durable: u64,
     /// What the store has said it has.
@@ -121,7 +129,9 @@ impl Follower {
         files::settle(dir).map_err(fail("prepare the journal in"))?;
         reserve::prepare_losses(&dir.losses()).map_err(fail("create losses in"))?;
         let now = clock::instant();
+        let sleeper = Sleeper::new().map_err(fail("watch"))?;
         let mut follower = Self {
+            syncer: Syncer::start(sleeper.waker()).map_err(fail("start a thread for"))?,
             dir: dir.clone(),
             boot: boot_id(),
             limits,
@@ -131,7 +141,7 @@ impl Follower {
             counters: Counters::default(),
             stored: position.clone(),
             reported: position.clone(),
-            sleeper: Sleeper::new().map_err(fail("watch"))?,
+            sleeper,
             chores_at: None,
             active_at: now,
             stopped: false,
@@ -159,6 +169,7 @@ impl Follower {
         if !records.is_empty() {
             self.active_at = now;
         }
+        self.take_syncs();
         if self.chores_at.is_none_or(|at| now.duration_since(at) >= CHORES) {
             self.chores_at = Some(now);
             self.chores(now, &mut records)?;
@@ -188,7 +199,7 @@ impl Follower {
         let mut longest = at_most;
         for held in self.held.values() {
             let len = held.segment.len().unwrap_or(0);
-            if held.synced < len {
+            if held.synced < len && !held.syncing {
                 longest = longest.min(CHORES);
             } else if held.segment.offset() < len {
                 longest = longest.min(LOOK_AGAIN);
@@ -228,6 +239,7 @@ impl Follower {
             let len = held.segment.len().unwrap_or(0);
             usage.bytes += len;
             usage.pending_bytes += len.saturating_sub(held.forgettable);
+            usage.unread_bytes += len.saturating_sub(held.segment.offset());
         }
         usage
     }
@@ -244,6 +256,8 @@ impl Follower {
             role,
             since: now,
             synced: from,
+            synced_read: from,
+            syncing: false,
             durable: from,
             forgettable: from,
             reserved: 0,
@@ -284,34 +298,49 @@ impl Follower {
 
     /// Everything but reading.
     fn chores(&mut self, now: Instant, records: &mut Vec<Record>) -> Result<(), JournalError> {
-        self.sync();
+        self.ask_for_syncs();
         self.keep_names(now)?;
         self.take_spill(now);
         self.let_go(now, records)?;
         self.keep_bound(now)
     }
 
-    /// Makes what has been read durable and moves the position up to it.
-    fn sync(&mut self) {
+    /// Has made durable what has come since the last sync.
+    fn ask_for_syncs(&mut self) {
         for (id, held) in &mut self.held {
             let Ok(len) = held.segment.len() else { continue };
-            if len > held.synced {
-                match held.segment.file().sync_data() {
-                    Ok(()) => held.synced = len,
-                    Err(error) => {
-                        // Never sync the same descriptor again: the kernel reports a lost page once. Read the file anew.
-                        tracing::error!(%error, "journal.sync_failed");
-                        self.counters.sync_failed += 1;
-                        if let Ok(file) = files::open(&held.path) {
-                            self.assembler.forget(*id);
-                            held.segment.rewind(file, held.durable);
-                        }
-                        continue;
+            if len <= held.synced || held.syncing {
+                continue;
+            }
+            let Ok(what) = held.segment.file().try_clone() else { continue };
+            let read = held.segment.offset();
+            held.syncing = self.syncer.ask(Request { id: *id, len, read, what });
+        }
+    }
+
+    /// Moves the positions up to what has been synced and dealt with, always to a boundary between frames.
+    fn take_syncs(&mut self) {
+        while let Some(Request { id, len, read, what }) = self.syncer.answer() {
+            let Some(held) = self.held.get_mut(&id) else { continue };
+            held.syncing = false;
+            match what {
+                Ok(()) => (held.synced, held.synced_read) = (len, read),
+                Err(error) => {
+                    // Never sync the same descriptor again: the kernel reports a lost page once. Read the file anew.
+                    tracing::error!(%error, "journal.sync_failed");
+                    self.counters.sync_failed += 1;
+                    if let Ok(file) = files::open(&held.path) {
+                        self.assembler.forget(id);
+                        held.segment.rewind(file, held.durable);
                     }
                 }
             }
-            let dealt_with = self.assembler.oldest_in(*id).unwrap_or(held.segment.offset());
-            held.durable = dealt_with.min(held.synced).max(held.durable);
+        }
+        for (id, held) in &mut self.held {
+            let offset = held.segment.offset();
+            let safe = if offset <= held.synced { offset } else { held.synced_read };
+            let dealt_with = self.assembler.oldest_in(*id).unwrap_or(offset);
+            held.durable = dealt_with.min(safe).max(held.durable);
         }
     }
 
@@ -422,8 +451,10 @@ impl Follower {
         let mut bytes = 0;
         for held in self.held.values() {
             let len = held.segment.len().unwrap_or(0);
+            // What is stored of the journal itself goes as soon as it is put aside.
             let lingers = now.duration_since(held.since) < LINGER;
-            bytes += if lingers { len.saturating_sub(held.forgettable) } else { len };
+            let open = held.role == Role::Journal;
+            bytes += if lingers || open { len.saturating_sub(held.forgettable) } else { len };
         }
         let journal = self.held.iter().find(|(_, held)| held.role == Role::Journal);
         let Some((id, held)) = journal else { return Ok(()) };

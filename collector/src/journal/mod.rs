@@ -8,7 +8,7 @@
 //! Positions never run ahead of the disk: a record may be committed before its bytes are synced, and is then read again
 //! after a power cut and dropped by its id, but a position only ever names synced bytes.
 //!
-//! `segment` reads one file, `assemble` puts records together, `files` knows the names and how they change,
+//! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they change,
 //! `reserve` keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads
 //! one file alone, `write` appends records that did not come from a shim.
 
@@ -18,6 +18,7 @@ mod follower;
 mod position;
 mod reserve;
 mod segment;
+mod sync;
 #[cfg(test)]
 mod tests;
 

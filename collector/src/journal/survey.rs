@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 use hookspan_shim::record::Metadata;
 
@@ -12,6 +13,9 @@ use crate::dirs::StateDir;
 
 /// Unread records that are named; the rest is only counted.
 const NAMED_MAX: usize = 10_000;
+
+/// Bytes that are read of what is stored already, and of what is not: beyond them, records are counted by their mean size.
+const READ_MAX_BYTES: u64 = 16 << 20;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,21 +30,32 @@ pub struct Survey {
     pub after_position: u64,
     /// Ids of the first ten thousand of these, to look up in the store.
     pub ids: Vec<[u8; 16]>,
+    /// There was too much to read: the numbers of records are estimates.
+    pub estimated: bool,
 }
 
-/// Reads every segment once.
+impl Survey {
+    /// When the oldest of these records was written, nanoseconds since the epoch.
+    #[must_use]
+    pub fn oldest_ns(ids: &[[u8; 16]]) -> Option<u64> {
+        ids.iter().filter_map(|id| id.first_chunk().copied().map(u64::from_be_bytes)).min()
+    }
+}
+
+/// Looks at every segment; reads at most some megabytes, so that a large backlog does not make a command slow.
 ///
 /// # Errors
 /// A file cannot be read. A missing state directory is an empty journal.
 pub fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
     let mut survey = Survey::default();
+    let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(survey),
         sealed => sealed?,
     };
     for path in sealed.into_iter().map(|(_, path)| path).chain([dir.journal()]) {
         match File::open(&path) {
-            Ok(file) => survey.add(file, position)?,
+            Ok(file) => survey.add(file, position, &mut left)?,
             // The collector may take a segment away, or there is none yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -50,29 +65,59 @@ pub fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
 }
 
 impl Survey {
-    fn add(&mut self, file: File, position: &Position) -> io::Result<()> {
+    fn add(&mut self, file: File, position: &Position, left: &mut [u64; 2]) -> io::Result<()> {
         self.segments += 1;
-        self.bytes += file.metadata()?.len();
+        let len = file.metadata()?.len();
+        self.bytes += len;
         let known = segment::fingerprint(&file)?;
-        let from = known.map_or(0, |fingerprint| position.offset_in(fingerprint));
-        let mut segment = Segment::new(file, 0);
+        let from = known.map_or(0, |fingerprint| position.offset_in(fingerprint)).min(len);
+        let [before, after] = left;
+        self.records += self.count(file.try_clone()?, 0..from, before, false)?;
+        let unread = self.count(file, from..len, after, true)?;
+        self.records += unread;
+        self.after_position += unread;
+        Ok(())
+    }
+
+    /// Records that begin in a part of a file, of which at most `left` bytes are read.
+    fn count(
+        &mut self,
+        file: File,
+        part: Range<u64>,
+        left: &mut u64,
+        unread: bool,
+    ) -> io::Result<u64> {
+        let until = part.end.min(part.start + *left);
+        *left -= until - part.start;
+        let mut segment = Segment::new(file, part.start);
         let mut counters = Counters::default();
         let now = clock::instant();
-        while segment.read(now, &mut counters, |frame| {
-            if frame.header.seq == 0 {
-                self.records += 1;
-                let metadata = frame.payload.get(..frame.header.meta_bytes.into());
-                let stamp = metadata.and_then(Metadata::decode).map(|metadata| metadata.stamp);
-                if let (true, Some(stamp)) = (frame.at >= from, stamp) {
-                    self.after_position += 1;
-                    if self.ids.len() < NAMED_MAX {
+        let mut found = 0;
+        while segment.offset() < until
+            && segment.read(now, &mut counters, |frame| {
+                if frame.at >= until {
+                    return false;
+                }
+                if frame.header.seq == 0 {
+                    found += 1;
+                    let metadata = frame.payload.get(..frame.header.meta_bytes.into());
+                    let stamp = metadata.and_then(Metadata::decode).map(|metadata| metadata.stamp);
+                    if let (true, Some(stamp)) = (unread && self.ids.len() < NAMED_MAX, stamp) {
                         self.ids.push(record_id(stamp.wall_ns, frame.header.id));
                     }
                 }
-            }
-            true
-        })? {}
-        Ok(())
+                true
+            })?
+        {}
+        if until == part.end {
+            return Ok(found);
+        }
+        self.estimated = true;
+        let read = until - part.start;
+        let rest = part.end - until;
+        // Nothing was read of it: a hook of ordinary size.
+        let mean = read.checked_div(found).unwrap_or(4_096).max(1);
+        Ok(found + rest.div_ceil(mean))
     }
 }
 

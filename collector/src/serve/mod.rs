@@ -25,10 +25,12 @@ use tokio::sync::watch;
 
 use crate::cli::output::Misuse;
 use crate::clock;
-use crate::config::destination::ContentPolicy;
-use crate::config::{Config, Environment, destination, paths};
+use crate::config::destination::{self, ContentPolicy, Destination};
+use crate::config::{Config, Environment, paths};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
+use crate::ingest::Reading;
 use crate::export::resource::{ResourceBase, host_name};
+use crate::engine::Restart;
 use crate::export::{self, Exporters};
 use crate::hooks_json::plan::Wish;
 use crate::hooks_json::{Plan, Scope};
@@ -70,79 +72,127 @@ pub fn run(
 
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
-    let listener = listen(dashboard.listen)?;
-    let address = listener.local_addr()?;
     let token = Token::load_or_create(dir)?;
-    let threads = Threads::start(dir, config)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("hookspan")
-        .enable_all()
-        .build()?;
-    let hosts: Vec<_> =
-        destinations.iter().map(|one| (one.name.clone(), one.endpoint_host())).collect();
-    let links =
-        destinations.iter().filter_map(|one| Some((one.name.clone(), one.link.clone()?))).collect();
-    let privacy = privacy(destinations.iter().map(|one| one.content));
-    let resource = settings.resource.clone();
-    let wake = threads.signals.settled.subscribe();
-    let exporters =
-        export::spawn(runtime.handle(), &dir.database(), destinations, &settings, &wake)?;
-    let exporters = Arc::new(exporters);
-
-    let (close, closing) = watch::channel(false);
-    let search = Search::start(&dir.database(), &dir.search())?;
-    let source = StoreSource::new(
-        &dir.database(),
-        threads.signals.notices.clone(),
-        journal_health(&threads),
-        hosts,
-    );
-    let extras = Extras {
-        links,
-        privacy,
-        install: Some(install_steps(dir, env)),
-        resource,
-        search_path: Some(dir.search()),
-        search: Some(search.handle()),
-        shim_version: None,
-    };
-    let controls = Controls {
-        exporters: Arc::clone(&exporters),
-        dir: dir.clone(),
-        readers: Readers::new(dir.database()),
-        engine: threads.inputs(),
-        search: search.handle(),
-    };
-    let router = hookspan_dashboard::router(
-        Arc::new(source.with(extras)),
-        Arc::new(controls),
-        Settings {
-            token_sha256: dashboard.token.then(|| token.sha256()),
-            port: address.port(),
-            allow_hosts: dashboard.allow_hosts.clone(),
-            closing: closing.clone(),
-        },
-    )
-    .map_err(|error| Misuse(error.0))?;
-
-    let info = ServeInfo {
-        pid: std::process::id(),
-        address: Some(address.to_string()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_ns: clock::now().0,
-        token_required: dashboard.token,
-    };
-    info.write(dir)?;
-    ready(&info.url(Some(&token)).unwrap_or_default())?;
-    let served = runtime.block_on(serve(listener, router, &close, closing));
-
-    ServeInfo::remove(dir);
-    // Last user of the engine's channel beside its own threads: without it the engine ends.
-    finish(runtime, &exporters, threads);
-    search.stop();
+    let mut listener = listen(dashboard.listen)?;
+    let mut ready = Some(ready);
+    loop {
+        let address = listener.local_addr()?;
+        let one = One { dir, config, env, token: &token, settings: &settings };
+        match one.run(listener, destinations.clone(), &mut ready)? {
+            Ended::Asked => break,
+            Ended::Restart(Restart::Damaged) => threads::set_aside(dir)?,
+            Ended::Restart(Restart::FellBack) => {
+                tracing::error!("committed hooks are gone from hookspan.db; reading the journal again");
+            }
+        }
+        listener = listen(address)?;
+    }
     drop(lock);
-    served
+    Ok(())
+}
+
+/// Why serving ended.
+enum Ended {
+    /// A signal came.
+    Asked,
+    /// The database needs a new start.
+    Restart(Restart),
+}
+
+/// What one run over one database needs.
+struct One<'a> {
+    dir: &'a StateDir,
+    config: &'a Config,
+    env: &'a Environment,
+    token: &'a Token,
+    settings: &'a export::Settings,
+}
+
+impl One<'_> {
+    fn run(
+        self,
+        listener: TcpListener,
+        destinations: Vec<Destination>,
+        ready: &mut Option<impl FnOnce(&str) -> anyhow::Result<()>>,
+    ) -> anyhow::Result<Ended> {
+        let Self { dir, config, env, token, settings } = self;
+        let dashboard = &config.dashboard;
+        let address = listener.local_addr()?;
+        let threads = Threads::start(dir, config)?;
+        let restart = threads.signals.restart.subscribe();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("hookspan")
+            .enable_all()
+            .build()?;
+        let hosts: Vec<_> =
+            destinations.iter().map(|one| (one.name.clone(), one.endpoint_host())).collect();
+        let links = destinations
+            .iter()
+            .filter_map(|one| Some((one.name.clone(), one.link.clone()?)))
+            .collect();
+        let privacy = privacy(destinations.iter().map(|one| one.content));
+        let resource = settings.resource.clone();
+        let wake = threads.signals.settled.subscribe();
+        let exporters =
+            export::spawn(runtime.handle(), &dir.database(), destinations, settings, &wake)?;
+        let exporters = Arc::new(exporters);
+
+        let (close, closing) = watch::channel(false);
+        let search = Search::start(&dir.database(), &dir.search())?;
+        let source = StoreSource::new(
+            &dir.database(),
+            threads.signals.notices.clone(),
+            journal_health(&threads),
+            hosts,
+        );
+        let extras = Extras {
+            links,
+            privacy,
+            install: Some(install_steps(dir, env)),
+            resource,
+            search_path: Some(dir.search()),
+            search: Some(search.handle()),
+            shim_version: None,
+        };
+        let controls = Controls {
+            exporters: Arc::clone(&exporters),
+            dir: dir.clone(),
+            readers: Readers::new(dir.database()),
+            engine: threads.inputs(),
+            search: search.handle(),
+        };
+        let router = hookspan_dashboard::router(
+            Arc::new(source.with(extras)),
+            Arc::new(controls),
+            Settings {
+                token_sha256: dashboard.token.then(|| token.sha256()),
+                port: address.port(),
+                allow_hosts: dashboard.allow_hosts.clone(),
+                closing: closing.clone(),
+            },
+        )
+        .map_err(|error| Misuse(error.0))?;
+
+        let info = ServeInfo {
+            pid: std::process::id(),
+            address: Some(address.to_string()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_ns: clock::now().0,
+            token_required: dashboard.token,
+        };
+        info.write(dir)?;
+        if let Some(ready) = ready.take() {
+            ready(&info.url(Some(token)).unwrap_or_default())?;
+        }
+        let ended = runtime.block_on(serve(listener, router, &close, closing, restart));
+
+        ServeInfo::remove(dir);
+        // Last user of the engine's channel beside its own threads: without it the engine ends.
+        finish(runtime, &exporters, threads);
+        search.stop();
+        ended
+    }
 }
 
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -169,13 +219,19 @@ fn export_settings(env: &Environment) -> anyhow::Result<export::Settings> {
 }
 
 fn journal_health(threads: &Threads) -> crate::source::AskJournal {
-    let usage = threads.usage();
+    let (reading, trouble) = (threads.reading(), threads.signals.trouble.subscribe());
     Box::new(move || {
-        let usage = *usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reading { usage, queued, queue_bound, read_up_to } =
+            *reading.lock().unwrap_or_else(PoisonError::into_inner);
         JournalHealth {
             segments: usage.segments,
             bytes: usage.bytes,
             behind_bytes: usage.pending_bytes,
+            unread_bytes: usage.unread_bytes,
+            read_up_to_ns: read_up_to.map(|at| at.0),
+            queue: (queued as u64, queue_bound as u64),
+            stopped: usage.stopped,
+            trouble: trouble.borrow().as_deref().map(str::to_owned),
         }
     })
 }
@@ -293,22 +349,38 @@ async fn serve(
     router: axum::Router,
     close: &watch::Sender<bool>,
     mut closing: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
+    mut restart: watch::Receiver<Option<Restart>>,
+) -> anyhow::Result<Ended> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
         // A sender that is gone means the same as one that says so.
         let _closed = closing.wait_for(|closed| *closed).await;
     });
     let mut server = tokio::spawn(server.into_future());
-    tokio::select! {
-        ended = &mut server => ended??,
-        asked = stop_signal() => asked?,
-    }
+    let ended = tokio::select! {
+        ended = &mut server => {
+            ended??;
+            Ended::Asked
+        }
+        asked = stop_signal() => {
+            asked?;
+            Ended::Asked
+        }
+        why = wait_for_restart(&mut restart) => Ended::Restart(why),
+    };
     close.send_replace(true);
     // Pages that are still loading are cut off: the browser asks again.
     drop(tokio::time::timeout(GOODBYE / 2, &mut server).await);
     server.abort();
-    Ok(())
+    Ok(ended)
+}
+
+async fn wait_for_restart(restart: &mut watch::Receiver<Option<Restart>>) -> Restart {
+    match restart.wait_for(Option::is_some).await.as_deref().copied() {
+        Ok(Some(why)) => why,
+        // The engine has ended without asking for anything: so has the collector, soon.
+        _ => std::future::pending().await,
+    }
 }
 
 #[cfg(unix)]

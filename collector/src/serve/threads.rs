@@ -8,13 +8,15 @@ use crossbeam_channel::{Sender, bounded};
 use hookspan_dashboard::source::Deleted;
 use rusqlite::ErrorCode;
 
+use crate::clock;
 use crate::config::Config;
 use crate::dirs::StateDir;
 use crate::engine::{self, Engine, Input, Signals};
 use crate::evidence;
-use crate::ingest::{self, Ingest, Intake, epoch};
-use crate::journal::{Limits, Usage};
+use crate::ingest::{self, Ingest, Intake, Reading, epoch};
+use crate::journal::Limits;
 use crate::store::open::{OpenError, Readers};
+use crate::store::salvage;
 use crate::store::write::Store;
 
 /// Batches between reader and engine: one being written, one ready.
@@ -57,11 +59,13 @@ impl WeakInputs {
 impl Threads {
     /// Opens store and journal and starts reading. History is replayed in the engine's thread, so that pages do not wait.
     pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
-        let mut store = open(dir)?;
-        store.ensure_epoch(&epoch())?;
-        let position = store.state("journal")?;
-        let bound = config.journal.max_bytes;
-        let limits = Limits { bound_bytes: bound, ..Limits::default() };
+        let (store, position) = open(dir)?;
+        let limits = Limits {
+            bound_bytes: config.journal.max_bytes,
+            // A bound that one segment reaches would not be a bound of several.
+            segment_bytes: config.journal.segment_bytes.min(config.journal.max_bytes / 4),
+            ..Limits::default()
+        };
         let intake = Intake::open(dir, position.as_deref(), limits)?;
 
         let (ask, questions) = bounded(QUESTIONS);
@@ -77,9 +81,9 @@ impl Threads {
         Ok(Self { signals, ingest, evidence, engine, inputs: asked, stop })
     }
 
-    /// What the journal takes on disk, kept up to date.
-    pub(super) fn usage(&self) -> Arc<Mutex<Usage>> {
-        self.ingest.usage()
+    /// How the reading goes, kept up to date.
+    pub(super) fn reading(&self) -> Arc<Mutex<Reading>> {
+        self.ingest.reading()
     }
 
     /// A way to ask the engine.
@@ -101,23 +105,44 @@ impl Threads {
     }
 }
 
-/// Opens the store; a lock that somebody holds on it is waited for.
-fn open(dir: &StateDir) -> Result<Store, OpenError> {
+/// Puts a damaged database out of the way.
+pub(super) fn set_aside(dir: &StateDir) -> std::io::Result<()> {
+    let folder = salvage::set_aside(dir, clock::now())?;
+    tracing::error!(folder = %folder.display(), "hookspan.db is damaged and was moved aside");
+    Ok(())
+}
+
+/// Opens the store, and says how far the journal is stored. A lock that somebody holds on it is waited for; a damaged one is
+/// put out of the way.
+fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
     let mut waited = Duration::ZERO;
     loop {
-        let error = match Store::open(&dir.database()) {
-            Ok(store) => return Ok(store),
+        let error = match try_open(dir) {
+            Ok(found) => return Ok(found),
             Err(error) => error,
         };
-        let busy = matches!(&error, OpenError::Sqlite { source, .. } if matches!(
-            source.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-        ));
-        if !busy || waited >= PATIENCE {
-            return Err(error);
+        let code = match &error {
+            OpenError::Damaged(_) => Some(ErrorCode::DatabaseCorrupt),
+            OpenError::Sqlite { source, .. } => source.sqlite_error_code(),
+            _ => None,
+        };
+        match code {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => set_aside(dir)
+                .map_err(|source| OpenError::Io { path: dir.database(), source })?,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if waited < PATIENCE => {
+                tracing::warn!(%error, "waiting for another program to release hookspan.db");
+                std::thread::sleep(Duration::from_secs(1));
+                waited += Duration::from_secs(1);
+            }
+            _ => return Err(error),
         }
-        tracing::warn!(%error, "waiting for another program to release hookspan.db");
-        std::thread::sleep(Duration::from_secs(1));
-        waited += Duration::from_secs(1);
     }
+}
+
+fn try_open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
+    let path = dir.database();
+    let mut store = Store::open(&path)?;
+    let prepared = store.ensure_epoch(&epoch()).and_then(|()| store.state("journal"));
+    let position = prepared.map_err(|source| OpenError::Sqlite { path, source })?;
+    Ok((store, position))
 }

@@ -3,6 +3,8 @@
 //! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
 //! [`rows`] is the one place that knows how a core value lies in a row.
 
+pub mod backup;
+pub mod ballast;
 pub mod cli;
 pub mod codec;
 pub mod delegations;
@@ -11,6 +13,7 @@ pub mod export;
 pub mod open;
 pub mod read;
 pub mod rows;
+pub mod salvage;
 pub mod search;
 pub mod write;
 

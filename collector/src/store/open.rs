@@ -55,6 +55,13 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
+    /// It cannot be read.
+    #[error(
+        "{} is damaged; `hookspan serve` moves it aside and saves what can be read. Hooks go on being collected in the \
+         journal meanwhile",
+        .0.display()
+    )]
+    Damaged(PathBuf),
     /// It is a database of something else.
     #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
     Foreign(PathBuf),
@@ -186,9 +193,9 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
         (Ok(found), Ok(application)) => (found, application),
         (Err(error), _) | (_, Err(error))
-            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+            if super::salvage::is_damage(&error) =>
         {
-            return Err(OpenError::Foreign(path.into()));
+            return Err(OpenError::Damaged(path.into()));
         }
         (Err(error), _) | (_, Err(error)) => return Err(sqlite(error)),
     };
@@ -301,7 +308,7 @@ mod tests {
             "not a database, but long enough to be looked at by SQLite".repeat(9),
         )
         .unwrap();
-        assert!(matches!(writer(&path), Err(OpenError::Foreign(_))));
+        assert!(matches!(writer(&path), Err(OpenError::Damaged(_))));
     }
 
     #[test]

@@ -17,6 +17,7 @@ struct HealthItem {
     now_us: i64,
     version: String,
     token_required: bool,
+    trouble: Option<String>,
     /// From the stamp of a hook to the collector's hands, over the last day.
     shim: Option<ShimItem>,
     spool: SpoolItem,
@@ -76,6 +77,16 @@ struct JournalItem {
     segments: u64,
     bytes: u64,
     behind_bytes: u64,
+    unread_bytes: u64,
+    read_up_to_us: Option<i64>,
+    queue: QueueItem,
+    stopped: bool,
+}
+
+#[derive(Serialize)]
+struct QueueItem {
+    len: u64,
+    cap: u64,
 }
 
 #[derive(Serialize)]
@@ -121,6 +132,7 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
         now_us,
         version: health.version.clone(),
         token_required,
+        trouble: journal.trouble,
         shim: health.arrival.map(|arrival| ShimItem {
             n: arrival.count,
             p50_us: arrival.p50_us,
@@ -142,6 +154,10 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             segments: journal.segments,
             bytes: journal.bytes,
             behind_bytes: journal.behind_bytes,
+            unread_bytes: journal.unread_bytes,
+            read_up_to_us: journal.read_up_to_ns.map(|at| at / 1_000),
+            queue: QueueItem { len: journal.queue.0, cap: journal.queue.1 },
+            stopped: journal.stopped,
         },
         db: DbItem {
             bytes: health.database_bytes,

@@ -6,6 +6,7 @@ mod derived;
 mod names;
 mod raw;
 mod replay;
+mod room;
 mod sketches;
 mod subjects;
 

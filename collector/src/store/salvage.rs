@@ -1,0 +1,293 @@
+//! A damaged database: moved aside whole, replaced by a new one, and everything of the raw log that can still be read is
+//! taken over, by ranges of its numbers and each body against its checksum. Nothing is deleted.
+//!
+//! The folder `damaged-TIME` keeps the three files, and at the end `salvaged.json` says what came of it. Taking over can be
+//! interrupted at any point: a hook that is there already is known by its id.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hookspan_core::{Hook, HookSource, Timestamp};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use super::codec::Packer;
+use super::write::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
+use crate::dirs::{StateDir, open_private, write_private};
+
+/// Hooks of a batch, about.
+const ROWS: usize = 1_000;
+/// Numbers read at a time: bounds what large hooks can take beyond [`BYTES`].
+const STEP: i64 = 50;
+/// Bytes of a batch, about.
+const BYTES: usize = 8 << 20;
+/// Numbers tried one by one behind the last hook that could be read, when the file does not say where it ends.
+const BEYOND: i64 = 100_000;
+const REPORT: &str = "salvaged.json";
+const PREFIX: &str = "damaged-";
+
+/// What came of a damaged database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Hooks taken over.
+    pub hooks: u64,
+    /// Hooks that could not be read, at most: a number may never have been given out.
+    pub lost: u64,
+}
+
+/// A damaged database that was moved aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aside {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What came of it, once that is known.
+    pub report: Option<Report>,
+}
+
+impl std::fmt::Display for Aside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        match self.report {
+            None => write!(f, "{name}: a damaged database; what can be read of it is being saved"),
+            Some(Report { hooks, lost }) => {
+                write!(f, "{name}: a damaged database; {hooks} hooks were saved, at most {lost} lost")
+            }
+        }
+    }
+}
+
+/// Whether SQLite says that the file itself is damaged.
+#[must_use]
+pub fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
+}
+
+/// Moves the database with its log aside. Nobody may have it open.
+///
+/// # Errors
+/// As the file system says; then the next start tries again.
+pub fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
+    let folder = dir.root().join(format!("{PREFIX}{}", now.0));
+    private_folder(&folder)?;
+    // The log first: a database without its log is an older one, a log without its database is nothing.
+    for suffix in ["-wal", "-shm", ""] {
+        let mut name = dir.database().into_os_string();
+        name.push(suffix);
+        let from = PathBuf::from(name);
+        let to = folder.join(from.file_name().unwrap_or_default());
+        match fs::rename(&from, to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done?,
+        }
+    }
+    if cfg!(unix) {
+        fs::File::open(dir.root())?.sync_all()?;
+    }
+    Ok(folder)
+}
+
+/// Every database that was moved aside, oldest first.
+#[must_use]
+pub fn aside(dir: &StateDir) -> Vec<Aside> {
+    let entries = fs::read_dir(dir.root()).into_iter().flatten().flatten();
+    let mut found: Vec<Aside> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| {
+            let folder = entry.path();
+            let report = report(&folder.join(REPORT));
+            Aside { folder, report }
+        })
+        .collect();
+    found.sort_by(|a, b| a.folder.cmp(&b.folder));
+    found
+}
+
+fn report(path: &Path) -> Option<Report> {
+    let file = open_private(path).ok()?;
+    serde_json::from_reader(io::Read::take(file, 4_096)).ok()
+}
+
+/// Reads a damaged database to its end.
+pub struct Salvage {
+    folder: PathBuf,
+    db: Option<Connection>,
+    packer: Packer,
+    next: i64,
+    end: i64,
+    report: Report,
+}
+
+impl std::fmt::Debug for Salvage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Salvage").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Salvage {
+    /// Opens what was moved to `folder`. One that cannot be opened at all holds nothing that could be read.
+    #[must_use]
+    pub fn open(folder: &Path) -> Self {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(folder.join("hookspan.db"), flags).ok();
+        let last = |table: &str| {
+            let sql = format!("SELECT max(seq) FROM {table}");
+            let db = db.as_ref()?;
+            db.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
+        };
+        let end = last("raw_hook").max(last("payload")).unwrap_or(BEYOND);
+        let report = Report::default();
+        Self { folder: folder.to_owned(), db, packer: Packer::new(), next: 0, end, report }
+    }
+
+    /// The next hooks that can be read, with the time up to which they go; `None` at the end.
+    pub fn next(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
+        let db = self.db.take()?;
+        let mut arrivals = Vec::new();
+        let (mut bytes, mut last) = (0, None);
+        while arrivals.len() < ROWS && bytes < BYTES && self.next < self.end {
+            let until = (self.next + STEP).min(self.end);
+            let found = match read(&db, self.next, until) {
+                Ok(found) => found,
+                Err(_) => self.one_by_one(&db, until),
+            };
+            self.next = until;
+            for (id, flags, hook) in found {
+                bytes += hook.body.len();
+                if hook.source != HookSource::Evidence {
+                    last = Some(hook.observed_at);
+                }
+                arrivals.push(Arrival::new(id, flags, hook, &mut self.packer));
+                self.report.hooks += 1;
+            }
+        }
+        self.db = Some(db);
+        (!arrivals.is_empty()).then_some((arrivals, last))
+    }
+
+    /// Somewhere in this range is damage: everything around it is kept.
+    fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<([u8; 16], u8, Hook)> {
+        let mut found = Vec::new();
+        for seq in self.next..until {
+            match read(db, seq, seq + 1) {
+                Ok(one) => found.extend(one),
+                Err(_) => self.report.lost += 1,
+            }
+        }
+        found
+    }
+
+    /// Writes down what came of it: it is not read again.
+    ///
+    /// # Errors
+    /// As the file system says.
+    pub fn finish(self) -> io::Result<Report> {
+        let text = serde_json::to_vec(&self.report)?;
+        write_private(&self.folder.join(REPORT), &text)?;
+        Ok(self.report)
+    }
+}
+
+/// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
+fn read(
+    db: &Connection,
+    after: i64,
+    until: i64,
+) -> rusqlite::Result<Vec<([u8; 16], u8, Hook)>> {
+    let sql = format!(
+        "SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES}
+         WHERE h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq"
+    );
+    db.prepare_cached(&sql)?
+        .query_map((after, until), |row| Ok((row.get("id")?, row.get("flags")?, hook(row)?)))?
+        .collect()
+}
+
+#[cfg(unix)]
+fn private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    fs::DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::write::Store;
+
+    fn filled(hooks: u64) -> (tempfile::TempDir, StateDir) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        let mut store = Store::open(&dir.database()).unwrap();
+        let mut packer = Packer::new();
+        store
+            .transaction(|open| {
+                for number in 1..=hooks {
+                    let body = format!("{{\"conversation_id\":\"c\",\"n\":{number}}}").repeat(40);
+                    let observed_at = Timestamp(number.cast_signed());
+                    let hook = Hook { observed_at, body: body.into_bytes(), ..Hook::default() };
+                    let id = u128::from(number).to_be_bytes();
+                    open.raw(&Arrival::new(id, 0, hook, &mut packer))?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        store.checkpoint().unwrap();
+        (temp, dir)
+    }
+
+    fn salvage(dir: &StateDir) -> (Vec<[u8; 16]>, Report) {
+        let folder = set_aside(dir, Timestamp(7)).unwrap();
+        assert!(!dir.database().exists());
+        assert_eq!(aside(dir), [Aside { folder: folder.clone(), report: None }]);
+        let mut salvage = Salvage::open(&folder);
+        let mut ids = Vec::new();
+        while let Some((arrivals, _)) = salvage.next() {
+            ids.extend(arrivals.iter().map(|arrival| arrival.id));
+        }
+        let report = salvage.finish().unwrap();
+        assert_eq!(aside(dir), [Aside { folder, report: Some(report) }]);
+        (ids, report)
+    }
+
+    #[test]
+    fn a_sound_database_is_taken_over_whole() {
+        let (_temp, dir) = filled(1_234);
+        let (ids, report) = salvage(&dir);
+        let all: Vec<_> = (1..=1_234_u128).map(u128::to_be_bytes).collect();
+        assert_eq!((ids, report), (all, Report { hooks: 1_234, lost: 0 }));
+    }
+
+    #[test]
+    fn damage_in_the_middle_costs_what_it_covers_and_is_counted() {
+        let (_temp, dir) = filled(2_000);
+        let mut bytes = fs::read(dir.database()).unwrap();
+        let pages = bytes.len() / 4_096;
+        for page in (pages / 2..pages).step_by(40) {
+            bytes[page * 4_096..][..4_096].fill(0xa5);
+        }
+        fs::write(dir.database(), bytes).unwrap();
+        let (ids, report) = salvage(&dir);
+        assert_eq!(ids.len() as u64, report.hooks);
+        assert!(report.lost > 0 && report.hooks > 1_000, "{report:?}");
+        assert!(report.hooks + report.lost <= 2_000, "{report:?}");
+    }
+
+    #[test]
+    fn what_is_no_database_at_all_gives_nothing_and_stops_nothing() {
+        let (_temp, dir) = filled(10);
+        fs::write(dir.database(), vec![0x5a; 40_000]).unwrap();
+        let (ids, report) = salvage(&dir);
+        assert_eq!((ids, report.hooks), (Vec::new(), 0));
+    }
+}

@@ -1,0 +1,60 @@
+//! One fault after another, each with what must hold. They are the lines of the table in RELIABILITY.md.
+
+mod files;
+mod limits;
+mod store;
+mod system;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::Report;
+
+/// A fault: its name, and what tries it. `Err` is why this machine cannot.
+pub type Fault = (&'static str, fn(u64) -> Result<Report, String>);
+
+/// Those that take seconds: they are tests too.
+pub const QUICK: &[Fault] = &[
+    ("eio-journal", system::eio_on_the_journal),
+    ("eio-database", system::eio_on_the_database),
+    ("read-only", system::read_only),
+    ("nofile-64", limits::sixty_four_descriptors),
+    ("no-home", limits::no_home),
+    ("hung-collector", limits::hung_collector),
+    ("clock", system::clock_jumps),
+    ("other-uid", files::other_account),
+    ("planted", files::planted),
+    ("umask", files::umasks),
+    ("second-collector", limits::second_collector),
+    ("lost-log", store::lost_log),
+    ("damaged-database", store::damaged),
+    ("newer-schema", store::newer_schema),
+    ("missing-directory", files::missing_directory),
+];
+
+/// Those that take longer.
+pub const SLOW: &[Fault] = &[
+    ("foreign-lock", store::foreign_lock),
+    ("bound", limits::journal_at_its_bound),
+    ("two-thousand", limits::two_thousand_at_once),
+];
+
+/// Runs all of them, or one. False when one failed.
+#[must_use]
+#[expect(clippy::print_stdout, reason = "the figures are the output")]
+pub fn run(only: Option<&str>, seed: u64) -> bool {
+    let mut right = true;
+    for (name, fault) in QUICK.iter().chain(SLOW) {
+        if only.is_some_and(|only| only != *name) {
+            continue;
+        }
+        match catch_unwind(AssertUnwindSafe(|| fault(seed))) {
+            Ok(Ok(report)) => println!("{name}: {report}"),
+            Ok(Err(reason)) => println!("{name}: SKIPPED: {reason}"),
+            Err(_) => {
+                println!("{name}: FAILED, seed {seed}");
+                right = false;
+            }
+        }
+    }
+    right
+}

@@ -1,0 +1,182 @@
+//! Long runs that try to lose a hook. Each has a small version that is a test; `cargo run -p e2e --example campaign` runs
+//! them at length.
+//!
+//! The truth is a [`crate::ledger::Ledger`] outside the system: every shim that was accepted is stored byte for byte, once,
+//! or counted as lost. Each campaign carries a negative control, a channel that must lose under the same treatment.
+
+pub mod control;
+pub mod disk;
+pub mod faults;
+pub mod flip;
+pub mod frames;
+pub mod kill;
+pub mod power;
+pub mod soak;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::collector::Collector;
+use crate::ledger::{self, Ledger, Verdict};
+use crate::player::{self, Reply};
+use crate::random::Random;
+use crate::verify;
+use crate::wait::{eventually, pause};
+use crate::world::World;
+
+/// How a campaign ends when nothing was wrong: one line of figures. What is wrong panics.
+pub type Report = String;
+
+/// A bar on standard error; nothing when that is no terminal.
+#[must_use]
+pub fn bar(what: &'static str, steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps).with_message(what);
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Shims on their way, as many at once as there are threads that call [`Traffic::run`].
+#[derive(Debug)]
+pub struct Traffic<'a> {
+    world: &'a World,
+    /// What was handed over.
+    pub ledger: Mutex<Ledger>,
+    next: AtomicU64,
+    limit: AtomicU64,
+    stop: AtomicBool,
+    /// One in so many shims is killed; 0 for none.
+    killed_one_in: u64,
+}
+
+impl<'a> Traffic<'a> {
+    /// Nothing runs yet, and nothing may: see [`Traffic::allow`].
+    #[must_use]
+    pub fn new(world: &'a World, killed_one_in: u64) -> Self {
+        Self::from(world, killed_one_in, 0)
+    }
+
+    /// The same with numbers from `first` on.
+    #[must_use]
+    pub fn from(world: &'a World, killed_one_in: u64, first: u64) -> Self {
+        world.shim();
+        Self {
+            world,
+            ledger: Mutex::new(Ledger::of(ledger::mixed)),
+            next: AtomicU64::new(first),
+            limit: AtomicU64::new(first),
+            stop: AtomicBool::new(false),
+            killed_one_in,
+        }
+    }
+
+    /// Lets so many more shims run.
+    pub fn allow(&self, more: u64) {
+        self.limit.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// How many have been started.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.next.load(Ordering::Relaxed).min(self.limit.load(Ordering::Relaxed))
+    }
+
+    /// Ends every [`Traffic::run`].
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Runs shims, one after another, until told to stop. `then` is told each number that was accepted.
+    pub fn run(&self, seed: u64, mut then: impl FnMut(u64)) {
+        let mut random = Random::from_seed(seed);
+        while !self.stop.load(Ordering::Relaxed) {
+            let claimed = self.next.try_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                (next < self.limit.load(Ordering::Relaxed)).then_some(next + 1)
+            });
+            let Ok(number) = claimed else {
+                pause(Duration::from_millis(2));
+                continue;
+            };
+            let kill = self.killed_one_in > 0 && random.between(0, self.killed_one_in) == 0;
+            let reply = match kill {
+                true => killed(self.world, number, &mut random),
+                false => player::hook(self.world, "afterAgentThought", &ledger::mixed(number)),
+            };
+            let accepted = reply.code.is_some();
+            let mut ledger = self.ledger.lock().unwrap();
+            if accepted { ledger.enter(number, reply) } else { ledger.enter_killed(number) }
+            drop(ledger);
+            if accepted {
+                then(number);
+            }
+        }
+    }
+}
+
+/// A shim that is killed somewhere between its start and its end; it may have been faster.
+fn killed(world: &World, number: u64, random: &mut Random) -> Reply {
+    let body = ledger::mixed(number);
+    let mut child = player::start(world, "afterAgentThought");
+    let whole = random.between(0, 2) == 0;
+    if whole {
+        player::feed(&mut child, &body);
+    } else if let Some(stdin) = &mut child.stdin {
+        // A shim that has gone has been killed by nobody yet: the next line sees it.
+        let _half = std::io::Write::write_all(stdin, &body[..body.len() / 2]);
+    }
+    pause(Duration::from_micros(random.between(0, 1_500)));
+    child.kill().unwrap();
+    Reply::from(child.wait_with_output().unwrap())
+}
+
+/// Runs so many shims, two hundred at once.
+#[must_use]
+pub fn send(world: &World, shims: u64, seed: u64) -> Ledger {
+    let mut ledger = Ledger::of(ledger::mixed);
+    extend(&mut ledger, world, shims, seed);
+    ledger
+}
+
+/// Runs so many more.
+pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
+    let first = ledger.accepted() as u64;
+    if shims == 0 {
+        return;
+    }
+    let traffic = Traffic::from(world, 0, first);
+    thread::scope(|scope| {
+        for one in 0..200.min(shims) {
+            let traffic = &traffic;
+            scope.spawn(move || traffic.run(seed ^ one, |_| {}));
+        }
+        traffic.allow(shims);
+        eventually("all shims have ended", Duration::from_secs(300), || {
+            let done = traffic.ledger.lock().unwrap().accepted() as u64;
+            if done == shims { Ok(()) } else { Err(format!("{done} of {shims}")) }
+        });
+        traffic.stop();
+    });
+    ledger.join(&traffic.ledger.into_inner().unwrap());
+}
+
+/// Every accepted body is stored byte for byte exactly once, and nothing else is.
+#[track_caller]
+pub fn nothing_is_lost(world: &World, ledger: &Ledger) {
+    assert_eq!(ledger.refused(), [], "a shim was harmed");
+    let mut comparison = ledger.comparison();
+    verify::each_raw_body(world, |body| comparison.see(body));
+    assert_eq!(comparison.verdict(), Verdict::default(), "{}", world.describe());
+}
+
+/// Starts a collector, lets it read everything, stops it, and compares.
+#[track_caller]
+pub fn settle(world: &World, ledger: &Ledger) {
+    let collector = Collector::start(world);
+    collector.drained(Duration::from_secs(600));
+    drop(collector);
+    nothing_is_lost(world, ledger);
+}

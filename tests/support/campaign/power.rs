@@ -1,0 +1,209 @@
+//! Power cuts: a file system that forgets what was not written to its device.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use super::{Report, Traffic, bar, frames};
+use crate::collector::Collector;
+use crate::ledger::{self, Ledger};
+use crate::machine::{self, Mounted};
+use crate::player;
+use crate::random::Random;
+use crate::verify;
+use crate::wait::pause;
+use crate::world::World;
+
+/// What may be gone: the last sync was so long ago at most.
+const WINDOW: Duration = Duration::from_millis(150);
+/// Cuts that one state directory goes through.
+const CUTS_PER_STATE: u64 = 10;
+
+/// Cuts the power `cuts` times.
+///
+/// # Errors
+/// The machine does not permit it.
+pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
+    machine::root()?;
+    machine::tool("perl")?;
+    let mut random = Random::from_seed(seed);
+    let bar = bar("power cut", cuts);
+    let mut sum = Sum::default();
+    let mut done = 0;
+    while done < cuts {
+        let mut world = World::new();
+        let at = world.home().join(".local/state");
+        let disk = Mounted::ext4(&world.scratch("disk.img"), &at, 512)?;
+        world.copy_shim();
+        let mut first = 0;
+        let mut all = Ledger::of(ledger::mixed);
+        for _ in 0..CUTS_PER_STATE.min(cuts - done) {
+            first = one(&world, &disk, &mut random, first, &mut all, &mut sum)?;
+            done += 1;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    sum.lost_ms.sort_unstable();
+    let lost_ms = sum.lost_ms.get(sum.lost_ms.len() / 2).copied().unwrap_or(0);
+    let worst = sum.lost_ms.last().copied().unwrap_or(0);
+    assert!(sum.control_lost > 0, "the unsynced control lost nothing: this campaign proves nothing");
+    assert_eq!(sum.control_kept, 0, "the unsynced control kept lines: the cut is no cut");
+    Ok(format!(
+        "power-cut: seed {seed}, {cuts} cuts, {} hooks accepted before them; older than {WINDOW:?}: 0 lost; in the window: \
+         {} lost, the oldest {lost_ms} ms before the cut (median of cuts), {worst} ms at most; position ahead of the disk: \
+         0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
+        sum.accepted,
+        sum.lost,
+        sum.control_lost,
+        sum.control_lost + sum.control_kept,
+    ))
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    accepted: usize,
+    lost: usize,
+    lost_ms: Vec<u128>,
+    control_lost: usize,
+    control_kept: usize,
+}
+
+fn one(
+    world: &World,
+    disk: &Mounted,
+    random: &mut Random,
+    first: u64,
+    all: &mut Ledger,
+    sum: &mut Sum,
+) -> Result<u64, String> {
+    let traffic = Traffic::from(world, 0, first);
+    let times = Mutex::new(BTreeMap::new());
+    let control = disk.path().join(format!("unsynced-{first}"));
+    fs::write(&control, "").unwrap();
+    let sent = Mutex::new((fs::File::options().append(true).open(&control).unwrap(), 0_usize));
+    let collector = Collector::start(world);
+    let cut = thread::scope(|scope| {
+        for seed in 0..4 {
+            let (traffic, times, sent) = (&traffic, &times, &sent);
+            scope.spawn(move || {
+                traffic.run(seed, |number| {
+                    times.lock().unwrap().insert(number, SystemTime::now());
+                    let mut sent = sent.lock().unwrap();
+                    if std::io::Write::write_all(&mut sent.0, b"a line\n").is_ok() {
+                        sent.1 += 1;
+                    }
+                });
+            });
+        }
+        traffic.allow(1_000_000);
+        pause(Duration::from_millis(random.between(200, 1_200)));
+        let cut = disk.cut_power();
+        traffic.stop();
+        cut
+    });
+    collector.kill();
+    let control_sent = sent.into_inner().unwrap().1;
+    let cut = cut?;
+    disk.reboot();
+    position_is_on_disk(world);
+    let kept = fs::read(&control).map_or(0, |text| text.iter().filter(|b| **b == b'\n').count());
+    sum.control_kept += kept;
+    sum.control_lost += control_sent.saturating_sub(kept);
+
+    let after = traffic.started();
+    let collector = Collector::start(world);
+    for number in after..after + 3 {
+        let reply = player::hook(world, "afterAgentThought", &ledger::mixed(number));
+        all.enter(number, reply);
+    }
+    collector.drained(Duration::from_secs(120));
+    drop(collector);
+    let times = times.into_inner().unwrap();
+    judge(world, all, &times, (cut, after), sum);
+    Ok(after + 3)
+}
+
+/// What was accepted well before the cut is stored; what came just before it may be gone, and is noted.
+#[track_caller]
+fn judge(
+    world: &World,
+    all: &mut Ledger,
+    times: &BTreeMap<u64, SystemTime>,
+    (cut, next): (SystemTime, u64),
+    sum: &mut Sum,
+) {
+    let this = Ledger::of(ledger::mixed);
+    let mut comparison = this.comparison();
+    verify::each_raw_body(world, |body| comparison.see(body));
+    let stored = comparison.stored();
+    let ok = || player::Reply { code: Some(0), stdout: "{}\n".into(), stderr: String::new() };
+    let mut oldest = 0;
+    for (number, at) in times.iter().filter(|(_, at)| **at <= cut) {
+        sum.accepted += 1;
+        if stored.contains(number) {
+            // From here on it must stay.
+            all.enter(*number, ok());
+            continue;
+        }
+        let before = cut.duration_since(*at).unwrap_or_default();
+        assert!(before <= WINDOW, "hook {number} was accepted {before:?} before the cut and is gone");
+        sum.lost += 1;
+        all.enter_killed(*number);
+        oldest = oldest.max(before.as_millis());
+    }
+    sum.lost_ms.push(oldest);
+    times.iter().filter(|(_, at)| **at > cut).for_each(|(number, _)| all.enter_killed(*number));
+    // A hook that was on its way may have left its beginning, marked as cut.
+    (0..next).filter(|number| !times.contains_key(number)).for_each(|number| all.enter_killed(number));
+    // Neither may anything be there that nobody sent, nor twice, nor what earlier cuts had left be gone.
+    let mut again = all.comparison();
+    verify::each_raw_body(world, |body| again.see(body));
+    let verdict = again.verdict();
+    assert_eq!((verdict.lost, verdict.duplicate, verdict.different), Default::default());
+}
+
+/// Every offset of the stored position lies within a segment that is there.
+#[track_caller]
+fn position_is_on_disk(world: &World) {
+    // A copy: looking must not repair what the collector is to find.
+    let copy = world.scratch("looked-at.db");
+    for suffix in ["", "-wal"] {
+        let from = world.state().join(format!("hookspan.db{suffix}"));
+        let to = format!("{}{suffix}", copy.display());
+        if fs::copy(from, &to).is_err() {
+            drop(fs::remove_file(to));
+        }
+    }
+    let Ok(db) = rusqlite::Connection::open(&copy) else { return };
+    let sql = "SELECT value FROM state WHERE key = 'journal'";
+    let Ok(position) = db.query_row(sql, [], |row| row.get::<_, String>(0)) else { return };
+    drop(db);
+    let lengths: BTreeMap<u64, u64> = segments(world)
+        .iter()
+        .filter_map(|path| {
+            let file = fs::read(path).unwrap();
+            Some((frames::fingerprint(&file)?, file.len() as u64))
+        })
+        .collect();
+    for word in position.split_ascii_whitespace().skip(2) {
+        let (key, offset) = word.split_once(':').unwrap();
+        let (key, offset) =
+            (u64::from_str_radix(key, 16).unwrap(), offset.parse::<u64>().unwrap());
+        let length = lengths.get(&key).copied().unwrap_or(0);
+        assert!(offset <= length, "the position {position} is ahead of the disk: {lengths:x?}");
+    }
+}
+
+fn segments(world: &World) -> Vec<PathBuf> {
+    let entries = fs::read_dir(world.state()).unwrap().flatten().map(|entry| entry.path());
+    entries
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name == "journal" || name.starts_with("seg-")
+        })
+        .collect()
+}

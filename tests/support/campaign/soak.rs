@@ -1,0 +1,118 @@
+//! Half an hour as it may be on a busy machine: hooks at a steady rate, restarts, kills, an upgrade.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Report, Traffic, bar, nothing_is_lost};
+use crate::collector::Collector;
+use crate::random::Random;
+use crate::wait::pause;
+use crate::world::World;
+
+/// How long, and with what.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// For how long hooks come.
+    pub time: Duration,
+    /// Hooks per second: an agent in full swing makes 5 to 20.
+    pub rate: u64,
+    /// A previous build of hookspan for the first half: the second half upgrades its database.
+    pub previous: Option<PathBuf>,
+    /// Where the randomness starts.
+    pub seed: u64,
+}
+
+/// Runs it. At its end every hook is stored once, and a rebuild gives what the tables hold.
+#[track_caller]
+pub fn run(plan: &Plan) -> Report {
+    let mut world = World::new();
+    world.copy_shim();
+    world.set_program(plan.previous.clone());
+    let first = half(&world, plan, 0, plan.seed);
+    let from = schema(&world);
+    world.set_program(None);
+    let second = half(&world, plan, first.started, plan.seed ^ 1);
+    let to = schema(&world);
+    let mut ledger = first.ledger;
+    ledger.join(&second.ledger);
+    let collector = Collector::start(&world);
+    collector.drained(Duration::from_secs(300));
+    drop(collector);
+    nothing_is_lost(&world, &ledger);
+    let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
+    let before = spans();
+    world.ok(&["rebuild"]);
+    let after = spans();
+    assert!(before == after, "a rebuild gives other spans than the live tables hold");
+    format!(
+        "soak: seed {}, {:.0?} at {} hooks/s, {} hooks, {} kills, {} restarts, schema {from} to {to}: 0 lost, 0 duplicated; \
+         rebuild equal ({} bytes of spans); collector's memory at most {} KiB",
+        plan.seed,
+        plan.time,
+        plan.rate,
+        ledger.accepted(),
+        first.kills + second.kills,
+        first.restarts + second.restarts,
+        before.len(),
+        first.memory.max(second.memory),
+    )
+}
+
+struct Half {
+    ledger: crate::ledger::Ledger,
+    started: u64,
+    kills: u64,
+    restarts: u64,
+    memory: u64,
+}
+
+fn half(world: &World, plan: &Plan, first: u64, seed: u64) -> Half {
+    let traffic = Traffic::from(world, 0, first);
+    let mut random = Random::from_seed(seed);
+    let time = plan.time / 2;
+    let bar = bar("soak", time.as_secs());
+    let (mut kills, mut restarts, mut memory) = (0, 0, 0);
+    thread::scope(|scope| {
+        for one in 0..8 {
+            let traffic = &traffic;
+            scope.spawn(move || traffic.run(seed ^ one, |_| {}));
+        }
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let collector = Collector::start(world);
+            let until = started.elapsed() + Duration::from_secs(random.between(5, 60));
+            while started.elapsed() < until.min(time) {
+                traffic.allow(plan.rate);
+                pause(Duration::from_secs(1));
+                bar.set_position(started.elapsed().as_secs());
+            }
+            memory = memory.max(collector.peak_memory_kib());
+            match random.between(0, 3) {
+                0 => {
+                    restarts += 1;
+                    drop(collector);
+                }
+                _ => {
+                    kills += 1;
+                    collector.kill();
+                }
+            }
+            // Sometimes nobody reads for a while.
+            pause(Duration::from_millis(random.between(0, 3_000)));
+        }
+        traffic.stop();
+    });
+    bar.finish_and_clear();
+    let started = traffic.started();
+    Half { ledger: traffic.ledger.into_inner().unwrap(), started, kills, restarts, memory }
+}
+
+fn schema(world: &World) -> i64 {
+    let db = rusqlite::Connection::open_with_flags(
+        world.state().join("hookspan.db"),
+        rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
+    )
+    .unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
