@@ -14,7 +14,7 @@ use crate::clock;
 use crate::dirs::StateDir;
 
 /// How often a file with new bytes is synced, and everything else that is not reading is looked after.
-const CHORES: Duration = Duration::from_millis(100);
+const CHORES: Duration = Duration::from_millis(50);
 /// Silence after which the kernel is asked to tell.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often something unfinished is looked at in silence: it may have waited long enough.

@@ -1,7 +1,7 @@
 //! The journal as its reader sees it: segments, frames, records, rotation.
 //!
 //! Shims append frames to `journal` in the state directory and tell nobody. [`Follower`] reads what they append, puts
-//! records together, syncs the file about every 100 ms, and moves on to new segments: `journal` becomes `seg-N` after
+//! records together, syncs the file every 50 ms while it grows, and moves on to new segments: `journal` becomes `seg-N` after
 //! 64 MiB or an hour, and `seg-N` is deleted once everything in it is committed and no process, not even a stopped one,
 //! can still write to it. Its caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
 //!
