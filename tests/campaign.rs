@@ -56,13 +56,8 @@ fn run(asked: &Asked) -> bool {
     let report = match asked.campaign.as_str() {
         "kill" => {
             let kills = asked.count.unwrap_or(1_000);
-            let plan = kill::Plan {
-                kills,
-                at_once: 200,
-                shims: 60,
-                late_one_in: 50,
-                seed: asked.seed,
-            };
+            let plan =
+                kill::Plan { kills, at_once: 200, shims: 60, late_one_in: 50, seed: asked.seed };
             say(kill::exactly((kills / 20).clamp(3, 40), asked.seed));
             say(Ok(kill::a_trusting_reader_loses()));
             Ok(kill::run(plan))

@@ -13,6 +13,8 @@ mod happy_path;
 mod offline;
 /// SIGKILL at any moment loses nothing and doubles nothing; and the harness would see it.
 mod crash;
+/// The same and worse, in small versions of the campaigns.
+mod campaigns;
 /// What arrives is broken, too large, or in the way.
 mod bad_input;
 /// `install` and `uninstall` are exact inverses and leave strangers' entries alone.

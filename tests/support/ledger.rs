@@ -126,7 +126,7 @@ impl Comparison<'_> {
     pub fn verdict(self) -> Verdict {
         let Self { ledger, seen, different } = self;
         let mut verdict = Verdict { different, ..Verdict::default() };
-        verdict.lost = 
+        verdict.lost =
             ledger.accepted.iter().copied().filter(|id| !seen.contains_key(id)).collect();
         verdict.duplicate =
             seen.iter().filter(|(_, times)| **times > 1).map(|(id, _)| *id).collect();

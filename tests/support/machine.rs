@@ -133,9 +133,7 @@ impl Mounted {
 
     #[track_caller]
     fn unmount(&self) {
-        eventually("the file system is let go", SOON, || {
-            run(Command::new("umount").arg(&self.at))
-        });
+        eventually("the file system is let go", SOON, || run(Command::new("umount").arg(&self.at)));
     }
 }
 

@@ -58,7 +58,9 @@ pub fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> {
     if info.token_required {
         let mut token = String::new();
         let file = open_private(&state.token()).map_err(|error| format!("no token: {error}"))?;
-        file.take(4_096).read_to_string(&mut token).map_err(|error| format!("no token: {error}"))?;
+        file.take(4_096)
+            .read_to_string(&mut token)
+            .map_err(|error| format!("no token: {error}"))?;
         request = request.bearer_auth(token.trim());
     }
     let answer = request.send().and_then(reqwest::blocking::Response::error_for_status);

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::output::{Paint, print, print_json};
 use super::health::{self, Queue};
+use super::output::{Paint, print, print_json};
 use super::{Global, text};
 use crate::clock;
 use crate::config::destination;
@@ -130,7 +130,9 @@ impl Status {
                     status.queue = Some(health.journal.queue);
                     status.journal.stopped = health.journal.stopped;
                 }
-                Err(error) => status.trouble = Some(format!("the collector does not answer: {error}")),
+                Err(error) => {
+                    status.trouble = Some(format!("the collector does not answer: {error}"))
+                }
             }
             status.pid = Some(info.pid);
             status.version = Some(info.version);

@@ -96,13 +96,21 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         let entry = entry.with_context(|| format!("cannot read {}", root.display()))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_ours =
-            ["journal", "journal.stop", "losses", "lock", "token", "serve.json", "imports", "ballast"]
-                .contains(&name.as_ref())
-                || name.starts_with("seg-")
-                || name.starts_with("damaged-")
-                || name.starts_with("hookspan.db")
-                || name.starts_with("search.db");
+        let is_ours = [
+            "journal",
+            "journal.stop",
+            "losses",
+            "lock",
+            "token",
+            "serve.json",
+            "imports",
+            "ballast",
+        ]
+        .contains(&name.as_ref())
+            || name.starts_with("seg-")
+            || name.starts_with("damaged-")
+            || name.starts_with("hookspan.db")
+            || name.starts_with("search.db");
         if is_ours {
             files.push(entry.path());
         }

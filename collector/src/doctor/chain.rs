@@ -173,7 +173,11 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(trouble) = &status.trouble {
         let what = text::visible(trouble, 200);
-        findings.push(Finding::problem("database", what, "hooks wait in the journal until that is over"));
+        findings.push(Finding::problem(
+            "database",
+            what,
+            "hooks wait in the journal until that is over",
+        ));
     }
     if status.journal.stopped {
         findings.push(Finding::problem(

@@ -243,7 +243,8 @@ impl Engine {
                 changed
             });
             self.recover(&error);
-            if self.signals.restart.borrow().is_some() && self.signals.restart.receiver_count() > 0 {
+            if self.signals.restart.borrow().is_some() && self.signals.restart.receiver_count() > 0
+            {
                 return Err(Stopped(text));
             }
             waited += wait;

@@ -20,6 +20,7 @@ const STEP: usize = 50;
 pub struct Intake {
     dir: StateDir,
     follower: Follower,
+    position: Position,
     packer: Packer,
     told: Counters,
     losses_bytes: u64,
@@ -40,6 +41,7 @@ impl Intake {
         Ok(Self {
             dir: dir.clone(),
             follower: Follower::open(dir, &position, limits)?,
+            position,
             packer: Packer::new(),
             told: Counters::default(),
             losses_bytes: 0,
@@ -75,6 +77,12 @@ impl Intake {
         batch.counts = self.news();
         batch.gauges = self.losses();
         Ok((batch, position))
+    }
+
+    /// The position it was opened at.
+    #[must_use]
+    pub fn position(&self) -> &Position {
+        &self.position
     }
 
     /// What the journal takes on disk.

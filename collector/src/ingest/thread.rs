@@ -15,9 +15,9 @@ use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
 use crate::import::{self, Plan, Staged};
 use crate::journal::{Position, Usage};
+use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
 use crate::store::{ballast, imports};
-use crate::store::open::Readers;
 
 /// How long a quiet journal is left alone; an import is noticed as fast.
 const QUIET: Duration = Duration::from_millis(500);
@@ -74,6 +74,8 @@ pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::R
     let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
     let reading = Arc::new(Mutex::new(now));
     let waker = intake.follower().waker();
+    // What is stored already may go once it is known to be in the database itself.
+    let sent = Some(intake.position().clone());
     let mut reader = Reader {
         dir: dir.clone(),
         readers: Readers::new(dir.database()),
@@ -84,7 +86,7 @@ pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::R
         read_up_to: None,
         drained: false,
         lone: None,
-        sent: None,
+        sent,
         checkpoint: None,
         looked_at: clock::instant(),
         ballast_at: None,
@@ -159,7 +161,11 @@ impl Reader {
             self.commit(Batch::default())?;
             match old.finish() {
                 Ok(found) => {
-                    tracing::warn!(hooks = found.hooks, lost = found.lost, "a damaged database was saved");
+                    tracing::warn!(
+                        hooks = found.hooks,
+                        lost = found.lost,
+                        "a damaged database was saved"
+                    );
                 }
                 Err(error) => tracing::warn!(%error, "it will be read again at the next start"),
             }

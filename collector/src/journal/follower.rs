@@ -1,20 +1,22 @@
 //! Follows the journal through its segments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::assemble::{Assembler, SegmentId};
 use super::segment::Segment;
-use super::sync::{Request, Syncer};
+use super::sync::{Synced, Syncer};
 use super::wait::{Sleeper, Waker};
 use super::{Batch, Counters, JournalError, Position, Record, files, reserve};
 use crate::clock;
 use crate::dirs::StateDir;
 
-/// How often a file with new bytes is synced, and everything else that is not reading is looked after.
+/// How often everything that is not reading is looked after.
 const CHORES: Duration = Duration::from_millis(50);
+/// Boundaries noted between two syncs.
+const MARKS_MAX: usize = 256;
 /// Silence after which the kernel is asked to tell.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often something unfinished is looked at in silence: it may have waited long enough.
@@ -95,16 +97,14 @@ struct Held {
     path: PathBuf,
     role: Role,
     since: Instant,
-    /// Length at the last successful sync.
-    synced: u64,
-    /// How far it had been read when that sync was asked for.
-    synced_read: u64,
-    /// A sync is under way.
-    syncing: bool,
+    /// Boundaries between frames up to which everything had been dealt with, not yet known to be synced.
+    marks: VecDeque<u64>,
     /// What the position says: synced, and no open record starts before it.
     durable: u64,
-    /// What the store has said it has.
+    /// What the store has said it has for good, since the follower was opened: until then its log may still be lost.
     forgettable: u64,
+    /// What it is known to have, in its log or not.
+    stored: u64,
     reserved: u64,
 }
 
@@ -169,6 +169,9 @@ impl Follower {
         if !records.is_empty() {
             self.active_at = now;
         }
+        if self.active_at == now {
+            self.syncer.rouse();
+        }
         self.take_syncs();
         if self.chores_at.is_none_or(|at| now.duration_since(at) >= CHORES) {
             self.chores_at = Some(now);
@@ -196,12 +199,12 @@ impl Follower {
         if self.held.values().any(|held| held.segment.is_behind()) {
             return;
         }
+        // A last sync, which rings when it is done.
+        self.syncer.rest();
         let mut longest = at_most;
         for held in self.held.values() {
-            let len = held.segment.len().unwrap_or(0);
-            if held.synced < len && !held.syncing {
-                longest = longest.min(CHORES);
-            } else if held.segment.offset() < len {
+            let unfinished = held.segment.offset() < held.segment.len().unwrap_or(0);
+            if unfinished {
                 longest = longest.min(LOOK_AGAIN);
             }
         }
@@ -220,6 +223,7 @@ impl Follower {
         for held in self.held.values_mut() {
             if let Ok(Some(fingerprint)) = held.segment.fingerprint() {
                 held.forgettable = held.forgettable.max(position.offset_in(fingerprint));
+                held.stored = held.stored.max(held.forgettable);
             }
         }
     }
@@ -238,7 +242,7 @@ impl Follower {
         for held in self.held.values() {
             let len = held.segment.len().unwrap_or(0);
             usage.bytes += len;
-            usage.pending_bytes += len.saturating_sub(held.forgettable);
+            usage.pending_bytes += len.saturating_sub(held.stored);
             usage.unread_bytes += len.saturating_sub(held.segment.offset());
         }
         usage
@@ -250,16 +254,16 @@ impl Follower {
         let len = file.metadata().map_err(fail("look at"))?.len();
         let fingerprint = super::segment::fingerprint(&file).map_err(fail("read"))?;
         let from = fingerprint.map_or(0, |key| self.stored.start_in(key, len, &self.boot));
+        self.syncer.add(self.next_id, &file, from).map_err(fail("sync"))?;
         let held = Held {
             segment: Segment::new(file, from),
             path,
             role,
             since: now,
-            synced: from,
-            synced_read: from,
-            syncing: false,
+            marks: VecDeque::new(),
             durable: from,
-            forgettable: from,
+            forgettable: 0,
+            stored: from,
             reserved: 0,
         };
         self.held.insert(self.next_id, held);
@@ -298,49 +302,34 @@ impl Follower {
 
     /// Everything but reading.
     fn chores(&mut self, now: Instant, records: &mut Vec<Record>) -> Result<(), JournalError> {
-        self.ask_for_syncs();
         self.keep_names(now)?;
         self.take_spill(now);
         self.let_go(now, records)?;
         self.keep_bound(now)
     }
 
-    /// Has made durable what has come since the last sync.
-    fn ask_for_syncs(&mut self) {
-        for (id, held) in &mut self.held {
-            let Ok(len) = held.segment.len() else { continue };
-            if len <= held.synced || held.syncing {
-                continue;
-            }
-            let Ok(what) = held.segment.file().try_clone() else { continue };
-            let read = held.segment.offset();
-            held.syncing = self.syncer.ask(Request { id: *id, len, read, what });
-        }
-    }
-
     /// Moves the positions up to what has been synced and dealt with, always to a boundary between frames.
     fn take_syncs(&mut self) {
-        while let Some(Request { id, len, read, what }) = self.syncer.answer() {
-            let Some(held) = self.held.get_mut(&id) else { continue };
-            held.syncing = false;
-            match what {
-                Ok(()) => (held.synced, held.synced_read) = (len, read),
-                Err(error) => {
-                    // Never sync the same descriptor again: the kernel reports a lost page once. Read the file anew.
-                    tracing::error!(%error, "journal.sync_failed");
+        for (id, held) in &mut self.held {
+            let offset = held.segment.offset();
+            held.mark(self.assembler.oldest_in(*id).unwrap_or(offset));
+            match self.syncer.synced(*id) {
+                Synced::UpTo(synced) => held.settle(synced),
+                Synced::Failed => {
                     self.counters.sync_failed += 1;
-                    if let Ok(file) = files::open(&held.path) {
-                        self.assembler.forget(id);
-                        held.segment.rewind(file, held.durable);
+                    // Never sync the same descriptor again: the file is opened and read anew.
+                    let anew = files::open(&held.path)
+                        .and_then(|file| self.syncer.add(*id, &file, held.durable).map(|()| file));
+                    match anew {
+                        Ok(file) => {
+                            self.assembler.forget(*id);
+                            held.marks.clear();
+                            held.segment.rewind(file, held.durable);
+                        }
+                        Err(error) => tracing::warn!(%error, "journal.not_opened_again"),
                     }
                 }
             }
-        }
-        for (id, held) in &mut self.held {
-            let offset = held.segment.offset();
-            let safe = if offset <= held.synced { offset } else { held.synced_read };
-            let dealt_with = self.assembler.oldest_in(*id).unwrap_or(offset);
-            held.durable = dealt_with.min(safe).max(held.durable);
         }
     }
 
@@ -409,6 +398,7 @@ impl Follower {
             None => {
                 // Deleted or moved away from outside: what has been read of it stays read.
                 self.held.remove(&id);
+                self.syncer.remove(id);
                 self.hold(self.dir.journal(), Role::Journal, now)
             }
         }
@@ -441,6 +431,7 @@ impl Follower {
             if committed && self.assembler.oldest_in(id).is_none() {
                 files::remove(&held.path).map_err(JournalError::of("delete", &held.path))?;
                 self.held.remove(&id);
+                self.syncer.remove(id);
             }
         }
         Ok(())
@@ -509,6 +500,24 @@ impl Follower {
             offsets.extend(key.map(|key| (key, held.durable)));
         }
         Ok(Position::new(&self.boot, offsets))
+    }
+}
+
+impl Held {
+    /// Notes a boundary. When there are too many the latest ones are left out: it only makes a position older.
+    fn mark(&mut self, boundary: u64) {
+        let last = self.marks.back().copied().unwrap_or(self.durable);
+        if boundary > last && self.marks.len() < MARKS_MAX {
+            self.marks.push_back(boundary);
+        }
+    }
+
+    /// Moves up to the last boundary that is on the disk.
+    fn settle(&mut self, synced: u64) {
+        while let Some(boundary) = self.marks.front().copied().filter(|at| *at <= synced) {
+            self.marks.pop_front();
+            self.durable = boundary;
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use hookspan_shim::hash::xxh64;
 
 use super::Counters;
 
-const READ_BYTES: usize = 1 << 20;
+pub(super) const READ_BYTES: usize = 1 << 20;
 
 /// How long a frame that reaches over the end of the file is waited for although what follows its beginning looks like
 /// another frame. That is nearly always a torn one; but a body may contain a copy of a frame, and its write may be seen
@@ -165,7 +165,8 @@ impl Segment {
             let begins = rest.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
             return match rest {
                 [] => Next::Wait,
-                _ if begins && !self.no_writers => Next::Wait,
+                // The rest of the header may not have been written yet, or not been read.
+                _ if begins && (!self.no_writers || self.is_behind()) => Next::Wait,
                 _ => Next::Torn,
             };
         };

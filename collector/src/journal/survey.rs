@@ -53,7 +53,7 @@ pub fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(survey),
         sealed => sealed?,
     };
-    for path in sealed.into_iter().map(|(_, path)| path).chain([dir.journal()]) {
+    for path in sealed.into_iter().map(|(_, path)| path).chain([files::current(dir)]) {
         match File::open(&path) {
             Ok(file) => survey.add(file, position, &mut left)?,
             // The collector may take a segment away, or there is none yet.

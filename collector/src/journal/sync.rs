@@ -1,56 +1,146 @@
-//! Syncs segments beside the reading: a disk that takes its time delays the position, never the hooks.
+//! Syncs segments beside the reading: neither a slow disk nor a database that keeps the reader waiting makes the window of a
+//! power cut wider, and neither keeps hooks from being read.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::assemble::SegmentId;
 use super::wait::Waker;
 
-/// What is to be synced, or was.
-#[derive(Debug)]
-pub(super) struct Request<T> {
-    pub id: SegmentId,
-    /// Length of the file when it was asked for.
-    pub len: u64,
-    /// How far it had been read then: a boundary between frames.
-    pub read: u64,
-    /// The file, then what came of it.
-    pub what: T,
+/// From the end of one sync to the start of the next while hooks arrive.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// What is known of a segment on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Synced {
+    /// Its length at the last sync that worked.
+    UpTo(u64),
+    /// The last sync failed. This descriptor is never synced again: the kernel reports a lost page once.
+    Failed,
 }
 
-/// The thread that syncs. The follower has at most one request per segment under way, so the queues are short.
+/// The thread that syncs, and what it syncs. It rests while the reader waits for the kernel to tell of something new.
 #[derive(Debug)]
 pub(super) struct Syncer {
-    requests: Sender<Request<File>>,
-    answers: Receiver<Request<io::Result<()>>>,
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    files: Mutex<BTreeMap<SegmentId, (Arc<File>, Synced)>>,
+    awake: AtomicBool,
+    ended: AtomicBool,
+    waker: Waker,
 }
 
 impl Syncer {
-    /// Starts it; it ends with the last [`Syncer`]. `waker` is rung for every answer.
+    /// Starts it; it ends with the [`Syncer`]. `waker` is rung after every sync.
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
-        let (requests, asked) = unbounded::<Request<File>>();
-        let (answer, answers) = unbounded();
-        std::thread::Builder::new().name("sync".into()).spawn(move || {
-            for Request { id, len, read, what } in asked {
-                let answered = answer.send(Request { id, len, read, what: what.sync_data() });
-                if answered.is_err() {
-                    return;
-                }
-                waker.wake();
+        let shared = Arc::new(Shared {
+            files: Mutex::default(),
+            awake: AtomicBool::new(true),
+            ended: AtomicBool::new(false),
+            waker,
+        });
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("sync".into()).spawn(move || own.run())?;
+        Ok(Self { shared, thread })
+    }
+
+    /// Syncs `file` from now on, of which so much is known to be on the disk. Replaces what was known under the id.
+    pub(super) fn add(&self, id: SegmentId, file: &File, synced: u64) -> io::Result<()> {
+        let file = Arc::new(file.try_clone()?);
+        self.shared.files().insert(id, (file, Synced::UpTo(synced)));
+        Ok(())
+    }
+
+    /// Forgets a segment.
+    pub(super) fn remove(&self, id: SegmentId) {
+        self.shared.files().remove(&id);
+    }
+
+    /// How far a segment is on the disk.
+    pub(super) fn synced(&self, id: SegmentId) -> Synced {
+        self.shared.files().get(&id).map_or(Synced::UpTo(0), |(_, synced)| *synced)
+    }
+
+    /// Something has been read: there may be more to sync.
+    pub(super) fn rouse(&self) {
+        if !self.shared.awake.swap(true, Ordering::Relaxed) {
+            self.thread.thread().unpark();
+        }
+    }
+
+    /// Nothing comes: after a last sync it rests.
+    pub(super) fn rest(&self) {
+        self.shared.awake.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+    }
+}
+
+impl Shared {
+    fn files(&self) -> MutexGuard<'_, BTreeMap<SegmentId, (Arc<File>, Synced)>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        while !self.ended.load(Ordering::Relaxed) {
+            let awake = self.awake.load(Ordering::Relaxed);
+            if self.sync_all() {
+                self.waker.wake();
             }
-        })?;
-        Ok(Self { requests, answers })
+            if awake {
+                thread::park_timeout(EVERY);
+            } else {
+                // What is added after this sync comes with a call that wakes.
+                thread::park();
+            }
+        }
     }
 
-    /// Asks; false when the thread is gone, which it is only when it panicked.
-    pub(super) fn ask(&self, sync: Request<File>) -> bool {
-        self.requests.send(sync).is_ok()
-    }
-
-    /// An answer, if there is one.
-    pub(super) fn answer(&self) -> Option<Request<io::Result<()>>> {
-        self.answers.try_recv().ok()
+    /// Whether anything was synced, or could not be.
+    fn sync_all(&self) -> bool {
+        let files: Vec<(SegmentId, Arc<File>, u64)> = self
+            .files()
+            .iter()
+            .filter_map(|(id, (file, synced))| match synced {
+                Synced::UpTo(len) => Some((*id, Arc::clone(file), *len)),
+                Synced::Failed => None,
+            })
+            .collect();
+        let mut any = false;
+        for (id, file, before) in files {
+            let Ok(len) = file.metadata().map(|found| found.len()) else { continue };
+            if len <= before {
+                continue;
+            }
+            any = true;
+            let now = match file.sync_data() {
+                Ok(()) => Synced::UpTo(len),
+                Err(error) => {
+                    tracing::error!(%error, "journal.sync_failed");
+                    Synced::Failed
+                }
+            };
+            // Unless it has been replaced meanwhile.
+            if let Some((known, synced)) = self.files().get_mut(&id)
+                && Arc::ptr_eq(known, &file)
+            {
+                *synced = now;
+            }
+        }
+        any
     }
 }

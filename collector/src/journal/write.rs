@@ -1,6 +1,6 @@
 //! Appends records in the shim's format: for records that are not a hook's run, and for tests.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -55,19 +55,12 @@ pub fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16]> {
     Ok(record_id(new.wall_ns, new.id))
 }
 
-/// Opens a segment file for appending, created with mode 0600 when it is not there.
+/// Opens a segment file for appending, created with mode 0600, under any umask, when it is not there.
 ///
 /// # Errors
 /// As for any file.
 pub fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
+    crate::dirs::create_private(path)
 }
 
 fn encode_metadata(out: &mut [u8], new: &NewRecord<'_>) -> u16 {

@@ -28,12 +28,12 @@ use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::config::{Config, Environment, paths};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
-use crate::ingest::Reading;
-use crate::export::resource::{ResourceBase, host_name};
 use crate::engine::Restart;
+use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters};
 use crate::hooks_json::plan::Wish;
 use crate::hooks_json::{Plan, Scope};
+use crate::ingest::Reading;
 use crate::journal::{Position, scrub};
 use crate::search::{Handle, Search};
 use crate::source::{AskInstall, Extras, StoreSource};
@@ -82,7 +82,9 @@ pub fn run(
             Ended::Asked => break,
             Ended::Restart(Restart::Damaged) => threads::set_aside(dir)?,
             Ended::Restart(Restart::FellBack) => {
-                tracing::error!("committed hooks are gone from hookspan.db; reading the journal again");
+                tracing::error!(
+                    "committed hooks are gone from hookspan.db; reading the journal again"
+                );
             }
         }
         listener = listen(address)?;

@@ -108,6 +108,16 @@ impl Threads {
 /// Puts a damaged database out of the way.
 pub(super) fn set_aside(dir: &StateDir) -> std::io::Result<()> {
     let folder = salvage::set_aside(dir, clock::now())?;
+    // The search index speaks of the old numbers of hooks, and is made anew.
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = dir.search().into_os_string();
+        name.push(suffix);
+        if let Err(error) = std::fs::remove_file(&name)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "an old search index stays");
+        }
+    }
     tracing::error!(folder = %folder.display(), "hookspan.db is damaged and was moved aside");
     Ok(())
 }
@@ -127,8 +137,9 @@ fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
             _ => None,
         };
         match code {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => set_aside(dir)
-                .map_err(|source| OpenError::Io { path: dir.database(), source })?,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                set_aside(dir).map_err(|source| OpenError::Io { path: dir.database(), source })?
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if waited < PATIENCE => {
                 tracing::warn!(%error, "waiting for another program to release hookspan.db");
                 std::thread::sleep(Duration::from_secs(1));

@@ -114,7 +114,8 @@ mod tests {
         copy(&from, &to, |done, of| last = (done, of)).unwrap();
         assert!(last.0 > 0 && last.0 == last.1, "{last:?}");
         let copied = Connection::open(&to).unwrap();
-        let names: i64 = copied.query_row("SELECT count(*) FROM name", [], |row| row.get(0)).unwrap();
+        let names: i64 =
+            copied.query_row("SELECT count(*) FROM name", [], |row| row.get(0)).unwrap();
         assert_eq!(names, 1);
         let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name());
         assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("copy.db")).count(), 1);

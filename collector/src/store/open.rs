@@ -192,9 +192,7 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
         (Ok(found), Ok(application)) => (found, application),
-        (Err(error), _) | (_, Err(error))
-            if super::salvage::is_damage(&error) =>
-        {
+        (Err(error), _) | (_, Err(error)) if super::salvage::is_damage(&error) => {
             return Err(OpenError::Damaged(path.into()));
         }
         (Err(error), _) | (_, Err(error)) => return Err(sqlite(error)),

@@ -51,7 +51,10 @@ impl std::fmt::Display for Aside {
         match self.report {
             None => write!(f, "{name}: a damaged database; what can be read of it is being saved"),
             Some(Report { hooks, lost }) => {
-                write!(f, "{name}: a damaged database; {hooks} hooks were saved, at most {lost} lost")
+                write!(
+                    f,
+                    "{name}: a damaged database; {hooks} hooks were saved, at most {lost} lost"
+                )
             }
         }
     }
@@ -60,10 +63,7 @@ impl std::fmt::Display for Aside {
 /// Whether SQLite says that the file itself is damaged.
 #[must_use]
 pub fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 /// Moves the database with its log aside. Nobody may have it open.
@@ -193,11 +193,7 @@ impl Salvage {
 }
 
 /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
-fn read(
-    db: &Connection,
-    after: i64,
-    until: i64,
-) -> rusqlite::Result<Vec<([u8; 16], u8, Hook)>> {
+fn read(db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<([u8; 16], u8, Hook)>> {
     let sql = format!(
         "SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES}
          WHERE h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq"

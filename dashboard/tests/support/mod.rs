@@ -421,7 +421,12 @@ impl Source for ListSource {
 
     fn health(&self) -> Result<Health> {
         Ok(Health {
-            journal: JournalHealth { segments: 1, bytes: 65_536, behind_bytes: 0, ..JournalHealth::default() },
+            journal: JournalHealth {
+                segments: 1,
+                bytes: 65_536,
+                behind_bytes: 0,
+                ..JournalHealth::default()
+            },
             counters: vec![("received".to_owned(), 4711), ("malformed".to_owned(), 1)],
             database_bytes: 212_000_000,
             wal_bytes: 4_000_000,

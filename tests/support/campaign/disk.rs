@@ -45,7 +45,9 @@ fn without_collector(shims: u64, seed: u64) -> Result<Report, String> {
     collector.drained(Duration::from_secs(120));
     drop(collector);
     let (stored, lost) = account(&world, &ledger);
-    Ok(format!("disk-full, no collector: {shims} shims, {stored} stored, {lost} lost and counted, sum exact"))
+    Ok(format!(
+        "disk-full, no collector: {shims} shims, {stored} stored, {lost} lost and counted, sum exact"
+    ))
 }
 
 /// The collector is at work when the disk fills: it stays, reads go on, trouble is shown, and it is back within seconds.
@@ -97,12 +99,8 @@ fn account(world: &World, ledger: &Ledger) -> (usize, usize) {
     let Verdict { lost, duplicate, different } = comparison.verdict();
     assert_eq!((duplicate, different), Default::default());
     let status = world.json(&["status", "--json"]);
-    let counted: u64 = status["losses"]
-        .as_object()
-        .unwrap()
-        .values()
-        .filter_map(Value::as_u64)
-        .sum();
+    let counted: u64 =
+        status["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     assert_eq!(lost.len() as u64, counted, "stored {stored}, {status:#}");
     assert_eq!(stored + lost.len(), ledger.accepted());
     (stored, lost.len())

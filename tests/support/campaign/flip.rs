@@ -88,7 +88,11 @@ fn one(first: u64, damages: &[Damage]) -> usize {
     let counted = eventually("every segment is given up on", Duration::from_secs(90), || {
         let counters = world.json(&["status", "--json"])["counters"].clone();
         let counted = counters["torn_frame"].as_u64().unwrap_or(0);
-        if counted >= torn { Ok(counted) } else { Err(format!("{torn} torn expected, {counters:#}")) }
+        if counted >= torn {
+            Ok(counted)
+        } else {
+            Err(format!("{torn} torn expected, {counters:#}"))
+        }
     });
     assert_eq!(counted, torn, "torn stretches");
     drop(collector);

@@ -159,7 +159,9 @@ pub fn a_trusting_reader_loses() -> Report {
     settle(&world, &ledger);
     let torn = world.json(&["status", "--json"])["counters"]["torn_frame"].clone();
     assert_eq!(torn, 4, "torn frames are counted");
-    format!("torn frames: 40 records beside 4 torn ones: 0 lost; control: a reader that trusts lengths lost {lost}")
+    format!(
+        "torn frames: 40 records beside 4 torn ones: 0 lost; control: a reader that trusts lengths lost {lost}"
+    )
 }
 
 fn kill_soon(world: &World, random: &mut Random) {
@@ -201,7 +203,8 @@ fn kill_in(world: &World, kind: &str, call: u64) -> bool {
     // The call did not come so often: strace passes the signal on.
     let info = fs::read_to_string(world.state().join("serve.json")).unwrap_or_default();
     let info: serde_json::Value = serde_json::from_str(&info).unwrap_or_default();
-    if let Some(pid) = info["pid"].as_i64().and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
+    if let Some(pid) =
+        info["pid"].as_i64().and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
     {
         let _may_have_ended = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
@@ -221,8 +224,7 @@ fn rebuild_is_equal(world: &World) {
 /// How many segments there have been.
 fn rolls(world: &World) -> u64 {
     let names = fs::read_dir(world.state()).unwrap().flatten();
-    let numbers = names.filter_map(|entry| {
-        entry.file_name().to_str()?.strip_prefix("seg-")?.parse::<u64>().ok()
-    });
+    let numbers = names
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("seg-")?.parse::<u64>().ok());
     numbers.max().unwrap_or(0)
 }

@@ -94,7 +94,7 @@ impl<'a> Traffic<'a> {
     pub fn run(&self, seed: u64, mut then: impl FnMut(u64)) {
         let mut random = Random::from_seed(seed);
         while !self.stop.load(Ordering::Relaxed) {
-            let claimed = self.next.try_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            let claimed = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
                 (next < self.limit.load(Ordering::Relaxed)).then_some(next + 1)
             });
             let Ok(number) = claimed else {
@@ -108,7 +108,11 @@ impl<'a> Traffic<'a> {
             };
             let accepted = reply.code.is_some();
             let mut ledger = self.ledger.lock().unwrap();
-            if accepted { ledger.enter(number, reply) } else { ledger.enter_killed(number) }
+            if accepted {
+                ledger.enter(number, reply)
+            } else {
+                ledger.enter_killed(number)
+            }
             drop(ledger);
             if accepted {
                 then(number);

@@ -100,6 +100,19 @@ fn bytes_cut_out_anywhere_cost_one_record_and_no_neighbour() {
 }
 
 #[test]
+fn a_header_across_two_reads_of_a_segment_without_writers_is_whole() {
+    let (empty, last) = (bytes_of(1, b"").len(), bytes_of(2, b"last"));
+    let large: Vec<u8> = (10..14).flat_map(|id| bytes_of(id, &[b'x'; 200_000])).collect();
+    for before in 1..HEADER_BYTES {
+        // The last record starts so many bytes before the reader's buffer ends.
+        let fill = segment::READ_BYTES - before - large.len() - empty;
+        let file = [&large[..], &bytes_of(20, &vec![b'x'; fill]), &last].concat();
+        let (records, counters) = read_file(&file);
+        assert_eq!((records.len(), counters.torn), (6, 0), "{before} bytes before the end");
+    }
+}
+
+#[test]
 fn a_hole_of_zeros_costs_what_it_covers() {
     let ([first, second, third], _) = three();
     for from in 0..second.len() {

@@ -172,10 +172,13 @@ fn a_position_never_names_bytes_that_were_not_synced() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
     follower.poll(10).unwrap();
-    world.write(1, b"one");
-    // Between two syncs: the record is given out, the position is not.
-    let batch = follower.poll(10).unwrap();
-    assert_eq!((bodies(&batch.records), batch.position), (vec!["one".into()], None));
+    // Between two syncs a record is given out and its position is not. A sync may come just then, but not every time.
+    let early = (1..=20).any(|id| {
+        world.write(id, b"one");
+        let batch = follower.poll(10).unwrap();
+        bodies(&batch.records) == ["one"] && batch.position.is_none()
+    });
+    assert!(early, "no record came before its sync");
 }
 
 #[test]

@@ -51,7 +51,10 @@ pub(super) fn other_account(_: u64) -> Result<Report, String> {
     let answered = as_nobody(&format!("echo '{body}' | {} --dir {state} stop", shim.display()));
     assert!(answered, "a hook of another account is harmed");
     stored(&world, collector, &ledger);
-    Ok(format!("another account: {} attempts refused, API without token 401; its own hook exits 0", tries.len()))
+    Ok(format!(
+        "another account: {} attempts refused, API without token 401; its own hook exits 0",
+        tries.len()
+    ))
 }
 
 fn as_nobody(script: &str) -> bool {
@@ -152,7 +155,9 @@ pub(super) fn umasks(seed: u64) -> Result<Report, String> {
         }
         stored(&world, collector, &ledger);
     }
-    Ok(format!("umask 000, 022, 077, 0777: {looked_at} files and folders, none open to others, 0 lost"))
+    Ok(format!(
+        "umask 000, 022, 077, 0777: {looked_at} files and folders, none open to others, 0 lost"
+    ))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -185,5 +190,6 @@ pub(super) fn missing_directory(_: u64) -> Result<Report, String> {
         let said = world.run(&["--dir", place, "serve", "--listen", "127.0.0.1:0"]);
         assert!(said.code != 0 && said.stderr.contains(place), "{said:#?}");
     }
-    Ok("directory missing, a file, a link: exit 0 with the permitted reply; `serve` names it".into())
+    Ok("directory missing, a file, a link: exit 0 with the permitted reply; `serve` names it"
+        .into())
 }

@@ -42,7 +42,8 @@ pub(super) fn sixty_four_descriptors(seed: u64) -> Result<Report, String> {
 }
 
 fn cpu_ms(collector: &Collector<'_>) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", collector.pid().as_raw_nonzero())).unwrap();
+    let stat =
+        fs::read_to_string(format!("/proc/{}/stat", collector.pid().as_raw_nonzero())).unwrap();
     let fields: Vec<u64> = stat
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_whitespace().filter_map(|field| field.parse().ok()).collect())
@@ -122,7 +123,10 @@ pub(super) fn second_collector(_: u64) -> Result<Report, String> {
             let second = world.run(&["serve", "--listen", "127.0.0.1:0"]);
             let took = started.elapsed();
             assert_eq!(second.code, 1, "{second:#?}");
-            assert!(second.stderr.contains(&first.pid().as_raw_nonzero().to_string()), "{second:#?}");
+            assert!(
+                second.stderr.contains(&first.pid().as_raw_nonzero().to_string()),
+                "{second:#?}"
+            );
             took
         })
         .collect();
@@ -133,8 +137,13 @@ pub(super) fn second_collector(_: u64) -> Result<Report, String> {
     drop(Collector::start(&world));
     let free = started.elapsed();
     let allowed = if cfg!(debug_assertions) { 400 } else { 200 };
-    assert!(median < Duration::from_millis(allowed), "a second collector is refused after {median:?}");
-    Ok(format!("a second collector is refused after {median:.0?}; after kill -9 the next one is ready in {free:.0?}"))
+    assert!(
+        median < Duration::from_millis(allowed),
+        "a second collector is refused after {median:?}"
+    );
+    Ok(format!(
+        "a second collector is refused after {median:.0?}; after kill -9 the next one is ready in {free:.0?}"
+    ))
 }
 
 /// The journal reaches its bound while the database is locked: hooks are counted, and kept again when there is room.
@@ -166,8 +175,13 @@ pub(super) fn journal_at_its_bound(seed: u64) -> Result<Report, String> {
     let losses = world.json(&["status", "--json"])["losses"].clone();
     let counted: u64 =
         losses.as_object().unwrap().values().filter_map(serde_json::Value::as_u64).sum();
-    assert_eq!(verdict.lost.len() as u64, counted, "{losses:#}");
-    Ok(format!("{} hooks against a bound of 16 MiB: {counted} lost and counted, sum exact, then kept again", ledger.accepted()))
+    let counters = world.json(&["status", "--json"])["counters"].clone();
+    let lost = &verdict.lost;
+    assert_eq!(lost.len() as u64, counted, "{losses:#} {counters:#} {lost:?}");
+    Ok(format!(
+        "{} hooks against a bound of 16 MiB: {counted} lost and counted, sum exact, then kept again",
+        ledger.accepted()
+    ))
 }
 
 /// Two thousand shims started together.
@@ -200,5 +214,7 @@ pub(super) fn two_thousand_at_once(seed: u64) -> Result<Report, String> {
     let ledger = ledger.into_inner().unwrap();
     let took = started.elapsed();
     stored(&world, collector, &ledger);
-    Ok(format!("2,000 shims started without waiting for one another, all ended after {took:.1?}: 0 lost, 0 torn"))
+    Ok(format!(
+        "2,000 shims started without waiting for one another, all ended after {took:.1?}: 0 lost, 0 torn"
+    ))
 }

@@ -21,7 +21,14 @@ pub(super) fn eio_on_the_journal(seed: u64) -> Result<Report, String> {
     let log = world.scratch("strace.log");
     let log_path = log.to_str().unwrap();
     let wrapper = [
-        "strace", "-f", "-qq", "-o", log_path, "-e", "trace=fdatasync,open,openat", "-e",
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        log_path,
+        "-e",
+        "trace=fdatasync,open,openat",
+        "-e",
         "inject=fdatasync:error=EIO:when=3..5",
     ];
     let collector = Collector::start_below(&world, &wrapper);
@@ -68,7 +75,14 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     let log = world.scratch("strace.log");
     let log_path = log.to_str().unwrap();
     let wrapper = [
-        "strace", "-f", "-qq", "-o", log_path, "-e", "trace=fsync", "-e",
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        log_path,
+        "-e",
+        "trace=fsync",
+        "-e",
         "inject=fsync:error=EIO:when=12..15",
     ];
     let collector = Collector::start_below(&world, &wrapper);
@@ -109,7 +123,10 @@ pub(super) fn read_only(seed: u64) -> Result<Report, String> {
     let ledger = send(&world, 20, seed);
     let refused = world.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(refused.code, 1, "{refused:#?}");
-    assert!(refused.stderr.to_lowercase().contains("read-only"), "it does not say why: {refused:#?}");
+    assert!(
+        refused.stderr.to_lowercase().contains("read-only"),
+        "it does not say why: {refused:#?}"
+    );
     let doctor = world.run(&["doctor"]);
     let said = format!("{}{}", doctor.stdout, doctor.stderr).to_lowercase();
     assert!(said.contains("read-only") || said.contains("cannot be written"), "{said}");
@@ -145,7 +162,12 @@ pub(super) fn clock_jumps(seed: u64) -> Result<Report, String> {
             1_000_000 + step
         );
         let wall = (1_780_000_000 + wall).unsigned_abs() * 1_000_000_000;
-        let frame = super::super::frames::record(step as u64 + 77, wall, "afterAgentThought", body.as_bytes());
+        let frame = super::super::frames::record(
+            step as u64 + 77,
+            wall,
+            "afterAgentThought",
+            body.as_bytes(),
+        );
         let mut file = fs::File::options().append(true).open(&journal).unwrap();
         std::io::Write::write_all(&mut file, &frame).unwrap();
         odd += 1;
@@ -194,11 +216,7 @@ pub(super) fn answers(world: &World, directory: &std::path::Path) {
         .unwrap();
     player::feed(&mut child, &ledger::mixed(1));
     let reply = player::Reply::from(child.wait_with_output().unwrap());
-    let right = player::Reply {
-        code: Some(0),
-        stdout: "{}\n".into(),
-        stderr: String::new(),
-    };
+    let right = player::Reply { code: Some(0), stdout: "{}\n".into(), stderr: String::new() };
     assert_eq!(reply, right, "{}", directory.display());
 }
 

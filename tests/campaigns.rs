@@ -1,0 +1,61 @@
+//! The campaigns of RELIABILITY.md, small: what a machine does not permit is left out, and says why.
+
+use e2e_support::campaign::{self, disk, faults, flip, kill, power};
+use e2e_support::random::Random;
+use e2e_support::skip;
+
+#[test]
+fn twenty_kills_of_collector_and_shims_lose_nothing_and_a_socket_does() {
+    let seed = seed("kill");
+    let plan = kill::Plan { kills: 20, at_once: 50, shims: 30, late_one_in: 0, seed };
+    eprintln!("{}", kill::run(plan));
+}
+
+#[test]
+fn a_kill_in_any_of_its_system_calls_loses_nothing() {
+    report("kills in system calls", kill::exactly(2, seed("kills in system calls")));
+}
+
+#[test]
+fn a_reader_that_trusts_lengths_loses_neighbours_and_the_collector_does_not() {
+    eprintln!("{}", kill::a_trusting_reader_loses());
+}
+
+#[test]
+fn three_power_cuts_lose_nothing_that_was_synced() {
+    report("power cuts", power::run(3, seed("power cuts")));
+}
+
+#[test]
+fn a_full_disk_loses_nothing_uncounted() {
+    report("full disks", disk::run(100, seed("full disks")));
+}
+
+#[test]
+fn every_byte_of_a_segment_flipped_or_cut_costs_its_record_alone() {
+    // Each byte in every run; the campaign is the same.
+    eprintln!("{}", flip::run(1));
+}
+
+#[test]
+fn every_quick_fault_is_survived() {
+    let mut failed = Vec::new();
+    for (name, fault) in faults::QUICK {
+        match std::panic::catch_unwind(|| fault(seed(name))) {
+            Ok(done) => report(name, done),
+            Err(_) => failed.push(*name),
+        }
+    }
+    assert_eq!(failed, [""; 0]);
+}
+
+fn report(what: &str, done: Result<campaign::Report, String>) {
+    match done {
+        Ok(report) => eprintln!("{what}: {report}"),
+        Err(reason) => skip::announce(what, &reason),
+    }
+}
+
+fn seed(what: &str) -> u64 {
+    Random::printed(what).bits()
+}
