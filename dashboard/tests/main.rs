@@ -6,6 +6,7 @@ mod api; // answers, cursors, problems, payloads
 mod attacks; // what an attacker stores or asks for
 mod assets; // vendored files, embedded files, banned sinks
 mod guard; // every request that must be refused, and headers on every answer
+mod openapi; // the description, complete and true
 mod stream; // notices, resuming, bounds
 pub mod support; // the list source, invented sessions
 mod wire; // what only a raw connection can express

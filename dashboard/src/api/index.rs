@@ -1,5 +1,7 @@
 //! What can be asked.
 
+use axum::http::header;
+use axum::response::IntoResponse as _;
 use serde::Serialize;
 
 use super::{Answer, json};
@@ -39,6 +41,7 @@ const PAGE: [&str; 2] = ["limit (50, at most 500)", "cursor"];
 
 static ENDPOINTS: &[Endpoint] = &[
     get("/api/v1", &[], "this list"),
+    get("/api/v1/openapi.json", &[], "this list as an OpenAPI 3.1 document"),
     post("/api/v1/login", &["token"], "sets the cookie"),
     post("/api/v1/logout", &[], "removes the cookie"),
     get("/api/v1/overview", &["from_us"], "what needs you, what runs, sums of the day"),
@@ -158,6 +161,12 @@ static ENDPOINTS: &[Endpoint] = &[
     post("/api/v1/exporters/{name}/retry", &[], "wakes a destination"),
     get("/api/v1/stream", &["after (epoch:rev)"], "server-sent events"),
 ];
+
+/// The description of all of this, for tools that read it.
+pub(super) async fn openapi() -> Answer {
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    Ok((headers, include_str!("../../openapi.json")).into_response())
+}
 
 pub(super) async fn index() -> Answer {
     json(&Index { version: env!("CARGO_PKG_VERSION"), items: ENDPOINTS })

@@ -47,6 +47,7 @@ type Answer = Result<Response, Problem>;
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/v1", get(index::index))
+        .route("/api/v1/openapi.json", get(index::openapi))
         .route("/api/v1/login", post(login::login))
         .route("/api/v1/logout", post(login::logout))
         .route("/api/v1/overview", get(overview::overview))
