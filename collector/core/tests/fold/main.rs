@@ -12,6 +12,8 @@ mod scorecard;
 mod story;
 /// What single payloads mean.
 mod payloads;
+/// Bodies made to break something.
+mod hostile;
 /// One readable stream per fact, with the tree it gives.
 mod streams;
 /// Makes up sessions and knows what really happened in them.
