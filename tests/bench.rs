@@ -1,113 +1,256 @@
-//! Measures what BENCHMARKS.md says about the whole path: `cargo run --release -p e2e --example bench -- [events]`.
+//! Measures what BENCHMARKS.md says about the whole path:
+//!
+//! ```text
+//! cargo run --release -p e2e --example bench -- backlog [EVENTS]
+//! cargo run --release -p e2e --example bench -- sustained [SECONDS] [EVENTS_PER_SECOND]
+//! cargo run --release -p e2e --example bench -- latency [ROUNDS] [EVENTS_PER_SECOND]
+//! ```
 //!
 //! Not a gate: figures depend on the machine. The shim alone has its own harness, see BENCHMARKS.md.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use serde_json::json;
 
 use e2e_support::collector::Collector;
+use e2e_support::journal::JournalWriter;
 use e2e_support::player;
 use e2e_support::random::Random;
-use e2e_support::wait::eventually;
+use e2e_support::wait::{eventually, pause};
 use e2e_support::world::World;
 
 /// A conversation of this many events: a prompt, pairs of tool hooks, a stop.
 const SESSION: u64 = 100;
+/// Conversations that are at work at one time.
+const ABREAST: u64 = 20;
+/// Different texts of each step.
+const VARIANTS: u64 = 16;
 const BODY_BYTES: usize = 4096;
+/// A collector that is further behind does not keep up, and the disk is not ours to fill.
+const BEHIND_MAX: u64 = 4 << 30;
+const TICK: Duration = Duration::from_millis(5);
 
 fn main() {
-    let events: u64 = env::args().nth(1).map_or(20_000, |text| text.parse().unwrap());
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let number = |at: usize, otherwise: u64| {
+        arguments.get(at).map_or(otherwise, |text| text.parse().unwrap())
+    };
     machine();
-    throughput(events);
-    latency(200);
+    match arguments.first().map(String::as_str) {
+        Some("backlog") => backlog(number(1, 200_000)),
+        Some("sustained") => sustained(number(1, 300), number(2, 20_000)),
+        Some("latency") => latency(number(1, 200), number(2, 2_000)),
+        _ => {
+            backlog(200_000);
+            latency(200, 2_000);
+        }
+    }
 }
 
 /// Hooks pile up while the collector is away; then it is timed from its start until all of them are committed.
-fn throughput(events: u64) {
+fn backlog(events: u64) {
     let world = World::new();
-    world.shim();
-    let started = Instant::now();
-    let next = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().unwrap().get() {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= events {
-                        break;
-                    }
-                    let (event, body) = hook(number);
-                    assert_eq!(player::hook(&world, event, &body).code, Some(0));
-                }
-            });
-        }
-    });
-    let written = started.elapsed();
+    let mut load = Load::new(&world);
+    load.write(events);
     let started = Instant::now();
     let collector = Collector::start(&world);
     let listening = started.elapsed();
-    let sessions = events.div_ceil(SESSION);
-    let took = eventually("the backlog is committed", Duration::from_secs(600), || {
-        // The collector's own word: `status` would read the whole backlog itself to count it.
-        let behind = collector.get("health")?["journal"]["behind_bytes"].clone();
-        if behind == 0 { Ok(started.elapsed()) } else { Err(format!("{behind} bytes behind")) }
-    });
-    assert_eq!(world.json(&["status", "--json"])["backlog"], 0);
-    let shown = world.json(&["sessions", "--json"]);
-    assert_eq!(shown.as_array().unwrap().len() as u64, sessions, "sessions");
-    let memory = peak_memory_kib(&collector);
+    let took =
+        eventually("the backlog is committed", Duration::from_secs(3_600), || {
+            match received(&collector)? {
+                received if received >= events => Ok(started.elapsed()),
+                received => Err(format!("{received} of {events}")),
+            }
+        });
+    let usage = Usage::of(&collector);
     println!(
         "backlog of {events} hooks of {BODY_BYTES} bytes: {:.0} events/s ({took:.2?} from the start of `serve` to the last \
-         commit, page after {listening:.0?}), peak memory {:.1} MiB; written by real shims at {:.0} /s",
+         commit, page after {listening:.0?}); {}; peak memory {:.1} MiB",
         events as f64 / took.as_secs_f64(),
-        memory as f64 / 1024.0,
-        events as f64 / written.as_secs_f64(),
+        usage.per_event(&Usage::default(), events),
+        mib(memory(&collector, "VmHWM:")),
     );
+    complete(&world, events);
 }
 
-/// From the shim's exit until an answer of the API holds the event.
-fn latency(rounds: u64) {
+/// Hooks come at a steady rate; told is whether the collector keeps up, what it costs, and what it holds.
+fn sustained(seconds: u64, rate: u64) {
     let world = World::new();
-    world.shim();
+    let mut load = Load::new(&world);
     let collector = Collector::start(&world);
-    let mut times = Vec::new();
-    let mut seen = 0;
-    for number in 0..rounds {
-        let conversation = format!("00000000-0000-4000-8000-{:012}", number / SESSION);
-        let (event, body) = hook(number);
-        assert_eq!(player::hook(&world, event, &body).code, Some(0));
-        let started = Instant::now();
-        let path = format!("sessions/{conversation}/spans");
-        let fresh = number % SESSION == 0;
-        let revision = eventually("the event is visible", Duration::from_secs(10), || {
-            let answer = collector.get(&path)?;
-            let revision = answer["rev"].as_u64().ok_or("no rev")?;
-            if fresh || revision > seen { Ok(revision) } else { Err(format!("rev {revision}")) }
+    let (written, enough) = (AtomicU64::new(0), AtomicBool::new(false));
+    let started = Instant::now();
+    let usage = Usage::of(&collector);
+    println!("second  committed  behind  events/s  CPU µs per event (by thread)  memory MiB");
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            while !enough.load(Ordering::Relaxed) && started.elapsed().as_secs() < seconds {
+                let due = (started.elapsed().as_secs_f64() * rate as f64) as u64;
+                load.write(due - written.load(Ordering::Relaxed));
+                written.store(due, Ordering::Relaxed);
+                pause(TICK);
+            }
+            started.elapsed()
         });
-        times.push(started.elapsed());
-        seen = revision;
-    }
+        let step = Duration::from_secs((seconds / 20).max(1));
+        let (mut before, mut since, mut at) = (0, Instant::now(), usage.clone());
+        let mut next = step;
+        let mut most = 0;
+        loop {
+            pause(Duration::from_millis(100));
+            let done = received(&collector).unwrap();
+            let all = written.load(Ordering::Relaxed);
+            most = most.max(all.saturating_sub(done));
+            if most * BODY_BYTES as u64 > BEHIND_MAX {
+                enough.store(true, Ordering::Relaxed);
+            }
+            let over = writer.is_finished() && done >= written.load(Ordering::Relaxed);
+            if started.elapsed() >= next || over {
+                next += step;
+                let now = Usage::of(&collector);
+                let fresh = done - before;
+                println!(
+                    "{:>6.0} {done:>10} {:>7} {:>9.0}  {}  {:.1}",
+                    started.elapsed().as_secs_f64(),
+                    all - done.min(all),
+                    fresh as f64 / since.elapsed().as_secs_f64(),
+                    now.per_event(&at, fresh.max(1)),
+                    mib(memory(&collector, "VmRSS:")),
+                );
+                (before, since, at) = (done, Instant::now(), now);
+            }
+            if over {
+                break;
+            }
+        }
+        let wrote = writer.join().unwrap();
+        let (events, took) = (written.load(Ordering::Relaxed), started.elapsed());
+        println!(
+            "sustained: {events} hooks of {BODY_BYTES} bytes written in {wrote:.1?}, the last committed {:.2?} later: \
+             {:.0} events/s; at most {most} behind; {}; peak memory {:.1} MiB",
+            took - wrote,
+            events as f64 / took.as_secs_f64(),
+            Usage::of(&collector).per_event(&usage, events),
+            mib(memory(&collector, "VmHWM:")),
+        );
+        complete(&world, events);
+    });
+}
+
+/// From the shim's exit until an answer of the API holds the event, while others come at a steady rate.
+fn latency(rounds: u64, rate: u64) {
+    let world = World::new();
+    let mut load = Load::new(&world);
+    let collector = Collector::start(&world);
+    let over = AtomicBool::new(false);
+    let mut times = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (started, mut written) = (Instant::now(), 0);
+            while !over.load(Ordering::Relaxed) {
+                let due = (started.elapsed().as_secs_f64() * rate as f64) as u64;
+                load.write(due - written);
+                written = due;
+                pause(TICK);
+            }
+        });
+        let mut seen = 0;
+        for number in 0..rounds {
+            let (session, step) = (number / SESSION, number % SESSION);
+            let (event, body) = hook(&format!("f{session:011}"), step, number);
+            assert_eq!(player::hook(&world, event, &body).code, Some(0));
+            let started = Instant::now();
+            let path = format!("sessions/00000000-0000-4000-8000-f{session:011}/spans");
+            let revision = eventually("the event is visible", Duration::from_secs(10), || {
+                let answer = collector.get(&path)?;
+                let revision = answer["rev"].as_u64().ok_or("no rev")?;
+                if step == 0 || revision > seen { Ok(revision) } else { Err(format!("{revision}")) }
+            });
+            times.push(started.elapsed());
+            seen = revision;
+        }
+        over.store(true, Ordering::Relaxed);
+    });
     times.sort();
     println!(
-        "shim's exit to an answer of the API that holds the event: median {:.1?}, p99 {:.1?} ({rounds} rounds)",
+        "shim's exit to an answer of the API that holds the event, at {rate} events/s besides: median {:.1?}, p99 {:.1?} \
+         ({rounds} rounds)",
         times[times.len() / 2],
         times[times.len() * 99 / 100],
     );
 }
 
-/// Hook `number` of an endless, ordinary day.
-fn hook(number: u64) -> (&'static str, Vec<u8>) {
-    let (session, step) = (number / SESSION, number % SESSION);
+/// Nothing may be missing, or the figures mean nothing.
+fn complete(world: &World, events: u64) {
+    let status = world.json(&["status", "--json"]);
+    assert_eq!(status["backlog"], 0);
+    let sessions = world.json(&["sessions", "--limit", "0", "--json"]);
+    let begun =
+        (events / (SESSION * ABREAST)) * ABREAST + (events % (SESSION * ABREAST)).min(ABREAST);
+    assert_eq!(sessions.as_array().unwrap().len() as u64, begun, "sessions");
+}
+
+fn received(collector: &Collector<'_>) -> Result<u64, String> {
+    Ok(collector.get("health")?["counters"]["received"].as_u64().unwrap_or(0))
+}
+
+/// Ordinary hooks without end, in the journal.
+struct Load {
+    writer: JournalWriter,
+    /// By step, then variant: event, body, and where in it the session's number stands.
+    templates: Vec<(&'static str, Vec<u8>, Vec<usize>)>,
+    next: u64,
+}
+
+impl Load {
+    fn new(world: &World) -> Self {
+        const SESSION_MARK: &str = "SSSSSSSSSSSS";
+        // Installing makes the state directory.
+        world.shim();
+        fs::create_dir_all(world.state()).unwrap();
+        let steps = (0..SESSION).flat_map(|step| (0..VARIANTS).map(move |text| (step, text)));
+        let template = |(step, text): (u64, u64)| {
+            let (event, body) = hook(SESSION_MARK, step, step * VARIANTS + text);
+            let mark = SESSION_MARK.as_bytes();
+            let places = body.windows(mark.len()).enumerate();
+            let places = places.filter(|(_, window)| *window == mark).map(|(at, _)| at).collect();
+            (event, body, places)
+        };
+        Self {
+            writer: JournalWriter::new(world.state().join("journal")),
+            templates: steps.map(template).collect(),
+            next: 0,
+        }
+    }
+
+    fn write(&mut self, events: u64) {
+        for number in self.next..self.next + events {
+            let (round, step) = (number / (ABREAST * SESSION), number / ABREAST % SESSION);
+            let session = round * ABREAST + number % ABREAST;
+            let at = step * VARIANTS + Random::from_seed(number).bits() % VARIANTS;
+            let (event, body, places) = &mut self.templates[at as usize];
+            let digits = format!("{session:012}");
+            for &place in places.iter() {
+                body[place..place + digits.len()].copy_from_slice(digits.as_bytes());
+            }
+            self.writer.append(event, body).unwrap();
+        }
+        self.next += events;
+        self.writer.flush().unwrap();
+    }
+}
+
+/// Step `step` of an ordinary session.
+fn hook(session: &str, step: u64, seed: u64) -> (&'static str, Vec<u8>) {
     let call = format!("call_{session}_{}\nfc_1", step.div_ceil(2));
     let command = json!({"command": "cargo test", "cwd": "", "timeout": 30000});
     let (event, own) = match step {
-        0 => ("beforeSubmitPrompt", json!({"prompt": filler(number), "attachments": []})),
+        0 => ("beforeSubmitPrompt", json!({"prompt": filler(seed), "attachments": []})),
         step if step == SESSION - 1 => (
             "stop",
             json!({"status": "completed", "loop_count": 0, "input_tokens": 1000, "output_tokens": 10,
@@ -115,17 +258,17 @@ fn hook(number: u64) -> (&'static str, Vec<u8>) {
         ),
         step if step % 2 == 1 => (
             "preToolUse",
-            json!({"tool_name": "Shell", "tool_input": command, "tool_use_id": call, "agent_message": filler(number)}),
+            json!({"tool_name": "Shell", "tool_input": command, "tool_use_id": call, "agent_message": filler(seed)}),
         ),
         _ => (
             "postToolUse",
             json!({"tool_name": "Shell", "tool_input": command, "tool_use_id": call, "duration": 12.5,
-                   "tool_output": json!({"output": filler(number), "exitCode": 0}).to_string()}),
+                   "tool_output": json!({"output": filler(seed), "exitCode": 0}).to_string()}),
         ),
     };
     let mut body = json!({
-        "conversation_id": format!("00000000-0000-4000-8000-{session:012}"),
-        "generation_id": format!("00000000-0000-4000-9000-{session:012}"),
+        "conversation_id": format!("00000000-0000-4000-8000-{session}"),
+        "generation_id": format!("00000000-0000-4000-9000-{session}"),
         "model": "gpt-5.5",
         "hook_event_name": event,
         "cursor_version": "3.7.19",
@@ -155,20 +298,63 @@ fn filler(number: u64) -> String {
 }
 
 fn machine() {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     println!(
-        "machine: {} x {}, Linux {}",
+        "machine: {} x {}, Linux {}, load average {}",
         thread::available_parallelism().unwrap(),
         model.trim_start_matches([' ', '\t', ':']),
-        kernel.trim()
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or_default(),
     );
 }
 
-fn peak_memory_kib(collector: &Collector<'_>) -> u64 {
+/// What a process has used, in nanoseconds of CPU: in all, and by thread.
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    all: u64,
+    threads: Vec<(String, u64)>,
+}
+
+impl Usage {
+    fn of(collector: &Collector<'_>) -> Self {
+        let mut usage = Self::default();
+        let folder = format!("/proc/{}/task", collector.pid().as_raw_nonzero());
+        for task in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+            let ran = read("schedstat").split(' ').next().and_then(|ns| ns.parse().ok());
+            let (name, ran) = (read("comm").trim().to_owned(), ran.unwrap_or(0));
+            usage.all += ran;
+            match usage.threads.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += ran,
+                None => usage.threads.push((name, ran)),
+            }
+        }
+        usage
+    }
+
+    fn per_event(&self, before: &Self, events: u64) -> String {
+        let per_event = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e3 / events as f64;
+        let then = |name: &str| {
+            before.threads.iter().find(|(known, _)| known == name).map_or(0, |(_, ran)| *ran)
+        };
+        let own = self.threads.iter().filter(|(name, _)| name == "ingest" || name == "engine");
+        let mut parts: Vec<String> =
+            own.map(|(name, ran)| format!("{name} {:.1}", per_event(*ran, then(name)))).collect();
+        parts.sort();
+        format!("{:.1} µs ({})", per_event(self.all, before.all), parts.join(", "))
+    }
+}
+
+/// A line of the collector's `/proc/PID/status`, KiB.
+fn memory(collector: &Collector<'_>, what: &str) -> u64 {
     let pid = collector.pid().as_raw_nonzero();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap_or("0");
     line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
 }

@@ -26,3 +26,4 @@ pub mod skip;
 pub mod random;
 pub mod machine;
 pub mod campaign;
+pub mod journal;

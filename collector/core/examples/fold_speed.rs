@@ -98,12 +98,25 @@ fn measure(what: &str, hooks: &[Hook], batch: usize) {
 }
 
 fn main() {
-    let hooks = stream(60_000, 20, 12);
-    measure("20 sessions, 12 calls a turn, batches of 1,000", &hooks, 1_000);
-    measure("20 sessions, 12 calls a turn, batches of 20", &hooks, 20);
-    let hooks = stream(60_000, 1, 12);
-    measure("one session of 1,500 turns, batches of 1,000", &hooks, 1_000);
-    let hooks = stream(15_003, 1, 5_000);
-    measure("one turn of 5,000 calls, batches of 1,000", &hooks, 1_000);
-    measure("one turn of 5,000 calls, batches of 20", &hooks, 20);
+    // With a number only that case runs, ten times: for a profiler.
+    let only = std::env::args().nth(1).and_then(|text| text.parse::<usize>().ok());
+    let many = || stream(60_000, 20, 12);
+    let cases: [(&str, &dyn Fn() -> Vec<Hook>, usize); 6] = [
+        ("20 sessions, 12 calls a turn, batches of 1,000", &many, 1_000),
+        ("20 sessions, 12 calls a turn, batches of 20", &many, 20),
+        ("one session of 1,500 turns, batches of 1,000", &|| stream(60_000, 1, 12), 1_000),
+        ("one session of 1,500 turns, batches of 20", &|| stream(60_000, 1, 12), 20),
+        ("one turn of 5,000 calls, batches of 1,000", &|| stream(15_003, 1, 5_000), 1_000),
+        ("one turn of 5,000 calls, batches of 20", &|| stream(15_003, 1, 5_000), 20),
+    ];
+    for (index, (what, hooks, batch)) in cases.into_iter().enumerate() {
+        match only {
+            None => measure(what, &hooks(), batch),
+            Some(chosen) if chosen == index => {
+                let hooks = hooks();
+                (0..10).for_each(|_| measure(what, &hooks, batch));
+            }
+            Some(_) => {}
+        }
+    }
 }
