@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::payload::{Fields, decode, text};
+use crate::payload::{Fields, Raw, decode, text};
 
 /// Which part of a hook's body a content attribute is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ fn tool_input(fields: &Fields<'_>) -> Option<Content> {
 }
 
 /// A value as it is; JSON that was sent inside a string is taken out of it.
-fn unwrapped(raw: &RawValue) -> Content {
+fn unwrapped(raw: Raw<'_>) -> Content {
     let Some(inner) = text(raw) else {
         return Content { text: raw.get().to_owned(), json: true };
     };
@@ -97,12 +97,12 @@ fn unwrapped(raw: &RawValue) -> Content {
     Content { text: inner.into_owned(), json }
 }
 
-fn plain(raw: &RawValue) -> Option<Content> {
+fn plain(raw: Raw<'_>) -> Option<Content> {
     text(raw).map(|text| Content { text: text.into_owned(), json: false })
 }
 
 /// `[{"role", "parts": [{"type", "content"}]}]`, the form of the GenAI conventions.
-fn message(raw: &RawValue, role: &str, kind: &str) -> Option<Content> {
+fn message(raw: Raw<'_>, role: &str, kind: &str) -> Option<Content> {
     let content = text(raw)?;
     let parts = serde_json::json!([{"type": kind, "content": content}]);
     let text = serde_json::json!([{"role": role, "parts": parts}]).to_string();

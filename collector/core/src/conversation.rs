@@ -58,6 +58,12 @@ pub(crate) struct Conversation {
     pub(crate) count: usize,
     /// Whether new facts may move turns.
     moved: bool,
+    /// Generations whose first fact is new, as far as they alone moved.
+    begun: Vec<Arc<str>>,
+    /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
+    changed: Timestamp,
+    /// Grows whenever turns are laid out.
+    pub(crate) layout: u64,
     /// Changes whenever workspace or version do.
     pub(crate) mark: u64,
 }
@@ -110,6 +116,9 @@ impl Conversation {
             outside: Vec::new(),
             count: 0,
             moved: false,
+            begun: Vec::new(),
+            changed: Timestamp(i64::MIN),
+            layout: 0,
             mark: 0,
         }
     }
@@ -144,6 +153,7 @@ impl Conversation {
     ) {
         self.first = self.first.min(at);
         self.last = self.last.max(at);
+        let before = self.mark;
         if let Some(value) = workspace
             && self.workspace.as_ref().is_none_or(|&(t, s, _)| (at, seq) < (t, s))
         {
@@ -161,6 +171,9 @@ impl Conversation {
         self.mark = mix(self.mark, self.host as u64);
         if let Some((_, _, version)) = &self.version {
             self.mark = mix(self.mark, digest(&[version.as_bytes()]));
+        }
+        if self.mark != before {
+            self.touch(Timestamp(i64::MIN));
         }
         if let Some(value) = transcript
             && newer(&self.transcript)
@@ -187,6 +200,9 @@ impl Conversation {
             self.breaks.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
+            // It is the next prompt of whatever began since the one before.
+            let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
+            self.touch(before.map_or(Timestamp(i64::MIN), |(&(at, _), _)| at));
             self.prompts.insert((fact.at, fact.seq), generation.clone());
         }
         self.root_only |= matches!(
@@ -194,26 +210,50 @@ impl Conversation {
             K::Prompt(_) | K::Response(_) | K::Stop(_) | K::SessionStart { .. } | K::SessionEnd(_)
         );
         let is_new = match &fact.kind {
-            K::SessionStart { .. } | K::SessionEnd(_) => insert(&mut self.session, fact),
+            K::SessionStart { .. } | K::SessionEnd(_) => {
+                self.touch(Timestamp(i64::MIN));
+                insert(&mut self.session, fact)
+            }
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => insert(&mut self.loose, fact),
             _ => {
                 if let Some(id) = call_id(&fact.kind) {
-                    let home = (fact.at, generation.clone());
-                    let known = self.homes.entry(id.into()).or_insert_with(|| home.clone());
-                    if home < *known {
-                        *known = home;
+                    match self.homes.get_mut(id) {
+                        Some(home) if (home.0, &home.1) <= (fact.at, generation) => {}
+                        Some(home) => *home = (fact.at, generation.clone()),
+                        None => {
+                            self.homes.insert(id.into(), (fact.at, generation.clone()));
+                        }
                     }
                 }
                 let facts = self.explicit.entry(generation.clone()).or_default();
-                self.moved |= facts.first().is_none_or(|first| fact.key() < first.key());
-                insert(facts, fact)
+                if facts.first().is_none_or(|first| fact.key() < first.key()) {
+                    self.begun.push(generation.clone());
+                }
+                let start = facts.first().map_or(fact.at, |first| first.at.min(fact.at));
+                let is_new = insert(facts, fact);
+                self.touch(start);
+                is_new
             }
         };
-        self.moved |= generation.is_empty() || !self.loose.is_empty();
+        if generation.is_empty() || !self.loose.is_empty() {
+            self.moved = true;
+            self.touch(Timestamp(i64::MIN));
+        }
         self.count += usize::from(is_new);
         is_new
+    }
+
+    /// Notes that turns may differ which start at `from` or later.
+    fn touch(&mut self, from: Timestamp) {
+        self.changed = self.changed.min(from);
+    }
+
+    /// Turns that start before this are as they were the last time this was asked: neither their facts nor their place
+    /// among the others has changed.
+    pub(crate) fn take_changed(&mut self) -> Timestamp {
+        std::mem::replace(&mut self.changed, Timestamp(i64::MAX))
     }
 
     fn note_delegation(&mut self, fact: &Fact) {
@@ -251,9 +291,12 @@ impl Conversation {
 
     /// Cuts the facts into turns.
     pub(crate) fn lay_out(&mut self, config: &Config) {
+        let begun = std::mem::take(&mut self.begun);
         if !std::mem::take(&mut self.moved) {
+            begun.iter().for_each(|generation| self.place_turn(generation));
             return;
         }
+        self.layout += 1;
         let mut turns: Vec<Open> = Vec::new();
         for (generation, facts) in &self.explicit {
             // What names a generation proves that there is one, whatever it is.
@@ -311,6 +354,26 @@ impl Conversation {
             }
         }
         self.turns = turns.into_iter().map(|open| open.turn).collect();
+    }
+
+    /// Puts one turn where its first fact says, while no loose facts depend on where turns are.
+    fn place_turn(&mut self, generation: &Arc<str>) {
+        let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) else {
+            return;
+        };
+        self.layout += 1;
+        if let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation) {
+            self.turns.remove(at);
+        }
+        let turn = Turn {
+            generation: generation.clone(),
+            synthetic: false,
+            start: first.at,
+            loose: Vec::new(),
+        };
+        let key = |turn: &Turn| (turn.start, turn.generation.clone());
+        let at = self.turns.partition_point(|other| key(other) < key(&turn));
+        self.turns.insert(at, turn);
     }
 
     fn place(

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use crate::digest::{content_key, digest};
-use crate::payload::{Fields, array, decode, object, scan, text};
+use crate::payload::{Fields, Raw, array, decode, object, scan, text};
 use crate::tool::{ToolFacts, cut};
 use crate::{Hook, HookSource, Timestamp, Tokens};
 
@@ -619,7 +617,7 @@ fn kind(name: &str, own: &Fields<'_>, envelope: &Fields<'_>, in_body: bool) -> O
 
 fn about(hook: &Hook, fields: &Fields<'_>) -> About {
     let roots = fields.raw("workspace_roots").map(array).unwrap_or_default();
-    let root = roots.first().and_then(|root| text(root)).map(Cow::into_owned);
+    let root = roots.first().and_then(|root| text(*root)).map(Cow::into_owned);
     let root = root.filter(|root| !root.is_empty()).or_else(|| {
         // Only other hosts name their project by `cwd`; Cursor's is the shell's.
         fields.raw("conversation_id").is_none().then(|| fields.word("cwd")).flatten()
@@ -655,7 +653,7 @@ fn prompt(fields: &Fields<'_>) -> Prompt {
     let sent = fields.first(&["prompt", "user_prompt"]).and_then(text).unwrap_or_default();
     let attachments = fields.raw("attachments").map(array).unwrap_or_default();
     let mut types: Vec<String> =
-        attachments.iter().filter_map(|one| attachment_type(one)).collect();
+        attachments.iter().filter_map(|one| attachment_type(*one)).collect();
     types.sort();
     types.dedup();
     types.truncate(16);
@@ -668,7 +666,7 @@ fn prompt(fields: &Fields<'_>) -> Prompt {
     }
 }
 
-fn attachment_type(attachment: &RawValue) -> Option<String> {
+fn attachment_type(attachment: Raw<'_>) -> Option<String> {
     let mut store = String::new();
     object(attachment, &mut store)?.word("type").map(|text| cut(text, 64))
 }

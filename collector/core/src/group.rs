@@ -27,7 +27,13 @@ pub(crate) struct Group {
     /// Derive every turn again, whatever its stamp says.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
+    /// Every turn has settled: nothing would end for the sake of room.
+    pub(crate) quiet: bool,
     turns: BTreeMap<Arc<str>, TurnState>,
+    /// Turns that time or a child may still change.
+    watched: BTreeSet<Arc<str>>,
+    /// The layout of turns that [`Self::turns`] was made for.
+    layout: u64,
     /// Turns of children that could belong to more than one delegation, by conversation and generation.
     strays: BTreeMap<(Arc<str>, Arc<str>), TurnState>,
     /// Spans outside turns, as last told: session, compaction, tab.
@@ -46,7 +52,10 @@ impl Default for Group {
             evicted: false,
             force: false,
             deadline: None,
+            quiet: false,
             turns: BTreeMap::new(),
+            watched: BTreeSet::new(),
+            layout: 0,
             strays: BTreeMap::new(),
             around: BTreeMap::new(),
             session: None,
@@ -118,8 +127,9 @@ struct Place {
 }
 
 impl Group {
-    /// Tells everything that changed. True when nothing is left to do and the group may be forgotten.
-    pub(crate) fn derive(&mut self, id: &Arc<str>, out: Out<'_>) -> bool {
+    /// Tells everything that changed; of turns, those from `changed` on and those that are watched. True when nothing is
+    /// left to do and the group may be forgotten.
+    pub(crate) fn derive(&mut self, id: &Arc<str>, changed: Timestamp, out: Out<'_>) -> bool {
         let world = World {
             config: out.config,
             conversations: out.conversations,
@@ -131,23 +141,26 @@ impl Group {
         };
         let Some(conversation) = out.conversations.get(id) else { return false };
         let mut gone: Shown = std::mem::take(&mut self.inherited);
-        self.drop_vanished(conversation, &mut gone);
-        let force = std::mem::take(&mut self.force);
-        let mut previous: Option<(TraceId, SpanId, Timestamp)> = None;
-        let segments = segment::starts(world, conversation);
+        if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
+            self.drop_vanished(conversation, &mut gone);
+        }
+        let force = std::mem::take(&mut self.force) || self.turns.is_empty();
+        let by_generation = world.config.trace_mode == TraceMode::Generation;
+        let segments =
+            if by_generation { Vec::new() } else { segment::starts(world, conversation) };
+        let segment_of =
+            |at: Timestamp| segments.partition_point(|start| *start <= at).saturating_sub(1);
         let unclear = world.unclear.get(id).map(|possible| candidates(possible, world));
-        for (index, turn) in conversation.turns.iter().enumerate() {
-            let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
-            let told = self.turns.get(&turn.generation).map(|state| &state.row);
-            let (trace, own) = match told {
-                Some(row) if world.config.trace_mode == TraceMode::Generation => {
-                    (row.trace, row.span)
-                }
-                _ => (
-                    trace(world.config, id, &turn.generation, segment),
-                    SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), ""),
-                ),
-            };
+        let changed = if force { Timestamp(i64::MIN) } else { changed };
+        for index in self.stale(conversation, changed, world) {
+            let turn = &conversation.turns[index];
+            let segment = segment_of(turn.start);
+            let (trace, _) = self.place_of(world, id, turn, segment);
+            let previous = index.checked_sub(1).and_then(|before| conversation.turns.get(before));
+            let previous = previous.map(|turn| {
+                let (trace, own) = self.place_of(world, id, turn, segment_of(turn.start));
+                (trace, own, turn.start)
+            });
             let place = Place {
                 root: id.clone(),
                 trace,
@@ -157,7 +170,6 @@ impl Group {
                 candidates: unclear.clone(),
                 stray: false,
             };
-            previous = Some((trace, own, turn.start));
             let stamp = stamp(conversation, turn, &place);
             if !force && self.is_current(&turn.generation, stamp, world) {
                 continue;
@@ -184,6 +196,11 @@ impl Group {
                 state.window = Some(new);
             } else if kept {
                 state.window = window;
+            }
+            if state.deadline.is_some() || !state.below.is_empty() {
+                self.watched.insert(turn.generation.clone());
+            } else {
+                self.watched.remove(&turn.generation);
             }
             self.turns.insert(turn.generation.clone(), state);
         }
@@ -258,12 +275,51 @@ impl Group {
         }
     }
 
+    /// Indexes of the turns that have to be looked at: those from `changed` on, and of the watched ones those whose time
+    /// has come or whose children have news.
+    fn stale(
+        &self,
+        conversation: &Conversation,
+        changed: Timestamp,
+        world: World<'_>,
+    ) -> Vec<usize> {
+        let turns = &conversation.turns;
+        let from = turns.partition_point(|turn| turn.start < changed);
+        let due = self.watched.iter().filter(|generation| {
+            self.turns.get(*generation).is_none_or(|state| !self.is_untouched(state, world))
+        });
+        let due = due.filter_map(|due| turns[..from].iter().rposition(|t| t.generation == *due));
+        let mut stale: Vec<usize> = due.collect();
+        stale.sort_unstable();
+        stale.extend(from..turns.len());
+        stale
+    }
+
+    /// The trace a turn lives in, and its own span.
+    fn place_of(
+        &self,
+        world: World<'_>,
+        id: &Arc<str>,
+        turn: &crate::conversation::Turn,
+        segment: usize,
+    ) -> (TraceId, SpanId) {
+        match self.turns.get(&turn.generation).map(|state| &state.row) {
+            Some(row) if world.config.trace_mode == TraceMode::Generation => (row.trace, row.span),
+            _ => (
+                trace(world.config, id, &turn.generation, segment),
+                SpanId::derive(id, &turn.generation, SpanKind::Generation.as_str(), ""),
+            ),
+        }
+    }
+
     fn drop_vanished(&mut self, conversation: &Conversation, gone: &mut Shown) {
         let alive: BTreeSet<&Arc<str>> =
             conversation.turns.iter().map(|turn| &turn.generation).collect();
+        let watched = &mut self.watched;
         self.turns.retain(|generation, state| {
             let keep = alive.contains(generation);
             if !keep {
+                watched.remove(generation);
                 gone.append(&mut state.shown);
                 gone.append(&mut state.aside);
             }
@@ -273,9 +329,13 @@ impl Group {
 
     fn is_current(&self, generation: &Arc<str>, stamp: u64, world: World<'_>) -> bool {
         let Some(state) = self.turns.get(generation) else { return false };
+        state.stamp == stamp && self.is_untouched(state, world)
+    }
+
+    /// Whether neither time nor a child has changed a turn.
+    fn is_untouched(&self, state: &TurnState, world: World<'_>) -> bool {
         let count = |member: &Arc<str>| world.conversations.get(member).map_or(0, |c| c.count);
-        state.stamp == stamp
-            && state.deadline.is_none_or(|at| at > self.clock)
+        state.deadline.is_none_or(|at| at > self.clock)
             && state.below.iter().all(|(member, facts)| count(member) == *facts)
     }
 
@@ -375,6 +435,11 @@ impl Group {
         all.extend(segment::tab_deadline(world, conversation).filter(|at| *at > self.clock));
         let mut turns = self.turns.values().chain(self.strays.values());
         let open = turns.any(|state| state.settle.is_none());
+        let passed = |at: Option<Timestamp>| at.is_none_or(|at| at <= self.clock);
+        let mut turns = self.turns.values().chain(self.strays.values());
+        self.quiet = !open
+            && turns.all(|state| passed(state.settle) && passed(state.deadline))
+            && passed(segment::tab_deadline(world, conversation));
         if all.is_empty() && !open {
             let last = self.turns.values().map(|state| state.sum.last).max();
             let last = last.unwrap_or(conversation.last).max(conversation.last);

@@ -24,6 +24,7 @@ pub mod sessions;
 pub mod content;
 pub mod tool;
 pub mod model;
+mod split;
 mod payload;
 mod digest;
 mod fact;

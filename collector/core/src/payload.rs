@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::split;
+
 /// A body's text: without a byte order mark, UTF-16 converted, damaged UTF-8 repaired.
 pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
     match body {
@@ -37,10 +39,21 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     text.trim_start_matches('\u{feff}').to_owned()
 }
 
+/// A JSON value, as written. It is sound: only [`Fields::parse`] and [`array`] make one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// Its text.
+    pub(crate) fn get(self) -> &'a str {
+        self.0
+    }
+}
+
 /// The fields of one JSON object, in order, values unread.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
-    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    fields: Vec<(Cow<'a, str>, Raw<'a>)>,
     /// Some key has an upper-case letter, so camelCase spellings are worth a second look.
     camel: bool,
 }
@@ -48,11 +61,17 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The object's fields, if `text` is exactly one JSON object.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let Some(found) = split::object(text) else {
+            return serde_json::from_str(text).ok();
+        };
+        let camel = |key: &str| key.bytes().any(|byte| byte.is_ascii_uppercase());
+        let camel = found.iter().any(|(key, _)| camel(key));
+        let fields = found.into_iter().map(|(key, value)| (Cow::Borrowed(key), Raw(value)));
+        Some(Self { fields: fields.collect(), camel })
     }
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
-    pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+    pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
         let exact = self.fields.iter().rev().find(|(key, _)| key == name);
         let found = match exact {
             None if self.camel => self.fields.iter().rev().find(|(key, _)| is_camel_of(key, name)),
@@ -62,7 +81,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The first of `names` that is present.
-    pub(crate) fn first(&self, names: &[&str]) -> Option<&'a RawValue> {
+    pub(crate) fn first(&self, names: &[&str]) -> Option<Raw<'a>> {
         names.iter().find_map(|name| self.raw(name))
     }
 
@@ -115,7 +134,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The fields of an object, or of a JSON object inside text (which then lives in `store`).
-pub(crate) fn object<'s>(raw: &'s RawValue, store: &'s mut String) -> Option<Fields<'s>> {
+pub(crate) fn object<'s>(raw: Raw<'s>, store: &'s mut String) -> Option<Fields<'s>> {
     if raw.get().starts_with('{') {
         return Fields::parse(raw.get());
     }
@@ -124,12 +143,16 @@ pub(crate) fn object<'s>(raw: &'s RawValue, store: &'s mut String) -> Option<Fie
 }
 
 /// The elements of an array, unread.
-pub(crate) fn array(raw: &RawValue) -> Vec<&RawValue> {
-    serde_json::from_str(raw.get()).unwrap_or_default()
+pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
+    let found = split::array(raw.get()).or_else(|| {
+        let found: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+        Some(found.into_iter().map(RawValue::get).collect())
+    });
+    found.unwrap_or_default().into_iter().map(Raw).collect()
 }
 
 /// The text of a JSON string. Lone surrogates become replacement characters.
-pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
@@ -141,7 +164,7 @@ pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     }))
 }
 
-fn number(raw: &RawValue) -> Option<f64> {
+fn number(raw: Raw<'_>) -> Option<f64> {
     let text = text(raw);
     let digits = text.as_deref().unwrap_or_else(|| raw.get());
     digits.trim().parse().ok().filter(|number: &f64| number.is_finite())
@@ -197,7 +220,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 let mut camel = false;
                 while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
                     camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
-                    fields.push((key, value));
+                    fields.push((key, Raw(value.get())));
                 }
                 Ok(Fields { fields, camel })
             }

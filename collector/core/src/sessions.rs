@@ -140,11 +140,15 @@ pub struct Sessions {
 /// Distinct labels and paths remembered so that equal ones share memory.
 const MAX_WORDS: usize = 4_096;
 
-/// Events held before idle sessions have to go. One takes about 600 bytes (a call has two to four), so this is 40 MB.
-pub const MAX_EVENTS: usize = 65_536;
+/// Events held before idle sessions have to go. One takes about 600 bytes (a call has two to four), so this is 20 MB.
+pub const MAX_EVENTS: usize = 32_768;
 /// A session that had an event within this time is at work. It is never evicted: its next event would only bring its whole
 /// history back.
 const AT_WORK_NS: i64 = 300_000_000_000;
+/// ... unless it is between turns and small: then nothing ends for the sake of room, and bringing it back costs little.
+const SMALL: usize = 4_096;
+/// While nothing can go, it is not looked for more often than this.
+const LOOK_NS: i64 = 250_000_000;
 
 impl Sessions {
     /// An empty fold.
@@ -237,7 +241,8 @@ impl Sessions {
     /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook handed in;
     /// the wall clock would close turns whose other half is still in the backlog.
     pub fn handle_deadline(&mut self, now: Timestamp) {
-        self.derive();
+        // What is to be told anyway is told as of now, not once before and once after.
+        self.derive(Some(now));
         let due: Vec<_> = self.deadlines.iter().take_while(|(at, _)| *at <= now).cloned().collect();
         for entry in due {
             self.deadlines.remove(&entry);
@@ -247,7 +252,7 @@ impl Sessions {
                 self.dirty.insert(root);
             }
         }
-        self.derive();
+        self.derive(None);
     }
 
     /// When [`Self::handle_deadline`] next has something to do.
@@ -260,7 +265,7 @@ impl Sessions {
     #[must_use]
     pub fn poll_change(&mut self) -> Option<Change> {
         if self.out.is_empty() {
-            self.derive();
+            self.derive(None);
         }
         self.out.pop_front()
     }
@@ -277,8 +282,8 @@ impl Sessions {
         word
     }
 
-    /// Brings everything that depends on new facts or passed deadlines up to date.
-    fn derive(&mut self) {
+    /// Brings everything that depends on new facts or passed deadlines up to date, as of `now` if time has passed.
+    fn derive(&mut self, now: Option<Timestamp>) {
         let touched = std::mem::take(&mut self.touched);
         for id in &touched {
             if let Some(conversation) = self.conversations.get_mut(id) {
@@ -292,7 +297,7 @@ impl Sessions {
             self.dirty.insert(root(&self.links, &id).clone());
         }
         while let Some(root) = self.dirty.pop_first() {
-            self.derive_group(&root);
+            self.derive_group(&root, now);
         }
         self.evict();
     }
@@ -303,30 +308,36 @@ impl Sessions {
         if self.held <= bound || self.newest < self.next_eviction {
             return;
         }
-        let mut last: BTreeMap<Arc<str>, Timestamp> = BTreeMap::new();
+        self.next_eviction = self.newest.plus(LOOK_NS);
+        let mut roots: BTreeMap<&Arc<str>, (Timestamp, usize)> = BTreeMap::new();
         for (id, conversation) in &self.conversations {
-            let entry = last.entry(root(&self.links, id).clone()).or_insert(conversation.last);
-            *entry = (*entry).max(conversation.last);
+            let (last, events) =
+                roots.entry(root(&self.links, id)).or_insert((conversation.last, 0));
+            *last = (*last).max(conversation.last);
+            *events += conversation.count;
         }
-        let mut idle: Vec<(Timestamp, Arc<str>)> =
-            last.into_iter().map(|(id, at)| (at, id)).collect();
-        idle.sort();
-        for (last, id) in idle {
-            if self.newest.since(last) < AT_WORK_NS {
-                self.next_eviction = last.plus(AT_WORK_NS);
-                return;
+        let mut idle: Vec<(Timestamp, Arc<str>, bool)> = Vec::new();
+        for (id, (last, events)) in roots {
+            let quiet = events <= SMALL && self.groups.get(id).is_some_and(|group| group.quiet);
+            if quiet || self.newest.since(last) >= AT_WORK_NS {
+                idle.push((last, id.clone(), quiet));
             }
+        }
+        idle.sort();
+        for (last, id, quiet) in idle {
             let Some(group) = self.groups.get_mut(&id) else { continue };
             let config = &self.config;
             let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
             let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
             group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK_NS));
-            group.evicted = true;
-            group.force = true;
-            self.derive_group(&id);
+            // A quiet one just has its idle time at once: whether it stayed in memory shows nowhere, unless it comes back.
+            group.evicted = !quiet;
+            group.force = !quiet;
+            self.derive_group(&id, None);
             self.evicted += u64::from(!self.groups.contains_key(&id));
             // Some room to spare, so that not every event needs a look at all sessions.
             if self.held <= bound - bound / 8 {
+                self.next_eviction = Timestamp(i64::MIN);
                 return;
             }
         }
@@ -380,12 +391,14 @@ impl Sessions {
         }
     }
 
-    fn derive_group(&mut self, id: &Arc<str>) {
-        let Some(conversation) = self.conversations.get(id) else { return };
+    fn derive_group(&mut self, id: &Arc<str>, now: Option<Timestamp>) {
+        let Some(conversation) = self.conversations.get_mut(id) else { return };
         if self.links.contains_key(id) || conversation.count == 0 {
             return;
         }
+        let changed = conversation.take_changed();
         let group = self.groups.entry(id.clone()).or_default();
+        group.clock = group.clock.max(now.unwrap_or(group.clock));
         if let Some(at) = group.deadline.take() {
             self.deadlines.remove(&(at, id.clone()));
         }
@@ -399,7 +412,7 @@ impl Sessions {
             changes: &mut self.out,
             moved: &mut moved,
         };
-        let done = group.derive(id, out);
+        let done = group.derive(id, changed, out);
         for (span, told) in moved {
             // Whoever has the conversation now tells the span again, or nobody does.
             let home = root(&self.links, &told.0).clone();

@@ -1,9 +1,7 @@
 //! What one hook says about a tool call: small facts, never the texts themselves.
 
-use serde_json::value::RawValue;
-
 use crate::digest::{content_key, digest};
-use crate::payload::{Fields, array, object, text};
+use crate::payload::{Fields, Raw, array, object, text};
 
 /// `hookspan.tool.class`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,7 +157,7 @@ impl ToolFacts {
         let sent = ["tool_name", "tool"].iter().find_map(|name| fields.word(name));
         let sent = cut(sent.unwrap_or_else(|| "unknown".to_owned()), 256);
         let input = fields.first(&["tool_input", "params"]);
-        let raw = input.map_or("", RawValue::get);
+        let raw = input.map_or("", Raw::get);
         let mut facts = Self { id: fields.word("tool_use_id"), ..Self::default() };
         facts.name(&sent);
         if facts.id.is_none() {
@@ -204,7 +202,7 @@ impl ToolFacts {
         let input = fields.first(&["tool_input", "params"]);
         let mut facts = Self {
             content: mcp_content(&tool, input),
-            fallback: content_key(&[&tool, input.map_or("", RawValue::get)]),
+            fallback: content_key(&[&tool, input.map_or("", Raw::get)]),
             tool,
             class: ToolClass::Mcp,
             input_bytes: input.map(|input| input.get().len() as u64),
@@ -246,7 +244,7 @@ impl ToolFacts {
         }
     }
 
-    fn read_input(&mut self, input: Option<&RawValue>) {
+    fn read_input(&mut self, input: Option<Raw<'_>>) {
         let mut store = String::new();
         let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
         let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
@@ -283,7 +281,7 @@ impl ToolFacts {
         }));
     }
 
-    fn read_edit_input(&mut self, fields: &Fields<'_>, input: Option<&RawValue>, path: &str) {
+    fn read_edit_input(&mut self, fields: &Fields<'_>, input: Option<Raw<'_>>, path: &str) {
         self.content = path_content(path);
         let content = fields.text("content");
         self.edits = if let Some(list) = fields.raw("edits") {
@@ -312,7 +310,7 @@ impl ToolFacts {
         }
     }
 
-    fn read_output(&mut self, output: Option<&RawValue>) {
+    fn read_output(&mut self, output: Option<Raw<'_>>) {
         let Some(output) = output else { return };
         self.output_bytes = Some(output.get().len() as u64);
         if !matches!(self.class, ToolClass::Shell | ToolClass::Mcp | ToolClass::Read) {
@@ -357,9 +355,9 @@ fn shell_content(command: &str) -> u64 {
     digest(&[b"shell", command.as_bytes()])
 }
 
-fn mcp_content(tool: &str, input: Option<&RawValue>) -> u64 {
+fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
     // One layer sends the input as an object, the other as JSON in a string: compare what they mean.
-    let raw = input.map_or("", RawValue::get);
+    let raw = input.map_or("", Raw::get);
     let inner = input.and_then(text);
     let written = inner.as_deref().unwrap_or(raw);
     let value = serde_json::from_str::<serde_json::Value>(written).map(|value| value.to_string());
@@ -435,7 +433,7 @@ fn host_and_port(url: &str) -> (Option<String>, Option<i64>) {
     (host, port)
 }
 
-fn edits(list: &RawValue) -> Edits {
+fn edits(list: Raw<'_>) -> Edits {
     let mut sum = Edits::default();
     for item in array(list) {
         let mut store = String::new();

@@ -104,6 +104,47 @@ fn begin(conversation: &str, seq: u64, second: i64) -> Hook {
 }
 
 #[test]
+fn a_session_between_turns_makes_room_as_if_its_time_had_passed() {
+    let mut sessions = Sessions::with_bound(Config::default(), 8);
+    let mut store = Store::default();
+    let stop = |conversation: &str, seq: u64, s: i64| {
+        let body = format!(
+            "{{\"hook_event_name\":\"stop\",\"conversation_id\":\"{conversation}\",\
+             \"generation_id\":\"g-{conversation}\",\"status\":\"completed\"}}"
+        );
+        Hook { body: body.into_bytes(), ..begin(conversation, seq, s) }
+    };
+    let mut hooks: Vec<Hook> = Vec::new();
+    for (index, conversation) in ["a", "b", "c", "d", "e", "f"].into_iter().enumerate() {
+        let at = index as i64 * 10;
+        hooks.push(stop(conversation, hooks.len() as u64 + 1, at));
+        hooks.push(stop(conversation, hooks.len() as u64 + 1, at + 1));
+    }
+    for hook in &hooks {
+        sessions.handle(normalise(hook));
+        sessions.handle_deadline(hook.observed_at);
+        store.drain(&mut sessions);
+        store.check();
+    }
+    assert!(sessions.held() <= 9 && sessions.evicted() > 0, "{}", sessions.held());
+    let session = store.spans.values().find(|span| *span.root == *"a" && span.parent.is_none());
+    assert!(store.forgotten.contains(&"a".to_owned()), "{:?}", store.forgotten);
+    let reasons: Vec<_> = store
+        .spans
+        .values()
+        .filter(|span| *span.root == *"a")
+        .map(|span| (span.end.map(|end| end.reason), span.settled))
+        .collect();
+    assert!(
+        session.is_some()
+            && reasons
+                .iter()
+                .all(|(reason, settled)| { *settled && *reason != Some(EndReason::Evicted) }),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn the_longest_idle_session_makes_room_and_says_so() {
     let mut sessions = Sessions::with_bound(Config::default(), 8);
     let mut store = Store::default();

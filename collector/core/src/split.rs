@@ -1,0 +1,372 @@
+//! Cutting a JSON object or array into its parts, unread: the one thing every hook needs, so it has a scanner of its own.
+//!
+//! It is a shortcut and never a judge. What it takes, `serde_json` takes too and cuts in the same places (a property in
+//! this file); whatever is odd (an escaped or unprintable key, more than 64 levels, any mistake) it declines with `None`,
+//! and the caller asks `serde_json`.
+
+/// Deepest nesting that is followed.
+const LEVELS: u32 = 64;
+
+/// The fields of the object that `text` is, and nothing else: keys without escapes, values as written.
+pub(crate) fn object(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut scan = Scan { text, at: 0 };
+    scan.open(b'{')?;
+    let mut fields = Vec::with_capacity(20);
+    if scan.skip_if(b'}') {
+        return scan.end().then_some(fields);
+    }
+    loop {
+        if !scan.skip_if(b'"') {
+            return None;
+        }
+        let start = scan.at;
+        scan.plain_string()?;
+        let key = text.get(start..scan.at - 1)?;
+        if !scan.skip_if(b':') {
+            return None;
+        }
+        scan.space();
+        let start = scan.at;
+        scan.value()?;
+        fields.push((key, text.get(start..scan.at)?));
+        if scan.skip_if(b'}') {
+            return scan.end().then_some(fields);
+        }
+        if !scan.skip_if(b',') {
+            return None;
+        }
+        scan.space();
+    }
+}
+
+/// The elements of the array that `text` is, and nothing else.
+pub(crate) fn array(text: &str) -> Option<Vec<&str>> {
+    let mut scan = Scan { text, at: 0 };
+    scan.open(b'[')?;
+    let mut elements = Vec::new();
+    if scan.skip_if(b']') {
+        return scan.end().then_some(elements);
+    }
+    loop {
+        scan.space();
+        let start = scan.at;
+        scan.value()?;
+        elements.push(text.get(start..scan.at)?);
+        if scan.skip_if(b']') {
+            return scan.end().then_some(elements);
+        }
+        if !scan.skip_if(b',') {
+            return None;
+        }
+    }
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Space, then `byte`, if it is there.
+    fn skip_if(&mut self, byte: u8) -> bool {
+        self.space();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The bracket that everything is in, and the space behind it.
+    fn open(&mut self, bracket: u8) -> Option<()> {
+        let found = self.skip_if(bracket);
+        self.space();
+        found.then_some(())
+    }
+
+    /// Whether only space is left.
+    fn end(&mut self) -> bool {
+        self.space();
+        self.at == self.text.len()
+    }
+
+    /// The rest of a string without escapes, its closing quote included.
+    fn plain_string(&mut self) -> Option<()> {
+        self.at = special(self.text.as_bytes(), self.at);
+        (self.peek()? == b'"').then(|| self.at += 1)
+    }
+
+    /// The rest of a string, its closing quote included.
+    fn string(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        loop {
+            self.at = special(bytes, self.at);
+            match bytes.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => match bytes.get(self.at + 1)? {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
+                    b'u' => {
+                        let digits = bytes.get(self.at + 2..self.at + 6)?;
+                        if !digits.iter().all(u8::is_ascii_hexdigit) {
+                            return None;
+                        }
+                        self.at += 6;
+                    }
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+    }
+
+    /// A whole value, at whose first byte this stands.
+    fn value(&mut self) -> Option<()> {
+        // One bit per open bracket, the innermost lowest: 1 for an object.
+        let (mut open, mut depth) = (0_u64, 0_u32);
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    self.string()?;
+                }
+                bracket @ (b'{' | b'[') => {
+                    self.at += 1;
+                    let is_object = bracket == b'{';
+                    if self.skip_if(if is_object { b'}' } else { b']' }) {
+                        // Empty: a value like any other.
+                    } else {
+                        depth += 1;
+                        if depth > LEVELS {
+                            return None;
+                        }
+                        open = open << 1 | u64::from(is_object);
+                        if is_object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                b'-' | b'0'..=b'9' => self.number()?,
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => return None,
+            }
+            // A value has ended; so may have what it is in.
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                let is_object = open & 1 == 1;
+                if self.skip_if(b',') {
+                    if is_object {
+                        self.key()?;
+                    } else {
+                        self.space();
+                    }
+                    break;
+                }
+                if !self.skip_if(if is_object { b'}' } else { b']' }) {
+                    return None;
+                }
+                open >>= 1;
+                depth -= 1;
+            }
+        }
+    }
+
+    /// A key inside a value, its colon, and the space behind it.
+    fn key(&mut self) -> Option<()> {
+        if !self.skip_if(b'"') {
+            return None;
+        }
+        self.string()?;
+        let found = self.skip_if(b':');
+        self.space();
+        found.then_some(())
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let found = self.text.as_bytes().get(self.at..)?.starts_with(word.as_bytes());
+        self.at += word.len();
+        found.then_some(())
+    }
+
+    fn number(&mut self) -> Option<()> {
+        self.at += usize::from(self.peek() == Some(b'-'));
+        match self.peek()? {
+            b'0' => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+}
+
+/// Where the next byte from `at` on is that a string cannot hold as it is: a quote, a backslash, a control character.
+/// The end, if there is none.
+fn special(bytes: &[u8], mut at: usize) -> usize {
+    const BLOCK: usize = 32;
+    let is_special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
+    // A whole block at a time, without a branch inside, is what a compiler makes vector instructions of.
+    while let Some(block) = bytes.get(at..at + BLOCK) {
+        if block.iter().fold(false, |any, &byte| any | is_special(byte)) {
+            break;
+        }
+        at += BLOCK;
+    }
+    while bytes.get(at).is_some_and(|&byte| !is_special(byte)) {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// What `serde_json` makes of it, for documents with distinct keys.
+    fn serde_object(text: &str) -> Option<BTreeMap<String, &RawValue>> {
+        serde_json::from_str(text).ok()
+    }
+
+    fn agrees(text: &str) -> Result<(), TestCaseError> {
+        if let Some(fields) = object(text) {
+            let expected = serde_object(text);
+            prop_assert!(expected.is_some(), "only the scanner takes {text:?}");
+            let mut expected = expected.unwrap_or_default();
+            // Of equal keys the last one wins, on both sides.
+            for (key, value) in fields.iter().rev() {
+                if let Some(other) = expected.remove(*key) {
+                    prop_assert_eq!(other.get(), *value, "{}", text);
+                }
+            }
+            prop_assert!(expected.is_empty(), "{text:?}: {expected:?}");
+        }
+        if let Some(elements) = array(text) {
+            let expected: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
+            let expected: Vec<&str> = expected
+                .map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?
+                .iter()
+                .map(|value| value.get())
+                .collect();
+            prop_assert_eq!(elements, expected, "{}", text);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ordinary_documents_are_cut() {
+        let text =
+            " {\"a\":1 , \"b\" : [1, {\"c\":\"x\\n\\u00e9\"}] ,\"d\":\"\",\"e\":{}, \"f\":null}\n";
+        let fields = object(text).unwrap();
+        let expected = [
+            ("a", "1"),
+            ("b", "[1, {\"c\":\"x\\n\\u00e9\"}]"),
+            ("d", "\"\""),
+            ("e", "{}"),
+            ("f", "null"),
+        ];
+        assert_eq!(fields, expected);
+        assert_eq!(array("[ 1,\"a\" ,[] ]").unwrap(), ["1", "\"a\"", "[]"]);
+        assert_eq!(object("{}").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_odd_is_declined() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+        let odd = [
+            "",
+            "{",
+            "[1]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":01}",
+            "{\"a\":1.}",
+            "{\"a\":-}",
+            "{\"a\":1e}",
+            "{\"a\":tru}",
+            "{\"a\":\"\\x\"}",
+            "{\"a\":\"\\u12\"}",
+            "{\"a\":\"\n\"}",
+            "{\"\\u0061\":1}",
+            "{\"a\":[1 2]}",
+            "{\"a\":[1}}",
+            "{\"a\":{\"b\":1]}",
+            "{\"a\":1} x",
+            "{\"a\":nul",
+            "{,}",
+            "{\"a\":[,]}",
+            "{\"a\":{,}}",
+            &deep,
+        ];
+        for text in odd {
+            assert_eq!(object(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// Documents from the alphabet of JSON, most of them broken somewhere.
+        #[test]
+        fn what_the_scanner_takes_serde_takes_alike(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "{", "}", "[", "]", ",", ":", "\"a\"", "\"b\"", "\"\\n\"", "\"\\u00e9\"", "\"\\ud83d\"", "1",
+                    "-0.5e+3", "01", "true", "null", "fals", " ", "\n", "\"", "\\", "\u{1}", "é",
+                    "\"a\":", ",\"b\":", "{\"a\":1}", "[1,2]", "{\"x\":[{}]}",
+                ]),
+                0..24,
+            ),
+        ) {
+            let inner = parts.concat();
+            agrees(&inner)?;
+            agrees(&format!("{{\"k\":{inner}}}"))?;
+            agrees(&format!("{{\"k\":1{inner}}}"))?;
+            agrees(&format!("[{inner}]"))?;
+        }
+
+        /// Sound documents are not declined.
+        #[test]
+        fn sound_documents_are_taken(keys in prop::collection::btree_map("[a-z_]{1,8}", ".{0,80}", 0..8)) {
+            let text = serde_json::to_string(&keys).unwrap();
+            let found = object(&text);
+            prop_assert!(found.is_some(), "{text}");
+            agrees(&text)?;
+        }
+    }
+}
