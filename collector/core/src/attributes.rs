@@ -9,6 +9,11 @@ use crate::{Attribute, Class, Value};
 pub(crate) struct Attributes(Vec<Attribute>);
 
 impl Attributes {
+    /// Room for those of a span.
+    pub(crate) fn of_span() -> Self {
+        Self(Vec::with_capacity(28))
+    }
+
     fn push(&mut self, key: &'static str, value: Value, class: Class) {
         self.0.push(Attribute { key: Cow::Borrowed(key), value, class });
     }

@@ -97,7 +97,7 @@ pub(crate) fn verdict(
 /// Builds the span of the node at `at`.
 pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: bool) -> Span {
     let node = &tree.nodes[at];
-    let mut attributes = Attributes::default();
+    let mut attributes = Attributes::of_span();
     let mut contents = Vec::new();
     let mut events = Vec::new();
     let mut status = Status::Unset;
@@ -537,7 +537,7 @@ fn hook_name(kind: &EventKind) -> &'static str {
     }
 }
 
-fn agent_type<'a>(agent: &Agent<'a>) -> Option<&'a str> {
+pub(crate) fn agent_type<'a>(agent: &Agent<'a>) -> Option<&'a str> {
     agent.find(|facts| facts.agent.as_deref())
 }
 

@@ -66,6 +66,17 @@ pub(crate) struct Conversation {
     pub(crate) layout: u64,
     /// Changes whenever workspace or version do.
     pub(crate) mark: u64,
+    /// The generation its last event named.
+    generation: Option<Arc<str>>,
+}
+
+/// Text that most events of a conversation repeat.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) workspace: Option<Arc<str>>,
+    pub(crate) version: Option<Arc<str>>,
+    pub(crate) transcript: Option<Arc<str>>,
+    pub(crate) generation: Option<Arc<str>>,
 }
 
 /// A stretch of work between prompt and stop.
@@ -120,6 +131,7 @@ impl Conversation {
             changed: Timestamp(i64::MIN),
             layout: 0,
             mark: 0,
+            generation: None,
         }
     }
 
@@ -133,6 +145,16 @@ impl Conversation {
 
     pub(crate) fn transcript(&self) -> Option<&Arc<str>> {
         self.transcript.as_ref().map(|(_, _, value)| value)
+    }
+
+    /// What its events said last.
+    pub(crate) fn said(&self) -> Said {
+        Said {
+            workspace: self.workspace().cloned(),
+            version: self.version().cloned(),
+            transcript: self.transcript().cloned(),
+            generation: self.generation.clone(),
+        }
     }
 
     /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
@@ -226,6 +248,9 @@ impl Conversation {
                             self.homes.insert(id.into(), (fact.at, generation.clone()));
                         }
                     }
+                }
+                if self.generation.as_ref() != Some(generation) {
+                    self.generation = Some(generation.clone());
                 }
                 let facts = self.explicit.entry(generation.clone()).or_default();
                 if facts.first().is_none_or(|first| fact.key() < first.key()) {

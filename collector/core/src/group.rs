@@ -65,11 +65,17 @@ impl Default for Group {
     }
 }
 
-/// Spans as last told: their conversation, kind, and signature.
+/// Spans as last told.
 pub(crate) type Shown = BTreeMap<SpanId, Told>;
 
-/// Conversation, kind and signature of a span.
-pub(crate) type Told = (Arc<str>, SpanKind, u64);
+/// What a span was when it was last told.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) conversation: Arc<str>,
+    kind: SpanKind,
+    signature: u64,
+    settled: bool,
+}
 
 #[derive(Debug)]
 struct TurnState {
@@ -207,17 +213,17 @@ impl Group {
         self.tell_strays(id, world, &mut gone, out.changes);
         let around = self.tell_around(world, conversation, &mut gone, out.changes);
         let here = |member: &Arc<str>| root(out.links, member) == id;
-        for (span, (member, kind, signature)) in gone {
+        for (span, told) in gone {
             let mut states = self.turns.values().chain(self.strays.values());
             let shown = states
                 .any(|state| state.shown.contains_key(&span) || state.aside.contains_key(&span));
             if shown || self.around.contains_key(&span) {
                 continue;
             }
-            if here(&member) {
+            if here(&told.conversation) {
                 out.changes.push_back(Change::Withdraw(span));
             } else {
-                out.moved.push((span, (member, kind, signature)));
+                out.moved.push((span, told));
             }
         }
         self.schedule(world, conversation, around)
@@ -230,8 +236,8 @@ impl Group {
             rest.append(&mut state.shown);
             rest.append(&mut state.aside);
         }
-        rest.retain(|span, (_, kind, _)| {
-            let own = *kind == SpanKind::Generation;
+        rest.retain(|span, told| {
+            let own = told.kind == SpanKind::Generation;
             if own {
                 changes.push_back(Change::Withdraw(*span));
             }
@@ -402,7 +408,16 @@ impl Group {
         row.errors += self.strays.values().map(|state| state.sum.errors).sum::<u64>();
         let mut around = BTreeMap::new();
         for span in spans {
-            if self.around.get(&span.id) != Some(&span) {
+            let told = self.around.get_mut(&span.id);
+            let settles = span.settled && told.as_ref().is_some_and(|told| !told.settled);
+            // Compared but for that, since it alone has a change of its own.
+            let same = told.is_some_and(|told| {
+                told.settled |= settles;
+                *told == span
+            });
+            if same && settles {
+                changes.push_back(Change::Settle { id: span.id, root: span.root.clone() });
+            } else if !same {
                 changes.push_back(Change::Span(Box::new(span.clone())));
             }
             around.insert(span.id, span);
@@ -410,7 +425,8 @@ impl Group {
         let old = std::mem::replace(&mut self.around, around);
         for (id, span) in old {
             if !self.around.contains_key(&id) {
-                gone.insert(id, (span.conversation, span.kind, 0));
+                let Span { conversation, kind, settled, .. } = span;
+                gone.insert(id, Told { conversation, kind, signature: 0, settled });
             }
         }
         if self.session.as_ref() != Some(&row) {
@@ -563,7 +579,11 @@ fn tell(
         ambiguous,
         mark: digest(&[&trace.0]),
     };
-    let context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
+    let mut context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
+    for link in &shared.links {
+        context = mix(context, u64::from_be_bytes(link.span.0));
+    }
+    context = mix(context, u64::from(ambiguous));
     let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
     if let (Some(old), None) = (&mut old, tree.window) {
         old.shown.append(&mut aside);
@@ -571,12 +591,17 @@ fn tell(
     let mut shown = Shown::new();
     for (at, node) in tree.nodes.iter().enumerate() {
         let settled = node.settle.is_some_and(|settle| settle <= world.clock);
-        let signature = signature(tree, at, context, &shared, settled);
+        let signature = signature(tree, at, context, &shared);
         let told = old.as_ref().and_then(|old| old.shown.get(&node.id));
-        if told.is_none_or(|(_, _, old)| *old != signature) {
-            changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled))));
+        match told.filter(|told| told.signature == signature) {
+            Some(told) if told.settled == settled => {}
+            Some(_) if settled => {
+                changes.push_back(Change::Settle { id: node.id, root: shared.root.clone() });
+            }
+            _ => changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled)))),
         }
-        shown.insert(node.id, (node.conversation.id.clone(), node.kind, signature));
+        let conversation = node.conversation.id.clone();
+        shown.insert(node.id, Told { conversation, kind: node.kind, signature, settled });
     }
     let row = row(tree, &shared, &sum);
     if let Some(old) = &old {
@@ -609,26 +634,26 @@ fn tell(
     }
 }
 
-/// Changes whenever the span of a node would.
-fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>, settled: bool) -> u64 {
+/// Changes whenever the span of a node would, but for whether it has settled.
+fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>) -> u64 {
     let node = &tree.nodes[at];
     let parent = node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent);
     let mut hash = mix(node.signature, parent.map_or(0, |parent| u64::from_be_bytes(parent.0)));
     hash = mix(hash, shared.mark);
     hash = mix(hash, node.start.0 as u64);
     hash = mix(hash, node.end.map_or(1, |end| (end.at.0 as u64) ^ ((end.reason as u64) << 60)));
-    let flags = [
-        settled,
-        node.start_inferred,
-        node.end_inferred,
-        node.incomplete,
-        node.late,
-        node.end.is_some(),
-    ];
+    let flags =
+        [node.start_inferred, node.end_inferred, node.incomplete, node.late, node.end.is_some()];
     for flag in flags {
         hash = mix(hash, u64::from(flag));
     }
-    hash = mix(hash, node.conversation.mark);
+    hash = mix(mix(hash, node.conversation.mark), tree.root.mark);
+    if let Some(agent) = node.agent.map(|agent| &tree.nodes[agent].what)
+        && let What::Agent(agent, _, _) = agent
+    {
+        let name = build::agent_type(agent).unwrap_or_default();
+        hash = mix(hash, digest(&[name.as_bytes()]));
+    }
     match node.kind {
         SpanKind::Generation => mix(mix(hash, context), mix(shared.tool_calls, shared.tool_errors)),
         SpanKind::Response => mix(hash, context),

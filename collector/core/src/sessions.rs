@@ -73,6 +73,13 @@ impl Default for Config {
 pub enum Change {
     /// Insert or replace a span.
     Span(Box<Span>),
+    /// A span that was told is final now, and nothing else about it has changed: [`Span::settled`] becomes true.
+    Settle {
+        /// The span.
+        id: SpanId,
+        /// The topmost conversation it was told under.
+        root: Arc<str>,
+    },
     /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
     /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
     Withdraw(SpanId),
@@ -190,16 +197,24 @@ impl Sessions {
         if event.conversation.is_empty() || nowhere {
             return;
         }
-        let id = self.word(&event.conversation);
+        // Nearly every event says what the one before it in its conversation said.
+        let held = self.conversations.get_key_value(event.conversation.as_str());
+        let (known_id, said) = held.map(|(id, c)| (id.clone(), c.said())).unzip();
+        let said = said.unwrap_or_default();
+        let id = known_id.unwrap_or_else(|| self.word(&event.conversation));
         let about = &event.about;
-        let mut words = |text: &Option<String>| text.as_deref().map(|text| self.word(text));
-        let model = words(&about.model);
-        let workspace = words(&about.workspace);
-        let version = words(&about.cursor_version);
-        let transcript = words(&about.transcript_path);
+        let mut words = |text: &Option<String>, said: Option<Arc<str>>| {
+            let text = text.as_deref()?;
+            Some(said.filter(|said| **said == *text).unwrap_or_else(|| self.word(text)))
+        };
+        let model = words(&about.model, None);
+        let workspace = words(&about.workspace, said.workspace);
+        let version = words(&about.cursor_version, said.version);
+        let transcript = words(&about.transcript_path, said.transcript);
         let host_name = (version.is_none() && event.host != crate::event::Host::Cursor)
             .then(|| Arc::from(event.host.as_str()));
-        let generation = self.word(&event.generation);
+        let same = said.generation.filter(|said| **said == *event.generation);
+        let generation = same.unwrap_or_else(|| self.word(&event.generation));
         let known = self.conversations.len();
         let is_child = self.links.contains_key(&id);
         let conversation = self
@@ -220,7 +235,8 @@ impl Sessions {
             conversation.lineage.get_or_insert(lineage);
         }
         let decides = decides_links(&event.kind);
-        let transcript_is_new = conversation.transcript() != transcript.as_ref();
+        let transcript_is_new =
+            transcript.is_some() && conversation.transcript() != transcript.as_ref();
         conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
         self.newest = self.newest.max(event.at);
         self.held += usize::from(conversation.add(&generation, Fact::new(event, model)));
@@ -415,7 +431,7 @@ impl Sessions {
         let done = group.derive(id, changed, out);
         for (span, told) in moved {
             // Whoever has the conversation now tells the span again, or nobody does.
-            let home = root(&self.links, &told.0).clone();
+            let home = root(&self.links, &told.conversation).clone();
             if self.conversations.contains_key(&home) {
                 self.groups.entry(home.clone()).or_default().inherited.insert(span, told);
                 self.dirty.insert(home);

@@ -8,6 +8,8 @@ const PLAIN: i64 = 0;
 const ZSTD: i64 = 1;
 /// Level 1 keeps up with twice the event rate of level 3 for 7 % more bytes.
 const LEVEL: i32 = 1;
+/// Room kept between bodies; one of the rare large ones gives it back.
+const SCRATCH_MAX: usize = 1 << 20;
 /// Below this, a frame's own header eats what it saves.
 const WORTHWHILE: usize = 128;
 /// The shim cuts bodies at 16 MiB; whatever claims to unpack to more was forged.
@@ -43,6 +45,8 @@ pub enum Damage {
 /// Packs bodies; keeps its working memory between calls.
 pub struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
+    /// What a frame is written into: its bound is twice what it takes, and a batch holds a thousand.
+    scratch: Vec<u8>,
 }
 
 impl std::fmt::Debug for Packer {
@@ -65,19 +69,27 @@ impl Packer {
             let checksum = zstd::zstd_safe::CParameter::ChecksumFlag(true);
             compressor.set_parameter(checksum).ok().map(|()| compressor)
         });
-        Self { compressor }
+        Self { compressor, scratch: Vec::new() }
     }
 
     /// Packs `body`.
     pub fn pack(&mut self, body: &[u8]) -> Packed {
         let packed = match &mut self.compressor {
-            Some(compressor) if body.len() >= WORTHWHILE => compressor.compress(body).ok(),
+            Some(compressor) if body.len() >= WORTHWHILE => {
+                self.scratch.clear();
+                self.scratch.reserve(zstd::zstd_safe::compress_bound(body.len()));
+                compressor.compress_to_buffer(body, &mut self.scratch).ok()
+            }
             _ => None,
         };
-        let (codec, bytes) = match packed {
+        let (codec, bytes) = match packed.and_then(|len| self.scratch.get(..len)) {
             Some(bytes) if bytes.len() < body.len() => (ZSTD, bytes),
-            _ => (PLAIN, body.to_vec()),
+            _ => (PLAIN, body),
         };
+        let bytes = bytes.to_vec();
+        if self.scratch.capacity() > SCRATCH_MAX {
+            self.scratch = Vec::new();
+        }
         Packed { codec, len: body.len() as u64, xxh64: checksum(body), bytes }
     }
 }

@@ -42,6 +42,10 @@ impl Store {
                 }
                 self.spans.insert(span.id, *span);
             }
+            Change::Settle { id, .. } => {
+                // After a restart it may be told once more.
+                self.spans.get_mut(&id).expect("only what was told settles").settled = true;
+            }
             Change::Withdraw(id) => {
                 self.spans.remove(&id);
                 self.turns.retain(|_, turn| turn.span != id);

@@ -6,11 +6,20 @@ use std::sync::Arc;
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, SessionSummary, Span, SpanId, TurnSummary};
 
+/// What is told of a span.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// All of it.
+    Whole(Box<Span>),
+    /// That it is final, as it stands in the store.
+    Final(SpanId, Arc<str>),
+}
+
 /// Changes of a batch. A running turn is changed by every hook in it; it is written once.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// In the order of their last change; superseded ones are `None`.
-    pub(super) spans: Vec<Option<Box<Span>>>,
+    pub(super) spans: Vec<Option<Told>>,
     places: HashMap<SpanId, usize>,
     pub(super) withdrawn: Vec<SpanId>,
     pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
@@ -28,8 +37,17 @@ impl Changes {
             Change::Span(span) => {
                 let id = span.id;
                 self.drop_span(id);
-                self.places.insert(id, self.spans.len());
-                self.spans.push(Some(span));
+                self.put(id, Told::Whole(span));
+            }
+            Change::Settle { id, root } => {
+                let told = match self.drop_span(id) {
+                    Some(Told::Whole(mut span)) => {
+                        span.settled = true;
+                        Told::Whole(span)
+                    }
+                    _ => Told::Final(id, root),
+                };
+                self.put(id, told);
             }
             Change::Withdraw(id) => {
                 self.drop_span(id);
@@ -73,9 +91,12 @@ impl Changes {
         std::mem::take(&mut self.questions)
     }
 
-    fn drop_span(&mut self, id: SpanId) {
-        if let Some(slot) = self.places.remove(&id).and_then(|place| self.spans.get_mut(place)) {
-            *slot = None;
-        }
+    fn put(&mut self, id: SpanId, told: Told) {
+        self.places.insert(id, self.spans.len());
+        self.spans.push(Some(told));
+    }
+
+    fn drop_span(&mut self, id: SpanId) -> Option<Told> {
+        self.places.remove(&id).and_then(|place| self.spans.get_mut(place)?.take())
     }
 }

@@ -2,11 +2,11 @@
 
 use hookspan_core::{SessionSummary, Span, SpanId, Status, Tokens, TurnSummary};
 use hookspan_dashboard::line::Kept;
-use rusqlite::{Connection, ToSql, named_params};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
 
 use super::names::Names;
 use super::subjects::Subject;
-use crate::store::rows;
+use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 /// Writes a span. `Some(seq)` is its place in the export queue when it has one.
 pub(super) fn span(
@@ -31,10 +31,8 @@ pub(super) fn span(
                            plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
                            error_type, error_message, detail, settled_seq, label, subject_seq,
                            class, flags, wait_us)
-         VALUES (:id, :rev, :root, :conversation, :generation, :trace, :parent, :kind, :name,
-                 :plain_name, :workspace, :cursor_version, :start_ns, :end_ns, :end_reason,
-                 :error_type, :error_message, :detail, :settled_seq, :label, :subject_seq,
-                 :class, :flags, :wait_us)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                 ?18, ?19, ?20, ?21, ?22, ?23, ?24)
          ON CONFLICT (id) DO UPDATE
          SET rev = excluded.rev, root = excluded.root, conversation = excluded.conversation,
              generation = excluded.generation, trace = excluded.trace, parent = excluded.parent,
@@ -51,34 +49,56 @@ pub(super) fn span(
          RETURNING settled_seq",
     )?
     .query_row(
-        named_params! {
-            ":id": span.id.0,
-            ":rev": rev.cast_signed(),
-            ":root": names.id(db, &span.root)?,
-            ":conversation": names.id(db, &span.conversation)?,
-            ":generation": span.generation,
-            ":trace": span.trace.0,
-            ":parent": span.parent.map(|parent| parent.0),
-            ":kind": span.kind.as_str(),
-            ":name": span.name,
-            ":plain_name": span.plain_name.as_ref(),
-            ":workspace": span.workspace,
-            ":cursor_version": span.cursor_version,
-            ":start_ns": span.start.0,
-            ":end_ns": span.end.map(|end| end.at.0),
-            ":end_reason": span.end.map(|end| end.reason.as_str()),
-            ":error_type": error_type,
-            ":error_message": error_message,
-            ":detail": rows::span_detail(span)?,
-            ":settled_seq": settled_seq,
-            ":label": kept.label,
-            ":subject_seq": subject_seq,
-            ":class": kept.kind as u8,
-            ":flags": kept.flags,
-            ":wait_us": kept.wait_us,
-        },
+        params![
+            span.id.0,
+            rev.cast_signed(),
+            names.id(db, &span.root)?,
+            names.id(db, &span.conversation)?,
+            span.generation,
+            span.trace.0,
+            span.parent.map(|parent| parent.0),
+            span.kind.as_str(),
+            span.name,
+            span.plain_name.as_ref(),
+            span.workspace,
+            span.cursor_version,
+            span.start.0,
+            span.end.map(|end| end.at.0),
+            span.end.map(|end| end.reason.as_str()),
+            error_type,
+            error_message,
+            rows::span_detail(span)?,
+            settled_seq,
+            kept.label,
+            subject_seq,
+            kept.kind as u8,
+            kept.flags,
+            kept.wait_us,
+        ],
         |row| row.get(0),
     )
+}
+
+/// Gives a stored span its place in the export queue, unless it has one. Returns the place it has now.
+pub(super) fn settle(
+    db: &Connection,
+    rev: u64,
+    id: SpanId,
+    settled_seq: i64,
+) -> rusqlite::Result<Option<i64>> {
+    db.prepare_cached(
+        "UPDATE span SET rev = ?2, settled_seq = coalesce(settled_seq, ?3) WHERE id = ?1
+         RETURNING settled_seq",
+    )?
+    .query_row((id.0, rev.cast_signed(), settled_seq), |row| row.get(0))
+    .optional()
+}
+
+/// A span as it is stored.
+pub(super) fn stored(db: &Connection, id: SpanId) -> rusqlite::Result<Option<Span>> {
+    let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.id = ?1");
+    let found = db.prepare_cached(&sql)?.query_row([id.0], rows::span).optional()?;
+    Ok(found.map(|(_, span)| span))
 }
 
 /// Removes a span that turned out to be part of another one.

@@ -10,23 +10,26 @@ mod room;
 mod sketches;
 mod subjects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use hookspan_core::{HookSource, Span, Timestamp};
+use hookspan_core::{HookSource, Span, SpanId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
+use changes::Told;
 pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
 pub(super) use sketches::heat_read;
 
 use super::open::{self, OpenError};
 use names::Names;
-use sketches::Sketches;
+use sketches::{Counted, Sketches};
 use subjects::Subjects;
 
 /// A hook that comes later than this after its stamp had to wait for a collector.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
+/// Spans whose settling is expected: those of the last seconds, some 6 MB. Of others the row is read.
+const ENDING: usize = 65_536;
 
 /// The database as its one writer sees it.
 pub struct Store {
@@ -35,6 +38,8 @@ pub struct Store {
     names: Names,
     sketches: Sketches,
     subjects: Subjects,
+    /// Spans that have ended and not settled, as far as they were written lately.
+    ending: HashMap<SpanId, Counted>,
     marks: Marks,
     /// Additions to the counter table that no transaction has carried yet.
     counted: BTreeMap<&'static str, u64>,
@@ -75,6 +80,15 @@ pub struct Committed {
     pub settled: bool,
 }
 
+impl Committed {
+    fn add(&mut self, root: &str, spans: u64) {
+        match self.sessions.get_mut(root) {
+            Some(sum) => *sum += spans,
+            None => drop(self.sessions.insert(root.to_owned(), spans)),
+        }
+    }
+}
+
 impl Store {
     /// Opens the database at `path`, making it if there is none.
     ///
@@ -90,6 +104,7 @@ impl Store {
             names: Names::default(),
             sketches: Sketches::default(),
             subjects: Subjects::default(),
+            ending: HashMap::new(),
             marks,
             counted: BTreeMap::new(),
         })
@@ -109,6 +124,7 @@ impl Store {
         self.names.clear();
         self.sketches.clear();
         self.subjects.clear();
+        self.ending.clear();
         Ok(())
     }
 
@@ -138,6 +154,7 @@ impl Store {
                 self.names.clear();
                 self.sketches.clear();
                 self.subjects.clear();
+                self.ending.clear();
                 Err(error)
             }
         }
@@ -261,13 +278,16 @@ impl Transaction<'_> {
         for id in &changes.withdrawn {
             derived::withdraw(db, *id)?;
         }
-        for span in changes.spans.iter().flatten() {
-            self.span(span)?;
+        for told in changes.spans.iter().flatten() {
+            match told {
+                Told::Whole(span) => self.span(span)?,
+                Told::Final(id, root) => self.settle(*id, root)?,
+            }
         }
         let Store { db, names, marks, .. } = &mut *self.store;
         for session in changes.sessions.values() {
             derived::session(db, names, marks.rev, session)?;
-            self.committed.sessions.entry(session.root.to_string()).or_default();
+            self.committed.add(&session.root, 0);
         }
         for turn in changes.turns.values() {
             derived::turn(db, names, marks.rev, turn)?;
@@ -279,7 +299,7 @@ impl Transaction<'_> {
     }
 
     fn span(&mut self, span: &Span) -> rusqlite::Result<()> {
-        let Store { db, names, sketches, subjects, marks, .. } = &mut *self.store;
+        let Store { db, names, sketches, subjects, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match span.settled {
             false => None,
@@ -292,10 +312,45 @@ impl Transaction<'_> {
             if offered == Some(next) {
                 marks.settled = next;
             }
-            sketches.count(db, span)?;
+            if let Some(counted) = Counted::of(span) {
+                sketches.count(db, counted)?;
+            }
             self.committed.settled = true;
+        } else if !span.settled
+            && let Some(counted) = Counted::of(span)
+        {
+            if ending.len() >= ENDING {
+                ending.clear();
+            }
+            ending.insert(span.id, counted);
         }
-        *self.committed.sessions.entry(span.root.to_string()).or_default() += 1;
+        self.committed.add(&span.root, 1);
+        Ok(())
+    }
+
+    /// Notes that a stored span is final.
+    fn settle(&mut self, id: SpanId, root: &str) -> rusqlite::Result<()> {
+        let Store { db, sketches, ending, marks, .. } = &mut *self.store;
+        let next = marks.settled + 1;
+        let offered = match marks.rebuilding {
+            true => replay::take_place(db, id)?.unwrap_or(next),
+            false => next,
+        };
+        if derived::settle(db, marks.rev, id, offered)? != Some(offered) {
+            return Ok(());
+        }
+        if offered == next {
+            marks.settled = next;
+        }
+        let counted = match ending.remove(&id) {
+            Some(counted) => Some(counted),
+            None => derived::stored(db, id)?.as_ref().and_then(Counted::of),
+        };
+        if let Some(counted) = counted {
+            sketches.count(db, counted)?;
+        }
+        self.committed.settled = true;
+        self.committed.add(root, 1);
         Ok(())
     }
 

@@ -44,7 +44,8 @@ impl Sketch {
 }
 
 /// What a settled span counts for.
-struct Counted {
+#[derive(Debug)]
+pub(super) struct Counted {
     day: i64,
     hour: i64,
     us: u64,
@@ -53,7 +54,8 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(span: &Span) -> Option<Self> {
+    /// `None` while it runs.
+    pub(super) fn of(span: &Span) -> Option<Self> {
         let end = span.end?;
         let mut names = vec![("kind", span.kind.as_str().to_owned())];
         match span.kind {
@@ -86,8 +88,7 @@ pub(super) struct Sketches {
 
 impl Sketches {
     /// Counts a span that has just settled, once for each name it has.
-    pub(super) fn count(&mut self, db: &Connection, span: &Span) -> rusqlite::Result<()> {
-        let Some(counted) = Counted::of(span) else { return Ok(()) };
+    pub(super) fn count(&mut self, db: &Connection, counted: Counted) -> rusqlite::Result<()> {
         for (dimension, name) in counted.names {
             self.heat.add((counted.hour, dimension, name.clone()), counted.us);
             self.add(db, (counted.day, dimension, name), counted.us, counted.failed)?;
