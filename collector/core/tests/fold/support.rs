@@ -32,14 +32,10 @@ impl Store {
     pub(crate) fn apply(&mut self, change: Change) {
         self.changes += 1;
         match change {
-            Change::Span(span) => {
-                if let Some(old) = self.spans.get(&span.id)
-                    && old.settled
-                    && old.end == span.end
-                    && !span.settled
-                {
-                    return;
-                }
+            Change::Span(mut span) => {
+                // As a store does: a place in the export queue is kept, the rest is replaced.
+                let old = self.spans.get(&span.id);
+                span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);
             }
             Change::Settle { id, .. } => {

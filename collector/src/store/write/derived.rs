@@ -79,19 +79,15 @@ pub(super) fn span(
     )
 }
 
-/// Gives a stored span its place in the export queue, unless it has one. Returns the place it has now.
+/// Gives a stored span its place in the export queue. False when it has one, or is not there: then nothing was written.
 pub(super) fn settle(
     db: &Connection,
     rev: u64,
     id: SpanId,
     settled_seq: i64,
-) -> rusqlite::Result<Option<i64>> {
-    db.prepare_cached(
-        "UPDATE span SET rev = ?2, settled_seq = coalesce(settled_seq, ?3) WHERE id = ?1
-         RETURNING settled_seq",
-    )?
-    .query_row((id.0, rev.cast_signed(), settled_seq), |row| row.get(0))
-    .optional()
+) -> rusqlite::Result<bool> {
+    let sql = "UPDATE span SET rev = ?2, settled_seq = ?3 WHERE id = ?1 AND settled_seq IS NULL";
+    Ok(db.prepare_cached(sql)?.execute((id.0, rev.cast_signed(), settled_seq))? > 0)
 }
 
 /// A span as it is stored.

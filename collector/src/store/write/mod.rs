@@ -336,7 +336,7 @@ impl Transaction<'_> {
             true => replay::take_place(db, id)?.unwrap_or(next),
             false => next,
         };
-        if derived::settle(db, marks.rev, id, offered)? != Some(offered) {
+        if !derived::settle(db, marks.rev, id, offered)? {
             return Ok(());
         }
         if offered == next {
