@@ -5,7 +5,8 @@
 //! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`verify`] compares it with
 //! the numbers of the fixture, [`ledger`] is the truth a
 //! crash test compares with, [`wait`] replaces every sleep, [`machine`] is what a campaign needs
-//! of the machine, [`campaign`] are the long runs whose small versions are tests.
+//! of the machine, [`campaign`] are the long runs whose small versions are tests, [`journal`]
+//! is a load that no processes could make.
 
 #![expect(
     clippy::unwrap_used,
