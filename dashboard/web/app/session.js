@@ -7,27 +7,10 @@ import { matches, parse } from "./filter.js";
 import { count, plural } from "./format.js";
 import { Lanes } from "./lanes.js";
 import { kindIndex } from "./rows.js";
+import { mix } from "./shares.js";
 import { subagentOf, subtree } from "./subtree.js";
 import { notify, throttle } from "./ui.js";
 import { Waterfall } from "./waterfall.js";
-
-const PARTS = ["thinking", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"];
-
-/** The shares of a turn's time as a background. */
-export function mix(parts) {
-  const sum = PARTS.reduce((all, key) => all + parts[`${key}_us`], 0);
-  if (!(sum > 0)) return undefined;
-  let at = 0;
-  const stops = [];
-  for (const key of PARTS) {
-    const us = parts[`${key}_us`];
-    if (!us) continue;
-    const to = at + (us / sum) * 100;
-    stops.push(`var(--k-${key}) ${at.toFixed(1)}% ${to.toFixed(1)}%`);
-    at = to;
-  }
-  return `linear-gradient(90deg, ${stops.join(", ")})`;
-}
 
 /** The text that stands beside a turn. */
 function note(turn) {

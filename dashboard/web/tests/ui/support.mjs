@@ -3,7 +3,7 @@
 // The dashboard is HOOKSPAN_URL (the signed-in address, `…/login#t=TOKEN`, of a collector that holds sessions), else the
 // example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -13,17 +13,23 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const DEMO = process.env.HOOKSPAN_DEMO
   ?? fileURLToPath(new URL("../../../../target/debug/examples/demo", import.meta.url));
 
-/** Why these tests cannot run, or false. With HOOKSPAN_REQUIRE_BROWSER=1 that is a failure. */
-export async function missing() {
-  const why = await reason();
+/** Why these tests cannot run, or false; `without` says why there is nothing to look at. With HOOKSPAN_REQUIRE_BROWSER=1 that is a failure. */
+export async function missing(without = noDashboard) {
+  const why = await reason(without);
   if (why && process.env.HOOKSPAN_REQUIRE_BROWSER === "1") throw new Error(`browser tests are required, but ${why}`);
   if (why) console.log(`SKIPPED: ${why}`);
   return why ?? false;
 }
 
-async function reason() {
+function noDashboard() {
+  if (process.env.HOOKSPAN_URL || existsSync(DEMO)) return null;
+  return "there is no dashboard: set HOOKSPAN_URL, or cargo build -p hookspan-dashboard --example demo";
+}
+
+async function reason(without) {
   if (!existsSync(CHROMIUM)) return `there is no ${CHROMIUM} (set CHROMIUM)`;
-  if (!process.env.HOOKSPAN_URL && !existsSync(DEMO)) return "there is no dashboard: set HOOKSPAN_URL, or cargo build -p hookspan-dashboard --example demo";
+  const nothing = without();
+  if (nothing) return nothing;
   try {
     await import("playwright-core");
   } catch {
@@ -34,12 +40,26 @@ async function reason() {
 
 /** A browser and a dashboard: `{base, login, page(options), close()}`. `demo` asks for the example's invented sessions. */
 export async function world({ turns = "12" } = {}) {
-  const { chromium } = await import("playwright-core");
-  const profile = mkdtempSync(join(tmpdir(), "hookspan-ui-"));
   const server = process.env.HOOKSPAN_URL ? null : await serve(turns);
   const login = process.env.HOOKSPAN_URL ?? server.url;
+  const browser = await chromium(login);
+  return {
+    ...browser,
+    login,
+    demo: server !== null,
+    close: async () => {
+      await browser.close();
+      server?.child.kill();
+    },
+  };
+}
+
+/** A browser of its own for the dashboard at `login`: `{base, context, page(options), close()}`. */
+export async function chromium(login) {
+  const { chromium: engine } = await import("playwright-core");
+  const profile = mkdtempSync(join(tmpdir(), "hookspan-ui-"));
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  const context = await chromium.launchPersistentContext(profile, {
+  const context = await engine.launchPersistentContext(profile, {
     executablePath: CHROMIUM,
     args: [...sandbox, "--disable-gpu"],
     viewport: { width: 1440, height: 900 },
@@ -47,16 +67,38 @@ export async function world({ turns = "12" } = {}) {
   const base = new URL(login).origin;
   return {
     base,
-    login,
-    demo: server !== null,
     context,
     page: (options) => page(context, base, options),
     close: async () => {
       await context.close();
-      server?.child.kill();
       rmSync(profile, { recursive: true, force: true });
     },
   };
+}
+
+/** Waits for a condition with a deadline. */
+export async function eventually(what, condition, ms = 15_000) {
+  const end = Date.now() + ms;
+  let last;
+  while (Date.now() < end) {
+    last = await condition();
+    if (last) return last;
+    await new Promise((resolve) => { setTimeout(resolve, 30); });
+  }
+  throw new Error(`${what}: ${JSON.stringify(last)}`);
+}
+
+/** What axe-core finds on a page, as text. Our own policy refuses script tags, so it goes in through the debugger. */
+export async function axe(context, tab) {
+  const source = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  const debug = await context.newCDPSession(tab);
+  await debug.send("Runtime.evaluate", { expression: source });
+  const { result } = await debug.send("Runtime.evaluate", {
+    expression: "axe.run(document).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ': ' + n.failureSummary)])))",
+    awaitPromise: true,
+  });
+  await debug.detach();
+  return result.value;
 }
 
 function serve(turns) {
@@ -69,13 +111,15 @@ function serve(turns) {
 }
 
 // Every page registers what must never happen; `close` fails when one did.
-async function page(context, base, { colorScheme = "dark", viewport } = {}) {
+async function page(context, base, { colorScheme = "dark", viewport, offline = false } = {}) {
   const tab = await context.newPage();
   const wrong = [];
   await tab.emulateMedia({ colorScheme });
   if (viewport) await tab.setViewportSize(viewport);
   tab.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  tab.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
+  // A page that is left open while the collector is away may say that it could not connect, and nothing else.
+  const away = (text) => offline && /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(text);
+  tab.on("console", (message) => message.type() === "error" && !away(message.text()) && wrong.push(`console: ${message.text()} ${message.location().url}`));
   tab.on("dialog", (dialog) => {
     wrong.push(`dialog: ${dialog.message()}`);
     dialog.dismiss();

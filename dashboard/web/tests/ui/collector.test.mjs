@@ -1,0 +1,421 @@
+// The pages against the real collector: from nothing to the first hook, real data, hostile data, twelve tabs, a restart.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Collector, noCollector, RECORDED } from "./collector.mjs";
+import { hostile, HOSTILE, jsonl, long, Talk } from "./hooks.mjs";
+import { axe, chromium, eventually, missing } from "./support.mjs";
+
+const skip = await missing(noCollector);
+const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
+const PAGES = ["/", "/sessions", "/errors", "/latency?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
+const VIEWS = ["waterfall", "flame", "log", "edits", "insights"];
+let collector;
+let browser;
+
+before(async () => {
+  if (skip) return;
+  collector = await new Collector().start();
+  browser = await chromium(collector.login);
+  const first = await browser.page();
+  await first.tab.goto(collector.login);
+  await eventually("signed in", async () => (await browser.context.cookies()).some((cookie) => cookie.name.startsWith("hookspan_") && cookie.httpOnly && cookie.sameSite === "Strict"));
+  assert.ok(!first.tab.url().includes("#t="), "the token is gone from the address");
+  await first.tab.close();
+});
+
+after(async () => {
+  await browser?.close();
+  await collector?.close();
+});
+
+async function open(path, options) {
+  const page = await browser.page(options);
+  await page.tab.goto(browser.base + path);
+  return page;
+}
+
+const settled = (tab) => eventually("nothing is loading", async () => (await tab.locator("main .loading").count()) === 0
+  && (await tab.locator("main h1").count()) > 0);
+/** The recorded session is taken in by the first test that looks at it; again it is known already. */
+const recorded = () => collector.take(RECORDED);
+const ago = (ms) => Date.now() - ms;
+
+test("an empty dashboard says what to do, and the first hook flips it without a reload", { skip }, async () => {
+  const page = await open("/");
+  const { tab } = page;
+  await tab.getByRole("heading", { name: "Waiting for the first hook" }).waitFor();
+  for (const word of ["hookspan install", "hookspan demo"]) assert.ok((await tab.locator(".waiting").textContent()).includes(word), word);
+  assert.equal(await axe(browser.context, tab), "[]");
+  await tab.evaluate(() => { window.stays = true; });
+  const talk = new Talk({ at: ago(5_000), project: "lighthouse" }).start("light the lamp").shell("make lamp", 900, { output: "ok" });
+  await collector.take(jsonl(talk));
+  await tab.getByRole("heading", { name: /Running|Needs you now/ }).first().waitFor();
+  await tab.getByText("light the lamp").first().waitFor();
+  assert.equal(await tab.evaluate(() => window.stays), true);
+  await page.close();
+});
+
+test("what waits for the person is in the list, the title and the icon, oldest first, and its age ticks in silence", { skip }, async () => {
+  const page = await open("/");
+  const { tab } = page;
+  await settled(tab);
+  const older = new Talk({ at: ago(400_000), project: "api", seed: 3 }).start("add the tests").end();
+  const newer = new Talk({ at: ago(60_000), project: "docs", seed: 4 }).start("write the page").end();
+  await collector.take(jsonl(older, newer));
+  await eventually("both wait", async () => (await tab.locator(".need").count()) >= 2);
+  const texts = await tab.locator(".need").allTextContents();
+  const at = (word) => texts.findIndex((text) => text.includes(word));
+  assert.ok(at("add the tests") >= 0 && at("add the tests") < at("write the page"), texts.join(" | "));
+  const count = await tab.locator(".need").count();
+  await eventually("the title counts", async () => (await tab.title()).startsWith(`(${count}) `));
+  assert.match(await tab.locator('link[rel="icon"]').getAttribute("href"), /icon-\d\.svg$/);
+  const said = () => tab.locator(".frame > [role=status]").first().textContent();
+  await eventually("the list is spoken", async () => (await said()).includes("docs"));
+  const before = [await said(), await tab.locator(".need .since").first().textContent()];
+  await eventually("an age ticks", async () => (await tab.locator(".need .since").first().textContent()) !== before[1]);
+  assert.equal(await said(), before[0], "an age is not spoken");
+  // The other pages carry the count too.
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("h");
+  await tab.getByRole("heading", { name: "Health", level: 1 }).waitFor();
+  assert.match(await tab.title(), /^\(\d\) Health/);
+  await page.close();
+});
+
+test("every page shows real data, passes axe in both themes, and says nothing on the console", { skip }, async () => {
+  await recorded();
+  const paths = [...PAGES, ...VIEWS.map((view) => `/s/${SESSION}?view=${view}`), `/compare?a=${SESSION}&b=${SESSION}:5`, "/nothing-here"];
+  for (const colorScheme of ["dark", "light"]) {
+    // One tab per theme: what one page leaves behind must not break the next.
+    const page = await open("/", { colorScheme });
+    for (const path of paths) {
+      await page.tab.goto(browser.base + path);
+      await settled(page.tab);
+      assert.equal(await axe(browser.context, page.tab), "[]", `${path} ${colorScheme}`);
+    }
+    page.wrong.splice(0, Infinity, ...page.wrong.filter((one) => !/404 .*nothing-here$/.test(one)));
+    await page.close();
+  }
+});
+
+test("g and a letter goes to each page, and the rail says where one is", { skip }, async () => {
+  const page = await open("/");
+  const { tab } = page;
+  for (const [key, name, path] of [["s", "Sessions", "/sessions"], ["e", "Errors", "/errors"], ["l", "Latency", "/latency"], ["f", "Search", "/search"], ["v", "Live", "/live"], ["h", "Health", "/health"], ["p", "Privacy", "/privacy"], ["o", "Overview", "/"]]) {
+    await tab.locator("body").click({ position: { x: 700, y: 890 } });
+    await tab.evaluate(() => document.activeElement?.blur());
+    await tab.keyboard.press("g");
+    await tab.keyboard.press(key);
+    await eventually(name, () => new URL(tab.url()).pathname === path);
+    assert.equal((await tab.locator(".rail [aria-current=page]").textContent()).replace(/\d/g, ""), name);
+  }
+  await page.close();
+});
+
+test("the palette opens with Ctrl-K, finds a session and a page, and closes with Escape", { skip }, async () => {
+  await collector.take(jsonl(new Talk({ at: ago(95_000), project: "palette", seed: 13 }).start("sail the boat home").end()));
+  const page = await open("/health");
+  const { tab } = page;
+  await settled(tab);
+  await tab.keyboard.press("Control+k");
+  const field = tab.getByRole("combobox", { name: "Page, session or command" });
+  await field.fill("priv");
+  await tab.keyboard.press("Enter");
+  await tab.getByRole("heading", { name: "Privacy", level: 1 }).waitFor();
+  await tab.keyboard.press("Control+k");
+  await field.fill("sail the boat");
+  await tab.getByRole("option", { name: /session.*sail the boat/ }).waitFor();
+  await tab.keyboard.press("Escape");
+  assert.equal(await field.isVisible(), false);
+  await tab.keyboard.press("Control+k");
+  await field.fill("sail the boat");
+  await tab.getByRole("option", { name: /session.*sail the boat/ }).click();
+  await tab.locator(".wf-row").first().waitFor();
+  await page.close();
+});
+
+test("keys can be turned off, and help says all of them", { skip }, async () => {
+  const page = await open("/health");
+  const { tab } = page;
+  await settled(tab);
+  await tab.keyboard.press("?");
+  const help = tab.getByRole("dialog", { name: "Keys" });
+  for (const key of ["j k", "[ ]", "e E", "n N", "/", "Ctrl K", "a", "f", "+", "1 0", "s", "y", "b", "?", "g then", "Esc"]) assert.ok((await help.textContent()).includes(key), key);
+  await help.getByRole("checkbox").uncheck();
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("s");
+  await tab.keyboard.press("b");
+  assert.equal(new URL(tab.url()).pathname, "/health");
+  assert.equal(await tab.evaluate(() => document.documentElement.dataset.blur), undefined);
+  await tab.keyboard.press("?");
+  await help.getByRole("checkbox").check();
+  await tab.keyboard.press("Escape");
+  await tab.keyboard.press("b");
+  assert.equal(await tab.evaluate(() => document.documentElement.dataset.blur), "1");
+  await tab.keyboard.press("b");
+  await page.close();
+});
+
+test("the filter, the order and the state of the list are in the address and survive a reload", { skip }, async () => {
+  await collector.take(jsonl(new Talk({ at: ago(90_000), project: "filters", seed: 12 }).start("paint the boat").shell("make boat", 900).end()));
+  const page = await open("/sessions");
+  const { tab } = page;
+  await settled(tab);
+  await tab.keyboard.press("/");
+  await tab.keyboard.type("tool:Shell dur>700ms boat");
+  await tab.keyboard.press("Enter");
+  await eventually("one row", async () => (await tab.locator("tbody tr").count()) === 1);
+  await tab.getByRole("button", { name: "errors" }).click();
+  await eventually("the address has it", () => ["tool=Shell", "min_us=700000", "q=boat", "sort=errors"].every((part) => tab.url().includes(part)));
+  await tab.reload();
+  await eventually("still one row", async () => (await tab.locator("tbody tr").count()) === 1);
+  assert.equal(await tab.getByRole("searchbox").inputValue(), "boat tool:Shell dur>700ms");
+  assert.equal(await tab.locator("th[aria-sort=descending]").textContent(), "errors ▾");
+  await page.close();
+});
+
+test("every key of the waterfall does what help says", { skip }, async () => {
+  await recorded();
+  const page = await open(`/s/${SESSION}?view=waterfall`);
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  const selected = tab.locator('.wf-row[aria-selected="true"]:not([hidden])');
+  const frame = () => tab.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+  const label = async () => {
+    await frame();
+    return (await selected.locator(".wf-text").textContent()).trim();
+  };
+  const press = async (...keys) => {
+    for (const key of keys) await tab.keyboard.press(key);
+    return label();
+  };
+  await eventually("a row is chosen", async () => (await selected.count()) === 1);
+  assert.match(await press("1", "Home"), /^session/);
+  assert.match(await press("j"), /^turn 1/);
+  assert.match(await press("]"), /^turn 2/);
+  assert.match(await press("ArrowDown", "ArrowUp"), /^turn 2/);
+  assert.match(await press("["), /^turn 1/);
+  assert.match(await press("k"), /^session/);
+  const first = await press("e");
+  assert.match(first, /^(Shell|Read)/);
+  const second = await press("e");
+  assert.notEqual(second, first);
+  assert.equal(await press("E"), first);
+  // Equal calls are one row until one asks for them.
+  await press("1", "End", "ArrowRight");
+  await tab.locator(".wf-row:not([hidden]) .wf-text", { hasText: /^\d+ × Read$/ }).click();
+  assert.match(await label(), /^\d+ × Read$/);
+  const rows = () => tab.getByRole("treegrid").getAttribute("aria-rowcount").then(Number);
+  const folded = await rows();
+  assert.match(await press("ArrowRight"), /^Read /);
+  assert.equal(await rows(), folded + 4);
+  assert.match(await press("ArrowLeft"), /^\d+ × Read$/);
+  assert.equal(await rows(), folded);
+  // One subagent alone.
+  await press("s");
+  await tab.locator(".focus").waitFor();
+  assert.match(tab.url(), /focus=[0-9a-f]{16}/);
+  assert.match(await tab.locator(".focus").textContent(), /explore.*link/);
+  await tab.reload();
+  await tab.locator(".focus").waitFor();
+  await eventually("its rows only", async () => (await rows()) < 20);
+  assert.equal(await axe(browser.context, tab), "[]");
+  await tab.keyboard.press("Escape");
+  await eventually("all again", async () => (await tab.locator(".focus").count()) === 0 && !tab.url().includes("focus="));
+  // The critical path of the turn.
+  await press("1", "End", "c");
+  await eventually("others step back", async () => (await tab.locator(".wf-dimmed .wf-marked").count()) > 0);
+  await tab.keyboard.press("Escape");
+  await eventually("no more", async () => (await tab.locator(".wf-dimmed").count()) === 0);
+  // The axis.
+  await press("f");
+  await eventually("kept", () => /[?&]t=/.test(tab.url()));
+  const ruler = () => tab.locator(".wf-tick:not([hidden])").allTextContents().then(String);
+  const wide = await ruler();
+  await press("+");
+  await eventually("closer", async () => (await ruler()) !== wide);
+  await press("-", "a");
+  await eventually("follows", () => !/[?&]t=/.test(tab.url()));
+  // Matches.
+  await tab.keyboard.press("/");
+  await tab.keyboard.type("grep");
+  await tab.keyboard.press("Enter");
+  assert.match(await label(), /^Grep/);
+  await frame();
+  const one = await selected.getAttribute("aria-rowindex");
+  await press("n");
+  assert.notEqual(await selected.getAttribute("aria-rowindex"), one);
+  await press("N");
+  assert.equal(await selected.getAttribute("aria-rowindex"), one);
+  await tab.keyboard.press("Escape");
+  await press("0");
+  const all = await rows();
+  await press("1");
+  assert.ok((await rows()) < all);
+  // The address.
+  await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: browser.base });
+  await tab.keyboard.press("y");
+  await tab.getByText("address copied").waitFor();
+  assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), tab.url());
+  // Views, and back to the list.
+  for (const [key, name] of [["m", "Flame view"], ["l", "Log"], ["d", "Edits"], ["i", "Insights"]]) {
+    await tab.keyboard.press(key);
+    await tab.getByLabel(name, { exact: true }).first().waitFor();
+  }
+  await tab.keyboard.press("w");
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.keyboard.press("Escape");
+  await tab.getByRole("heading", { name: "Sessions", level: 1 }).waitFor();
+  await page.close();
+});
+
+test("the pane pages through a large output, stops at depth, and keeps colours", { skip }, async () => {
+  const deep = `${"{\"a\":".repeat(60)}1${"}".repeat(60)}`;
+  const talk = new Talk({ at: ago(30_000), project: "pane", seed: 5 }).start("show me");
+  talk.shell("cat large", 10, { output: `\u001b[31;1mred\u001b[0m\n${"0123456789abcdef\n".repeat(40_000)}` });
+  talk.tool("Read", { file_path: "/home/dev/src/pane/deep.json" }, 5, { output: deep }).end();
+  await collector.take(jsonl(talk));
+  const page = await open(`/s/${talk.id}`);
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.locator(".wf-text", { hasText: "cat large" }).click();
+  await tab.getByRole("tab", { name: /Output/ }).click();
+  const more = tab.getByRole("button", { name: /^more/ });
+  await more.waitFor();
+  const length = () => tab.locator("pre.text").last().evaluate((one) => one.textContent.length);
+  const before = await length();
+  assert.ok(before <= 256 * 1_024, String(before));
+  await more.click();
+  await eventually("more of it", async () => (await length()) > before);
+  assert.ok((await tab.locator("pre.text .c1.b, .str .c1.b").count()) >= 0);
+  await tab.locator(".wf-text", { hasText: "deep.json" }).click();
+  await tab.getByRole("tab", { name: /Output/ }).click();
+  await tab.getByText("deeper than 32 levels").waitFor();
+  await tab.getByRole("tab", { name: /Raw hooks/ }).click();
+  await tab.locator("details.hook").first().waitFor();
+  await tab.getByRole("tab", { name: /OTLP/ }).click();
+  await tab.getByText("trace id").waitFor();
+  await page.close();
+});
+
+test("hostile text is text on every page: no element, no dialog, no request, the title as it was", { skip }, async () => {
+  const talk = hostile(ago(300_000));
+  await collector.take(jsonl(talk));
+  const page = await open(`/s/${talk.id}`);
+  const { tab } = page;
+  const elements = () => tab.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main embed, main style, main title, main svg, main [onload], main [onerror], main a[href^='javascript']").length);
+  for (const path of [...PAGES.filter((one) => !one.includes("q=cargo")), `/search?q=${encodeURIComponent('" OR * NEAR(')}`, `/search?q=${encodeURIComponent("<script>alert")}`, `/sessions?q=${encodeURIComponent(HOSTILE[1])}`,
+    ...VIEWS.map((view) => `/s/${talk.id}?view=${view}`), `/compare?a=${talk.id}&b=${talk.id}:2`]) {
+    await tab.goto(browser.base + path);
+    await settled(tab);
+    assert.equal(await elements(), 0, path);
+    assert.match(await tab.title(), / · hookspan$/);
+  }
+  await tab.goto(`${browser.base}/s/${talk.id}`);
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.keyboard.press("0");
+  await tab.keyboard.press("Home");
+  for (let i = 0; i < 14; i += 1) {
+    await tab.keyboard.press("j");
+    const tabs = tab.getByRole("tab");
+    await tabs.first().waitFor();
+    for (let k = 0; k < (await tabs.count()); k += 1) await tabs.nth(k).click();
+  }
+  assert.equal(await elements(), 0);
+  assert.ok((await tab.locator(".wf-text", { hasText: "<script>alert(1)</script>" }).count()) > 0);
+  await page.close();
+});
+
+test("twelve tabs are live over one stream, and all of them follow a restart without a gap or a reload", { skip }, async () => {
+  const talk = new Talk({ at: ago(3_000), project: "tabs", seed: 6 }).start("first of all tabs").think(100);
+  await collector.take(jsonl(talk));
+  const pages = [];
+  for (let i = 0; i < 12; i += 1) pages.push(await open(i % 3 ? "/sessions" : `/s/${talk.id}`, { offline: true }));
+  for (const { tab } of pages) await eventually("live", async () => (await tab.locator(".link-connected").count()) === 1);
+  for (const { tab } of pages) await tab.evaluate(() => { window.stays = true; });
+  const streams = await Promise.all(pages.map(({ tab }) => tab.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.includes("/api/v1/stream")).length)));
+  assert.ok(streams.filter((n) => n > 0).length <= 1, String(streams));
+  const rows = (tab) => tab.getByRole("treegrid").getAttribute("aria-rowcount").then(Number);
+  const counts = await Promise.all(pages.filter((_, i) => i % 3 === 0).map(({ tab }) => rows(tab)));
+  talk.lines = [];
+  await collector.take(jsonl(talk.wait(10).shell("echo one", 5)));
+  const grown = async (by) => {
+    let k = 0;
+    for (const [i, { tab }] of pages.entries()) {
+      if (i % 3) continue;
+      const before = counts[k];
+      k += 1;
+      await eventually(`tab ${i} grows by ${by}`, async () => (await rows(tab)) === before + by, 30_000);
+    }
+  };
+  await grown(1);
+  await collector.stop();
+  for (const { tab } of pages.slice(0, 3)) await eventually("offline", async () => (await tab.locator(".link-connected").count()) === 0, 30_000);
+  talk.lines = [];
+  await collector.take(jsonl(talk.wait(10).shell("echo two", 5), new Talk({ at: ago(0), project: "tabs", seed: 8 }).start("came while it was away")));
+  await collector.start();
+  for (const { tab } of pages) await eventually("live again", async () => (await tab.locator(".link-connected").count()) === 1, 40_000);
+  await grown(2);
+  for (const [i, { tab }] of pages.entries()) if (i % 3) await tab.getByText("came while it was away").first().waitFor();
+  for (const { tab } of pages) assert.equal(await tab.evaluate(() => window.stays), true);
+  for (const page of pages) await page.close();
+});
+
+test("the live page follows, keeps still while it is paused, and catches up", { skip }, async () => {
+  const page = await open("/live");
+  const { tab } = page;
+  await settled(tab);
+  await tab.getByRole("button", { name: "pause" }).click();
+  const talk = new Talk({ at: ago(1_000), project: "live", seed: 9 }).start("go on").shell("echo paused", 5);
+  await collector.take(jsonl(talk));
+  const resume = tab.getByRole("button", { name: /resume \([1-9]\d* new\)/ });
+  await resume.waitFor();
+  assert.equal(await tab.getByText("echo paused").count(), 0);
+  await resume.click();
+  await tab.getByText("echo paused").first().waitFor();
+  await page.close();
+});
+
+test("rows in view stay where they are while a long session grows", { skip }, async () => {
+  const talk = long(ago(4_000_000), 6, 11);
+  await collector.take(jsonl(talk));
+  const page = await open(`/s/${talk.id}`);
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.keyboard.press("0");
+  await tab.evaluate(() => { document.querySelector(".wf-scroll").scrollTop = 3_000; });
+  const top = () => tab.evaluate(() => {
+    const box = document.querySelector(".wf-scroll").getBoundingClientRect();
+    const row = [...document.querySelectorAll(".wf-row:not([hidden])")].map((one) => [one.getBoundingClientRect().top - box.top, one.querySelector(".wf-text").textContent]).filter(([y]) => y >= 0).sort((a, b) => a[0] - b[0])[0];
+    return row && `${Math.round(row[0])} ${row[1]}`;
+  });
+  await tab.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+  const before = await top();
+  const rows = () => tab.getByRole("treegrid").getAttribute("aria-rowcount").then(Number);
+  const count = await rows();
+  talk.lines = [];
+  await collector.take(jsonl(talk.wait(10).start("one more").shell("echo grown", 5)));
+  await eventually("it grew", async () => (await rows()) > count);
+  assert.equal(await top(), before);
+  await page.close();
+});
+
+test("the page is whole at 600 pixels, and nothing moves for who wants no motion", { skip }, async () => {
+  await recorded();
+  const page = await open(`/s/${SESSION}`, { viewport: { width: 600, height: 900 } });
+  const { tab } = page;
+  await tab.emulateMedia({ reducedMotion: "reduce" });
+  await tab.locator(".wf-row").first().waitFor();
+  for (const path of [`/s/${SESSION}`, "/", "/sessions", "/health", "/privacy"]) {
+    await tab.goto(browser.base + path);
+    await settled(tab);
+    assert.ok((await tab.evaluate(() => document.documentElement.scrollWidth)) <= 600, path);
+  }
+  await tab.goto(`${browser.base}/s/${SESSION}`);
+  await tab.locator(".wf-row").first().waitFor();
+  const [wf, pane] = await tab.evaluate(() => [".wf", ".pane"].map((name) => document.querySelector(name).getBoundingClientRect().top));
+  assert.ok(pane > wf + 50, "the pane is below");
+  assert.equal(await tab.evaluate(() => document.getAnimations().filter((one) => one.playState === "running").length), 0);
+  await page.close();
+});

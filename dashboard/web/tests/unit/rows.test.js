@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decode, ERROR, OK } from "../../app/columns.js";
+import { criticalPath } from "../../app/critical.js";
+import { boxes, flame } from "../../app/flame.js";
+import { head, visibleRows } from "../../app/rows.js";
+import { subagentOf, subtree } from "../../app/subtree.js";
+import { byTool } from "../../app/sums.js";
+
+/** A trace from `[depth, kind, label, start, duration, status]` lines in pre-order, milliseconds. */
+function trace(lines) {
+  const strs = [...new Set(lines.map(([, , label]) => label))];
+  const kinds = [...new Set(lines.map(([, kind]) => kind))];
+  const last = [];
+  const up = lines.map(([depth], i) => {
+    last[depth] = i;
+    return depth === 0 ? 0 : i - last[depth - 1];
+  });
+  const starts = lines.map(([, , , start]) => start * 1_000);
+  return decode({
+    n: lines.length, rev: 1, total: lines.length, t0_us: 0, strs, kinds, up, wait: [],
+    row: lines.map((_, i) => (i === 0 ? 10 : 1)),
+    label: lines.map(([, , label]) => strs.indexOf(label)),
+    kind: lines.map(([, kind]) => kinds.indexOf(kind)),
+    start_us: starts.map((us, i) => us - (i === 0 ? 0 : starts[i - 1])),
+    dur_us: lines.map(([, , , , ms]) => ms * 1_000),
+    status: lines.map(([, , , , , status]) => status ?? OK),
+    flags: lines.map(() => 0),
+  });
+}
+
+const SESSION = [
+  [0, "session", "session", 0, 1_000],
+  [1, "turn", "turn 1 look", 0, 500],
+  [2, "tools", "Read a.rs", 10, 5],
+  [2, "tools", "Read b.rs", 20, 5],
+  [2, "tools", "Read c.rs", 30, 5],
+  [2, "tools", "Read d.rs", 40, 5],
+  [2, "tools", "Read e.rs", 50, 5, ERROR],
+  [2, "tools", "Read f.rs", 60, 5],
+  [2, "tools", "Delegate", 100, 350],
+  [3, "subagent", "explore it", 110, 300],
+  [4, "shell", "Shell make", 120, 100],
+  [4, "shell", "Shell make", 230, 100],
+  [4, "shell", "Shell make check", 340, 10],
+  [4, "shell", "Shell make clean", 355, 10],
+];
+
+test("equal calls in a row are one row, failures stand alone, and other commands are not equal", () => {
+  const one = trace(SESSION);
+  const { rows, groups } = visibleRows(one, new Set(), null, 0, new Set());
+  assert.deepEqual([...groups], [[2, { last: 6, count: 4, open: false }]]);
+  assert.deepEqual(rows, [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13]);
+  const open = visibleRows(one, new Set(), null, 0, new Set([one.row[2]]));
+  assert.deepEqual(open.rows, SESSION.map((_, i) => i));
+  assert.equal(visibleRows(one, new Set(), null, 0).groups.size, 0);
+});
+
+test("a filter shows every match by itself", () => {
+  const one = trace(SESSION);
+  const hit = new Uint8Array(one.n);
+  hit[3] = hit[4] = 1;
+  assert.deepEqual(visibleRows(one, new Set(), hit, 0, new Set()).rows, [0, 1, 3, 4]);
+});
+
+test("the tool is the first word", () => {
+  assert.equal(head("Read src/a.rs"), "Read");
+  assert.equal(head("thought"), "thought");
+  assert.equal(head(""), "");
+});
+
+test("a subtree is a trace of its own with the same keys and times", () => {
+  const one = trace(SESSION);
+  const part = subtree(one, 9);
+  assert.equal(part.n, 5);
+  assert.deepEqual([...part.parent], [-1, 0, 0, 0, 0]);
+  assert.deepEqual([...part.depth], [0, 1, 1, 1, 1]);
+  assert.deepEqual([...part.last], [5, 2, 3, 4, 5]);
+  assert.equal(part.row[1], one.row[10]);
+  assert.equal(part.start[1], one.start[10]);
+  assert.equal(part.index.get(one.row[12]), 3);
+  assert.equal(one.parent[9], 8, "the whole is not touched");
+});
+
+test("the subagent of a row is the nearest one above, or the one a call started", () => {
+  const one = trace(SESSION);
+  assert.equal(subagentOf(one, 11), 9);
+  assert.equal(subagentOf(one, 9), 9);
+  assert.equal(subagentOf(one, 8), 9);
+  assert.equal(subagentOf(one, 3), -1);
+  assert.equal(subagentOf(one, -1), -1);
+});
+
+test("the critical path goes back from the end through what ended last, and its times sum to the whole", () => {
+  const one = trace([
+    [0, "turn", "turn 1", 0, 100],
+    [1, "tools", "short", 0, 30],
+    [1, "tools", "long", 5, 60],
+    [1, "shell", "after", 70, 20],
+    [1, "tools", "hidden", 72, 5],
+  ]);
+  const { marked, steps, own } = criticalPath(one, 0, 0);
+  assert.deepEqual([...marked], [1, 1, 1, 1, 0]);
+  assert.deepEqual(steps.map(({ i, us }) => [i, us]), [[1, 5_000], [2, 60_000], [3, 20_000]]);
+  assert.equal(own, 15_000);
+  assert.equal(own + steps.reduce((sum, step) => sum + step.us, 0), 100_000);
+});
+
+test("a path into a subagent names what ran inside it", () => {
+  const one = trace(SESSION);
+  const { steps, own } = criticalPath(one, 1, 0);
+  assert.equal(own + steps.reduce((sum, step) => sum + step.us, 0), 500_000);
+  assert.ok(steps.some(({ i }) => i === 10) && steps.some(({ i }) => i === 11));
+});
+
+test("a flame graph puts equal paths together and never draws children beyond their parent", () => {
+  const one = trace([
+    [0, "session", "session", 0, 200],
+    [1, "turn", "turn 1", 0, 50],
+    [2, "shell", "Shell make", 0, 40],
+    [2, "shell", "Shell make", 0, 40, ERROR],
+    [1, "turn", "turn 2", 100, 50],
+    [2, "tools", "Read a", 100, 10],
+  ]);
+  const root = flame(one, 0);
+  assert.equal(root.us, 100_000);
+  assert.equal(root.children[0].count, 2);
+  const make = root.children[0].children[0];
+  assert.deepEqual([make.name, make.us, make.count, make.errors], ["Shell make", 80_000, 2, 1]);
+  const drawn = boxes(root);
+  assert.equal(drawn.length, 4);
+  for (const { x, w } of drawn) assert.ok(x >= 0 && x + w <= 1 + 1e-9, `${x} ${w}`);
+  assert.equal(boxes(root, { max: 2 }).length, 2);
+});
+
+test("sums per tool count calls, failures and time", () => {
+  const sums = byTool(trace(SESSION), 0);
+  assert.deepEqual(sums.find((row) => row.name === "Read"), { name: "Read", kind: "tools", n: 6, errors: 1, us: 30_000 });
+  assert.equal(sums[0].name, "Delegate");
+  assert.ok(!sums.some((row) => row.kind === "turn"));
+});

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { barText, readBar } from "../../app/bar.js";
+import { edges, grid, strength } from "../../app/heat.js";
+import { pieces } from "../../app/marks.js";
+import { rank } from "../../app/palette.js";
+import { mix } from "../../app/shares.js";
+
+test("the filter of the list and the address say the same", () => {
+  for (const text of ["deploy", "flaky test tool:Shell", "kind:mcp dur>2s", "dur>1500ms", "a:b c", ""]) {
+    assert.equal(barText(readBar(text, new URLSearchParams("state=done"))), text);
+  }
+  const params = readBar("x dur>2s tool:Read", new URLSearchParams("state=done&cursor=9&tool=Old"));
+  assert.equal(params.toString(), "state=done&min_us=2000000&tool=Read&q=x");
+  assert.equal(barText(new URLSearchParams("min_us=nonsense&tool=A")), "tool:A");
+});
+
+test("marks split a text without losing any of it, wherever they lie", () => {
+  const text = "deliver timeout";
+  for (const [marks, expected] of [
+    [[[0, 7], [8, 15]], ["[deliver]", " ", "[timeout]"]],
+    [[], ["deliver timeout"]],
+    [[[8, 99]], ["deliver ", "[timeout]"]],
+    [[[0, 9], [3, 7]], ["[deliver t]", "imeout"]],
+    [[[99, 120]], ["deliver timeout"]],
+  ]) {
+    assert.deepEqual(pieces(text, marks).map((one) => (one.marked ? `[${one.text}]` : one.text)), expected);
+  }
+  assert.deepEqual(pieces("a\u202eb", [[0, 2]]).map(({ text: part }) => part), ["a[U+202E]", "b"]);
+});
+
+test("a heatmap's grid finds every count and paints one call visibly", () => {
+  const heat = grid({ buckets: [10, 11, 12], columns: 5, counts: [[0, 0, 3], [4, 2, 900]] });
+  assert.deepEqual([heat.columns, heat.rows, heat.most], [5, 3, 900]);
+  assert.deepEqual([heat.at(0, 0), heat.at(4, 2), heat.at(1, 1)], [3, 900, 0]);
+  assert.ok(strength(1, 900) > 0.15 && strength(900, 900) === 1 && strength(0, 900) === 0);
+  assert.deepEqual(edges(10), [1_024, 2_048]);
+  assert.equal(grid({ buckets: [], counts: [] }).rows, 0);
+});
+
+test("the palette wants every word and puts what begins with the first one first", () => {
+  const entries = ["Overview", "Sessions", "Live", "next theme"].map((name) => ({ group: "page", name }));
+  assert.deepEqual(rank(entries, "").map(({ name }) => name), ["Overview", "Sessions", "Live", "next theme"]);
+  assert.deepEqual(rank(entries, "se").map(({ name }) => name), ["Sessions"]);
+  assert.deepEqual(rank(entries, "e").map(({ name }) => name), ["Overview", "Sessions", "Live", "next theme"]);
+  assert.deepEqual(rank(entries, "page li").map(({ name }) => name), ["Live"]);
+  assert.deepEqual(rank(entries, "nothing such"), []);
+});
+
+test("the shares of a turn fill the bar and leave out what is zero", () => {
+  const none = { thinking_us: 0, tools_us: 0, shell_us: 0, mcp_us: 0, edits_us: 0, subagent_us: 0, wait_us: 0, other_us: 0 };
+  assert.equal(mix(none), undefined);
+  assert.equal(mix({ ...none, shell_us: 3, other_us: 1 }), "linear-gradient(90deg, var(--k-shell) 0.0% 75.0%, var(--k-other) 75.0% 100.0%)");
+});
