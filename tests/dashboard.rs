@@ -58,7 +58,7 @@ fn the_pages_own_tests_pass_on_a_played_session() {
     collector.committed(fixture.bodies.len());
     let address = format!("{}/login#t={}", collector.url, collector.token);
     let any_session = "token|list|ticks|payloads|nodes|tabs|theme|blur|axe";
-    pages_own_tests(&chromium, "HOOKSPAN_URL", &address, any_session);
+    pages_own_tests(&chromium, "session.test.mjs", "HOOKSPAN_URL", &address, any_session);
 }
 
 /// The same over the invented sessions of the dashboard's example: longer, and with every odd text.
@@ -69,13 +69,32 @@ fn the_pages_own_tests_pass_on_the_example() {
         Err(reason) => return skip::skip("the pages' own tests in a browser", &reason),
     };
     let example = binaries::dashboard_example();
-    pages_own_tests(&chromium, "HOOKSPAN_DEMO", example.to_str().unwrap(), ".");
+    pages_own_tests(&chromium, "session.test.mjs", "HOOKSPAN_DEMO", example.to_str().unwrap(), ".");
+}
+
+/// From an empty dashboard to twelve tabs over a restart: every page and key, over recorded, long and hostile sessions.
+#[test]
+fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
+    let chromium = match browser() {
+        Ok(chromium) => chromium,
+        Err(reason) => {
+            return skip::skip("the pages in a browser, from the first hook on", &reason);
+        }
+    };
+    let program = binaries::hookspan();
+    pages_own_tests(
+        &chromium,
+        "collector.test.mjs",
+        "HOOKSPAN_BIN",
+        program.to_str().unwrap(),
+        ".",
+    );
 }
 
 #[track_caller]
-fn pages_own_tests(chromium: &Path, variable: &str, value: &str, names: &str) {
+fn pages_own_tests(chromium: &Path, file: &str, variable: &str, value: &str, names: &str) {
     let output = Command::new("node")
-        .args(["--test", "--test-name-pattern", names])
+        .args(["--test", "--test-name-pattern", names, file])
         .current_dir(ui_tests())
         .env("CHROMIUM", chromium)
         .env("HOOKSPAN_REQUIRE_BROWSER", "1")

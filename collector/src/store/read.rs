@@ -51,7 +51,8 @@ pub fn sessions(
         false => {
             "AND EXISTS (SELECT 1 FROM span x WHERE x.root = s.root
                  AND (:class IS NULL OR x.class = :class)
-                 AND (:tool IS NULL OR lower(x.name) = 'execute_tool ' || lower(:tool))
+                 AND (:tool IS NULL OR lower(substr(x.plain_name || ' ', 1, length(:tool) + 14))
+                   = 'execute_tool ' || lower(:tool) || ' ')
                  AND (:min IS NULL OR x.end_ns - x.start_ns >= :min))"
         }
     };

@@ -118,7 +118,8 @@ pub fn matching(
            AND s.start_ns >= :from AND s.start_ns <= :to
            AND (s.start_ns, s.row) < (:before_ns, :before_row)
            AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
+             = 'execute_tool ' || lower(:tool) || ' ')
            AND (NOT :failed OR s.error_type IS NOT NULL)
            AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)
@@ -162,7 +163,8 @@ pub fn failures(
            AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
            AND (:session IS NULL OR root.text = :session)
            AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
+             = 'execute_tool ' || lower(:tool) || ' ')
          ORDER BY s.start_ns DESC LIMIT :limit"
     );
     let values: &[(&str, &dyn ToSql)] = &[
@@ -200,7 +202,8 @@ pub fn of_span(
            AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
            AND (:session IS NULL OR root.text = :session)
            AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(s.name) = 'execute_tool ' || lower(:tool))
+           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
+             = 'execute_tool ' || lower(:tool) || ' ')
            AND (NOT :failed OR s.error_type IS NOT NULL)
            AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"

@@ -128,6 +128,7 @@ fn failures_durations_and_percentiles_are_read() {
     let spans = ["a", "b"].map(|key| {
         let mut span = sample::span("r", key);
         span.name = "execute_tool Shell cargo".to_owned();
+        span.plain_name = "execute_tool Shell".into();
         Change::Span(Box::new(span))
     });
     let (_dir, _store, readers) = stored(spans);
@@ -137,6 +138,8 @@ fn failures_durations_and_percentiles_are_read() {
     assert_eq!((&*failures[0].0, &*failures[0].2), ("r", "exit code 101"));
     let none = LineFilter { tool: Some("Read".to_owned()), ..LineFilter::default() };
     assert!(readers.with(|db| lines::failures(db, &none, 10)).unwrap().is_empty());
+    let shell = LineFilter { tool: Some("shell".to_owned()), ..LineFilter::default() };
+    assert_eq!(readers.with(|db| lines::failures(db, &shell, 10)).unwrap().len(), 2);
     let hour = sample::span("r", "a").start.0.div_euclid(3_600_000_000_000);
     let cells = readers.with(|db| heat(db, "kind", Some("tool"), (hour, hour))).unwrap();
     assert_eq!(cells, [HeatCell { hour, bucket: 19, count: 2 }]);

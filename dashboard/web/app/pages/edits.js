@@ -22,9 +22,9 @@ export function Edits({ id, query, go, rev }) {
   };
   const move = (step) => items[at + step] && choose(items[at + step].path);
   useEffect(() => bind({ j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1) }), [data, at]);
-  if (error) return html`<section class="edits"><${Trouble} error=${error} reload=${reload} /></section>`;
-  if (!data) return html`<section class="edits"><${Loading} /></section>`;
-  if (!items.length) return html`<section class="edits"><p class="dim pad pad-y">No file was edited in this session.</p></section>`;
+  if (error) return html`<section class="edits" aria-label="Edits"><${Trouble} error=${error} reload=${reload} /></section>`;
+  if (!data) return html`<section class="edits" aria-label="Edits"><${Loading} /></section>`;
+  if (!items.length) return html`<section class="edits" aria-label="Edits"><p class="dim pad pad-y">No file was edited in this session.</p></section>`;
   const sum = (key) => items.reduce((all, item) => all + item[key], 0);
   return html`<section class="edits" aria-label="Edits">
     <div class="edits-files"><p class="dim num">${plural(items.length, "file")} <span class="good">+${sum("added")}</span> <span class="bad">−${sum("removed")}</span></p>

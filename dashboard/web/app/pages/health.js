@@ -63,7 +63,7 @@ function Spool({ data }) {
     <${Tile} name="lost" tone=${lost.length ? "bad" : "good"} note=${lost.map(([why, n]) => `${why} ${n}`).join(", ")}>${lost.reduce((sum, [, n]) => sum + n, 0).toLocaleString("en")}<//>
     ${data.parse_errors !== undefined && html`<${Tile} name="malformed" tone=${data.parse_errors ? "warn" : ""}>${data.parse_errors.toLocaleString("en")}<//>`}
     <${Tile} name="database">${bytes(db.bytes)}<//><${Tile} name="write-ahead log">${bytes(db.wal)}<//>
-    ${db.fts !== undefined && html`<${Tile} name="search index" note=${data.search_lag ? `${data.search_lag} behind` : null}>${bytes(db.fts)}<//>`}
+    ${db.fts !== undefined && html`<${Tile} name="search index" note=${data.search?.lag ? `${data.search.lag} behind` : null}>${bytes(db.fts)}<//>`}
   </dl>`;
 }
 

@@ -16,10 +16,12 @@ export function LivePage() {
   const [error, setError] = useState(null);
   const [names, setNames] = useState(() => new Map());
   const paused = useRef(false);
+  const seen = useRef(new Set());
   useTitle("Live");
   const load = async () => {
     try {
-      const { items } = await get("spans?limit=200");
+      const items = await newest(seen.current);
+      seen.current = new Set(items.map((row) => row.row));
       setError(null);
       if (paused.current) setHeld((old) => upsert(old ?? [], items));
       else setRows((old) => upsert(old ?? [], items));
@@ -58,6 +60,18 @@ export function LivePage() {
       <td class="wide"><a class="blurry" href=${row.url}>${visible(row.label)}</a></td>
       <td class="r num">${row.dur_us === null ? `${duration(Math.max(0, Math.floor((now - row.start_us) / 1e6) * 1e6))} …` : duration(row.dur_us)}</td>
       <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${{ error: "✕ failed", ok: "✓ ok", open: "… open", unknown: "? no end" }[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
+}
+
+// The newest spans, back to one that was there the last time: nothing is left out, however much came.
+async function newest(seen) {
+  const all = [];
+  let cursor = null;
+  do {
+    const page = await get(`spans?limit=200${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
+    all.push(...page.items);
+    cursor = page.next;
+  } while (cursor && seen.size && all.length < KEPT_MAX && !all.some((row) => seen.has(row.row)));
+  return all;
 }
 
 /** `old` with what `items` changed and added, newest first, bounded. */

@@ -74,7 +74,7 @@ export function Session({ id, query, hash, go }) {
     <${PartsBar} turns=${turns} session=${session} />
     <div class="lanes" ref=${strip} hidden=${!aside}></div>
     <div class="views">
-      <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null}>${name}</a>`)}</nav>
+      <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${(event) => follow(event, () => open(word))}>${name}</a>`)}</nav>
       ${aside && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
         value=${search} onInput=${(e) => setSearch(e.target.value)}
         onKeyDown=${(e) => { if (e.key === "Enter") { e.target.blur(); model.nextMatch(1); } }} />
@@ -94,6 +94,13 @@ export function Session({ id, query, hash, go }) {
     </div>
     <footer class="keys" aria-hidden="true">j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys</footer>
   </div>`;
+}
+
+// The chosen row moves in the address without a drawing: a plain click takes what the address says now.
+function follow(event, action) {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  action();
 }
 
 // The address of another view: what else is in it stays.

@@ -1,31 +1,66 @@
-// Takes the pictures of the README: the pages of a collector that holds tests/fixtures/ide-one-subagent.jsonl, dark and light.
+// Takes the pictures of the documentation: each page in both themes, over the invented history of `hookspan demo`.
 //
-//   HOOKSPAN_URL="$(hookspan status --json | jq -r .dashboard_url)" node dashboard/web/tests/ui/screenshots.mjs docs
+//   cargo build && node dashboard/web/tests/ui/screenshots.mjs [FOLDER]
+//
+// With HOOKSPAN_URL (the signed-in address) those of another dashboard. Says how large each file is.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { missing, world } from "./support.mjs";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { noCollector, PROGRAM } from "./collector.mjs";
+import { chromium, eventually, missing } from "./support.mjs";
 
-const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
-const PAGES = [
-  { name: "sessions", path: "/sessions", ready: "role=row[name=/hello/]" },
-  { name: "session", path: `/s/${SESSION}?view=waterfall`, ready: "role=treegrid", keys: ["0", "e"] },
+const FOLDER = process.argv[2] ?? fileURLToPath(new URL("../../../../docs", import.meta.url));
+const SIZE = { width: 1280, height: 800 };
+
+/** Pages by the name of their file; `session` stands for the fullest one. Keys are pressed once it is drawn. */
+const pages = ({ session, other }) => [
+  ["overview", "/"], ["sessions", "/sessions"], ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
+  ["turns", `${session}?view=waterfall`, ["1", "Home"]], ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
+  ["edits", `${session}?view=edits`], ["insights", `${session}?view=insights`],
+  ["compare", `/compare?a=${session.slice(3)}&b=${other.slice(3)}`],
+  ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
+  ["health", "/health"], ["privacy", "/privacy"],
 ];
 
-const folder = process.argv[2] ?? "docs";
-if (!process.env.HOOKSPAN_URL) throw new Error("set HOOKSPAN_URL to the signed-in address of a collector");
-if (!(await missing())) {
-  const dashboard = await world();
-  for (const colorScheme of ["dark", "light"]) {
-    const page = await dashboard.page({ colorScheme });
-    await page.tab.goto(dashboard.login);
-    await page.tab.waitForURL((url) => !url.pathname.startsWith("/login"));
-    for (const { name, path, ready, keys = [] } of PAGES) {
-      await page.tab.goto(dashboard.base + path);
-      await page.tab.locator(ready).first().waitFor();
-      for (const key of keys) await page.tab.keyboard.press(key);
-      await page.tab.waitForLoadState("networkidle", { timeout: 2_000 }).catch(() => {}); // the stream never ends
-      await page.tab.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
-    }
-    await page.close();
+const skip = await missing(() => (process.env.HOOKSPAN_URL ? null : noCollector()));
+if (skip) throw new Error(skip);
+const home = mkdtempSync(join(tmpdir(), "hookspan-pictures-"));
+const demo = process.env.HOOKSPAN_URL ? null : spawn(PROGRAM, ["demo", "--no-open", "--listen", "127.0.0.1:0"], {
+  env: { PATH: process.env.PATH, HOME: home, HOOKSPAN_DIR: join(home, "state") }, stdio: ["ignore", "pipe", "inherit"],
+});
+const login = process.env.HOOKSPAN_URL ?? await new Promise((resolve, reject) => {
+  demo.once("exit", (code) => reject(new Error(`hookspan demo ended with ${code}`)));
+  createInterface({ input: demo.stdout }).once("line", resolve);
+});
+const browser = await chromium(login);
+mkdirSync(FOLDER, { recursive: true });
+let total = 0;
+for (const colorScheme of ["dark", "light"]) {
+  const { tab, close } = await browser.page({ colorScheme, viewport: SIZE });
+  await tab.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  await tab.goto(login);
+  await tab.locator(".rail").waitFor();
+  const { items } = await tab.evaluate(() => fetch("/api/v1/sessions?sort=calls&limit=20").then((answer) => answer.json()));
+  // One whose rows show something of everything, not the longest.
+  const full = items.find((one) => one.subagents > 0 && one.errors > 0 && one.turns > 2) ?? items[0];
+  const other = items.find((one) => one.id !== full.id) ?? full;
+  for (const [name, path, keys = []] of pages({ session: full.url, other: other.url })) {
+    await tab.goto(browser.base + path);
+    await eventually(`${name} is drawn`, async () => (await tab.locator("main .loading").count()) === 0 && (await tab.locator("main h1").count()) > 0, 60_000);
+    if (path.includes("waterfall")) await tab.locator('.wf-row[aria-selected="true"]').first().waitFor();
+    for (const key of keys) await tab.keyboard.press(key);
+    await tab.waitForLoadState("networkidle", { timeout: 1_500 }).catch(() => {}); // the stream never ends
+    const file = join(FOLDER, `${name}-${colorScheme}.png`);
+    await tab.screenshot({ path: file });
+    total += statSync(file).size;
+    console.log(`${file} ${Math.round(statSync(file).size / 1_024)} KB`);
   }
-  await dashboard.close();
+  await close();
 }
+console.log(`${(total / 1_048_576).toFixed(1)} MB in all`);
+await browser.close();
+demo?.kill("SIGTERM");
+rmSync(home, { recursive: true, force: true });
