@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::contract::unseen;
 use crate::digest::{content_key, digest};
 use crate::payload::{Fields, Raw, array, decode, object, scan, text};
 use crate::tool::{ToolFacts, cut};
@@ -24,6 +25,8 @@ pub struct Event {
     pub host: Host,
     /// What every event may say besides its own fields.
     pub about: About,
+    /// Fields that no hook of Cursor is known to send, made plain: at most 8 names of at most 64 characters.
+    pub unseen: Vec<Box<str>>,
     /// The parent a hook itself names for its conversation.
     pub lineage: Option<Lineage>,
     /// What happened.
@@ -410,6 +413,7 @@ fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
         name,
         host: Host::Cursor,
         about: About::default(),
+        unseen: Vec::new(),
         lineage: None,
         kind,
     }
@@ -454,6 +458,9 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
     });
     let mut event = blank(hook, kind, name);
     event.host = host;
+    if host == Host::Cursor && !matches!(event.kind, EventKind::Unknown { .. }) {
+        event.unseen = unseen(fields.names());
+    }
     event.about = about(hook, fields);
     identify(&mut event, hook, fields);
     event

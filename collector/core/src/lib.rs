@@ -25,6 +25,7 @@ pub mod content;
 pub mod tool;
 pub mod model;
 mod split;
+mod contract;
 mod payload;
 mod digest;
 mod fact;

@@ -80,6 +80,11 @@ impl<'a> Fields<'a> {
         found.map(|&(_, value)| value).filter(|value| value.get() != "null")
     }
 
+    /// The names of all fields, as sent.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(name, _)| &**name)
+    }
+
     /// The first of `names` that is present.
     pub(crate) fn first(&self, names: &[&str]) -> Option<Raw<'a>> {
         names.iter().find_map(|name| self.raw(name))

@@ -80,6 +80,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(database(global, &status));
     findings.extend(state_of_the_store(&status));
     findings.extend(losses(&status));
+    findings.push(contract(&status));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
     findings.extend(cursor_log(global));
@@ -191,6 +192,30 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
         Finding::warning("database", aside.clone(), remedy)
     }));
     findings
+}
+
+/// What Cursor sends that this version of hookspan has never seen.
+fn contract(status: &Status) -> Finding {
+    let named = |kind: &str| -> Vec<String> {
+        let found = status.counters.keys().filter_map(|key| key.strip_prefix(kind));
+        found.map(str::to_owned).collect()
+    };
+    let (events, fields) = (named("unknown_event."), named("unknown_field."));
+    if events.is_empty() && fields.is_empty() {
+        return Finding::ok("contract", "every event and every field that came is known");
+    }
+    let list = |names: &[String]| {
+        let mut text = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        if names.len() > 5 {
+            text.push_str(&format!(" and {} more", names.len() - 5));
+        }
+        if text.is_empty() { "none".to_owned() } else { text }
+    };
+    Finding::warning(
+        "contract",
+        format!("new to hookspan, by version: events {}; fields {}", list(&events), list(&fields)),
+        "nothing is lost, the raw log keeps them; a newer hookspan may read them",
+    )
 }
 
 fn losses(status: &Status) -> Vec<Finding> {

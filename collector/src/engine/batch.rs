@@ -87,7 +87,7 @@ impl Work {
 
 impl Engine {
     pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
-        let Self { store, sessions, stateless, .. } = self;
+        let Self { store, sessions, evicted, stateless, .. } = self;
         let ((), committed) = store.transaction(|open| {
             work.counts = ImportCounts::default();
             let now = clock::now();
@@ -118,6 +118,10 @@ impl Engine {
             }
             pass(sessions, work);
             drain(sessions, &mut work.changes);
+            let left = sessions.evicted().saturating_sub(*evicted);
+            if left > 0 {
+                open.count("session_evicted", left);
+            }
             finish(open, work)
         })?;
         Ok(committed)
@@ -157,7 +161,7 @@ fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
         open.set_state("import", &format!("{} {}", step.run, step.lines))?;
     }
     for (key, by) in &batch.counts {
-        open.count(key, *by);
+        open.count(*key, *by);
     }
     for (key, value) in &batch.gauges {
         open.set_counter(key, *value)?;

@@ -81,6 +81,8 @@ pub struct Stopped(Arc<str>);
 pub struct Engine {
     store: Store,
     sessions: Sessions,
+    /// Sessions that had to leave early, as far as that is counted in the store.
+    evicted: u64,
     signals: Signals,
     stop: Receiver<()>,
     patience: Option<Duration>,
@@ -99,7 +101,16 @@ impl Engine {
         stop: Receiver<()>,
     ) -> Self {
         let sessions = Sessions::new(config.clone());
-        Self { store, sessions, signals, stop, patience: None, config, stateless: HashSet::new() }
+        Self {
+            store,
+            sessions,
+            evicted: 0,
+            signals,
+            stop,
+            patience: None,
+            config,
+            stateless: HashSet::new(),
+        }
     }
 
     /// Gives a batch back once the database has refused it for so long. Without this, only `stop` ends the attempts.
@@ -127,6 +138,7 @@ impl Engine {
         let _span = tracing::info_span!("commit", hooks = batch.arrivals.len()).entered();
         let mut work = batch::Work::new(batch);
         let committed = self.persist(|engine| engine.try_take(&mut work))?;
+        self.evicted = self.sessions.evicted();
         self.publish(committed, work.take_questions());
         Ok(work.outcome())
     }

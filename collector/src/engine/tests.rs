@@ -102,6 +102,7 @@ fn stream() -> Vec<Arrival> {
     let done = |id: &str| {
         let mut done = call(id);
         done["duration"] = json!(850.25);
+        done["never_seen_before"] = json!(1);
         done["tool_output"] = json!("{\"ok\": true}");
         done
     };
@@ -251,6 +252,13 @@ fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
     let malformed =
         "SELECT value FROM counter WHERE key IN ('malformed', 'unknown_event') ORDER BY key";
     assert_eq!(rows(&db, malformed), [json!([1]), json!([1])]);
+    let contract = "SELECT substr(key, 1, 14), substr(key, instr(key, ' ') + 1), value FROM counter
+         WHERE key GLOB 'unknown_*.*' ORDER BY key";
+    let new = [
+        json!(["unknown_event.", "noSuchEvent", 1]),
+        json!(["unknown_field.", "never_seen_before", 3]),
+    ];
+    assert_eq!(rows(&db, contract), new, "counted anew, not twice");
 }
 
 #[test]

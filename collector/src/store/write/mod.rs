@@ -10,7 +10,8 @@ mod room;
 mod sketches;
 mod subjects;
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use hookspan_core::{HookSource, Span, SpanId, Timestamp};
@@ -30,6 +31,8 @@ use subjects::Subjects;
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 /// Spans whose settling is expected: those of the last seconds, some 6 MB. Of others the row is read.
 const ENDING: usize = 65_536;
+/// Events and fields new to hookspan that get a counter of their own.
+const MOST_NOVEL: usize = 256;
 
 /// The database as its one writer sees it.
 pub struct Store {
@@ -42,7 +45,9 @@ pub struct Store {
     ending: HashMap<SpanId, Counted>,
     marks: Marks,
     /// Additions to the counter table that no transaction has carried yet.
-    counted: BTreeMap<&'static str, u64>,
+    counted: BTreeMap<Cow<'static, str>, u64>,
+    /// What is new to hookspan and has a counter already.
+    novel: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Store {
@@ -98,6 +103,8 @@ impl Store {
         let db = open::writer(path)?;
         let marks = Marks::read(&db)
             .map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
+        let novel =
+            novel(&db).map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
         Ok(Self {
             path: path.to_path_buf(),
             db,
@@ -107,6 +114,7 @@ impl Store {
             ending: HashMap::new(),
             marks,
             counted: BTreeMap::new(),
+            novel,
         })
     }
 
@@ -175,8 +183,8 @@ impl Store {
     }
 
     /// Adds to a counter, with the next transaction.
-    pub fn count(&mut self, key: &'static str, by: u64) {
-        *self.counted.entry(key).or_default() += by;
+    pub fn count(&mut self, key: impl Into<Cow<'static, str>>, by: u64) {
+        *self.counted.entry(key.into()).or_default() += by;
     }
 
     /// Last hook in the raw log, 0 when there is none.
@@ -263,7 +271,28 @@ impl Transaction<'_> {
         }
         if reading.unknown {
             self.count("unknown_event", 1);
+            self.novel("unknown_event", reading, &reading.name);
         }
+        for name in &reading.unseen {
+            self.novel("unknown_field", reading, name);
+        }
+    }
+
+    /// Counts something that hookspan does not know, by the version that sent it. Only so many are named.
+    fn novel(&mut self, kind: &str, reading: &Reading, name: &str) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let version = reading.version.as_deref().unwrap_or("unknown");
+        let named = format!("{version} {name}");
+        let named: String =
+            named.chars().map(|c| if plain(c) || c == ' ' { c } else { '?' }).collect();
+        let mut key = format!("{kind}.{named}");
+        let novel = &mut self.store.novel;
+        if novel.len() >= MOST_NOVEL && !novel.contains(&key) {
+            key = format!("{kind}.others");
+        } else {
+            novel.insert(key.clone());
+        }
+        self.count(key, 1);
     }
 
     /// Writes everything the fold said.
@@ -378,7 +407,7 @@ impl Transaction<'_> {
     }
 
     /// Adds to a counter.
-    pub fn count(&mut self, key: &'static str, by: u64) {
+    pub fn count(&mut self, key: impl Into<Cow<'static, str>>, by: u64) {
         self.store.count(key, by);
     }
 
@@ -430,6 +459,14 @@ impl Transaction<'_> {
         committed.rev = store.marks.rev;
         Ok(committed)
     }
+}
+
+/// Keys of what is new to hookspan and has been counted before.
+fn novel(db: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut keys = db.prepare(
+        "SELECT key FROM counter WHERE key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'",
+    )?;
+    keys.query_map([], |row| row.get(0))?.collect()
 }
 
 /// What an import came to, so far: each of its lines is one of these.

@@ -50,6 +50,10 @@ pub struct Reading {
     pub malformed: bool,
     /// Whether its name is one that hookspan does not know.
     pub unknown: bool,
+    /// Fields that no hook of Cursor is known to send.
+    pub unseen: Vec<Box<str>>,
+    /// The version that sent it, where it says so and something in it is new.
+    pub version: Option<Box<str>>,
     /// What the call is about (a command, a query, a task), when that stands in the body alone.
     pub subject: Option<Box<str>>,
 }
@@ -60,11 +64,15 @@ impl Reading {
     pub fn of(event: &Event, body: &[u8]) -> Self {
         let malformed = matches!(event.kind, EventKind::Malformed);
         let name = if malformed { "" } else { &*event.name };
+        let unknown = matches!(event.kind, EventKind::Unknown { .. });
+        let version = event.about.cursor_version.as_deref();
         Self {
             conversation: event.conversation.clone(),
             name: name.to_owned(),
             malformed,
-            unknown: matches!(event.kind, EventKind::Unknown { .. }),
+            unknown,
+            unseen: event.unseen.clone(),
+            version: version.filter(|_| unknown || !event.unseen.is_empty()).map(Into::into),
             subject: subject(&event.kind, body),
         }
     }

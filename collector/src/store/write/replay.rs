@@ -10,7 +10,8 @@ use super::{Reading, Store, Transaction};
 const EVIDENCE: i64 = 2;
 
 /// Counters that are made from the raw log; a rebuild counts them anew.
-const DERIVED_COUNTERS: &str = "'malformed', 'unknown_event', 'damaged_body'";
+const DERIVED_COUNTERS: &str = "key IN ('malformed', 'unknown_event', 'damaged_body')
+     OR key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'";
 
 impl Store {
     /// The root of `conversation` when the raw log has hooks of it before `before`.
@@ -170,7 +171,7 @@ impl Store {
                  DELETE FROM conversation;
                  DELETE FROM histogram WHERE dimension <> 'arrival';
                  DELETE FROM heat;
-                 DELETE FROM counter WHERE key IN ({DERIVED_COUNTERS});"
+                 DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
             open.store.sketches.clear();
             open.store.marks.folded = 0;
