@@ -20,6 +20,7 @@ pub mod import;
 pub mod export;
 pub mod rebuild;
 pub mod backup;
+pub mod prune;
 pub mod config;
 pub mod output;
 pub mod service;
@@ -124,6 +125,7 @@ enum Command {
     Export(export::Args),
     Rebuild(rebuild::Args),
     Backup(backup::Args),
+    Prune(prune::Args),
     Config(config::Args),
 }
 
@@ -156,6 +158,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Export(args) => export::run(&global, args),
         Command::Rebuild(args) => rebuild::run(&global, args),
         Command::Backup(args) => backup::run(&global, args),
+        Command::Prune(args) => prune::run(&global, args),
         Command::Config(args) => config::run(&global, args),
     }
 }

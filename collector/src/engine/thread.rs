@@ -20,6 +20,8 @@ pub enum Input {
     Delete(Vec<String>, Sender<Result<Deleted, String>>),
 }
 
+/// Pages given back to the file system after a deletion, at most: hooks are waiting.
+const GIVEN_BACK: u32 = 4_096;
 /// How long readers may be in the way of cutting the write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -82,6 +84,9 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
             }
             Input::Delete(roots, answer) => {
                 let deleted = engine.delete(&roots, PATIENCE);
+                if let Err(error) = engine.store.give_back(GIVEN_BACK) {
+                    tracing::warn!(%error, "what was deleted still takes its place on the disk");
+                }
                 let _sent = answer.send(deleted);
             }
             Input::Checkpoint(answer) => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use hookspan_core::sessions::Question;
+use hookspan_dashboard::source::Deleted;
 
 use super::Intake;
 use crate::clock;
@@ -12,9 +13,9 @@ use crate::engine::{Batch, Engine, Horizon, Signals, Stopped};
 use crate::evidence;
 use crate::import::{self, Plan, Staged};
 use crate::journal::{JournalError, Limits};
-use crate::store::imports;
 use crate::store::open::{OpenError, Readers};
 use crate::store::write::{ImportCounts, Store};
+use crate::store::{imports, prune};
 
 /// How long a command waits for a database that is locked.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,6 +35,9 @@ pub enum LocalError {
     /// A staged import cannot be read.
     #[error("the import cannot be read: {0}")]
     Import(#[from] std::io::Error),
+    /// Sessions cannot be deleted.
+    #[error("{0}")]
+    Delete(String),
     /// SQLite refused.
     #[error("the database cannot be changed: {0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -123,6 +127,24 @@ impl Local {
         drop(engine);
         let mut fresh = Self::open(&dir, lock, config, progress)?;
         fresh.settle()
+    }
+
+    /// Roots of some sessions whose last event was before a time, the oldest first.
+    ///
+    /// # Errors
+    /// See [`LocalError`].
+    pub fn older_than(&self, before_ns: i64) -> Result<Vec<String>, LocalError> {
+        Ok(self.readers.with(|db| prune::older_than(db, before_ns, prune::STEP))?)
+    }
+
+    /// Deletes sessions, and gives back what they took.
+    ///
+    /// # Errors
+    /// See [`LocalError`].
+    pub fn delete(&mut self, roots: &[String]) -> Result<Deleted, LocalError> {
+        let deleted = self.engine.delete(roots, PATIENCE).map_err(LocalError::Delete)?;
+        self.engine.store().give_back(u32::MAX)?;
+        Ok(deleted)
     }
 
     /// Lets time pass up to now: nothing more is to come.

@@ -123,7 +123,8 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
         let config = hookspan_core::Config::default();
         let engine = Engine::new(store, config, Signals::default(), never());
         let engine = engine::spawn(engine, batches).unwrap();
-        let ingest = spawn(&world.dir, intake, inputs).unwrap();
+        let ingest =
+            spawn(&world.dir, intake, inputs, crate::config::Retention::default()).unwrap();
         (0..20).for_each(|number| append(&mut journal, round * 100 + number));
         let staged = world.stage(round, &lines(1_500));
         eventually("the import is taken in", || !staged.path.exists());

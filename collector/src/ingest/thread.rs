@@ -11,18 +11,22 @@ use hookspan_core::Timestamp;
 
 use super::Intake;
 use crate::clock;
+use crate::config::Retention;
 use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
 use crate::import::{self, Plan, Staged};
 use crate::journal::{Position, Usage};
 use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
-use crate::store::{ballast, imports};
+use crate::store::{ballast, imports, prune};
 
 /// How long a quiet journal is left alone; an import is noticed as fast.
 const QUIET: Duration = Duration::from_millis(500);
 /// How often the ballast is looked after.
 const BALLAST: Duration = Duration::from_secs(60);
+/// How often retention is looked after, and how soon again while there is more to delete.
+const PRUNE: Duration = Duration::from_secs(60);
+const PRUNE_ON: Duration = Duration::from_secs(2);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
 
@@ -69,7 +73,12 @@ impl Ingest {
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::Result<Ingest> {
+pub fn spawn(
+    dir: &StateDir,
+    mut intake: Intake,
+    inputs: Sender<Input>,
+    keep: Retention,
+) -> io::Result<Ingest> {
     let stop = Arc::new(AtomicBool::new(false));
     let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
     let reading = Arc::new(Mutex::new(now));
@@ -90,6 +99,8 @@ pub fn spawn(dir: &StateDir, mut intake: Intake, inputs: Sender<Input>) -> io::R
         checkpoint: None,
         looked_at: clock::instant(),
         ballast_at: None,
+        keep,
+        prune_at: None,
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
     Ok(Ingest { thread, stop, waker, reading })
@@ -114,6 +125,8 @@ struct Reader {
     checkpoint: Option<(Receiver<bool>, Position)>,
     looked_at: Instant,
     ballast_at: Option<Instant>,
+    keep: Retention,
+    prune_at: Option<Instant>,
 }
 
 /// The engine is gone, or the collector ends.
@@ -264,7 +277,29 @@ impl Reader {
             self.ballast_at = Some(now);
             ballast::keep(&self.dir.database());
         }
+        if self.prune_at.is_none_or(|at| now >= at) {
+            let more = self.prune();
+            self.prune_at = Some(now + if more { PRUNE_ON } else { PRUNE });
+        }
         self.note();
+    }
+
+    /// Has sessions deleted that are due. True when there may be more.
+    fn prune(&self) -> bool {
+        if self.keep == Retention::default() {
+            return false;
+        }
+        let now = clock::now().0;
+        let Ok(roots) = self.readers.with(|db| prune::due(db, self.keep, now)) else {
+            return false;
+        };
+        if roots.is_empty() {
+            return false;
+        }
+        tracing::info!(sessions = roots.len(), "retention: deleting the oldest sessions");
+        // Nobody waits for the answer, and with a full queue the next time will do.
+        let (answer, _) = bounded(1);
+        self.inputs.try_send(Input::Delete(roots, answer)).is_ok()
     }
 
     fn note(&self) {

@@ -77,7 +77,7 @@ impl Threads {
         let readers = Readers::new(dir.database());
         let evidence = evidence::spawn(readers, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
-        let ingest = ingest::spawn(dir, intake, inputs)?;
+        let ingest = ingest::spawn(dir, intake, inputs, config.retention)?;
         Ok(Self { signals, ingest, evidence, engine, inputs: asked, stop })
     }
 

@@ -11,6 +11,7 @@ pub mod delegations;
 pub mod imports;
 pub mod export;
 pub mod open;
+pub mod prune;
 pub mod read;
 pub mod rows;
 pub mod salvage;

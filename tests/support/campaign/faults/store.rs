@@ -72,8 +72,14 @@ pub(super) fn damaged(seed: u64) -> Result<Report, String> {
     collector.drained(SOON);
     drop(collector);
     let path = world.state().join("hookspan.db");
+    // The index that every hook is looked up in: damage that nothing reads is noticed by nobody, and harms nobody yet.
+    let db = Connection::open(&path).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_raw_hook_1'";
+    let index: usize = db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
+    drop(db);
     let mut bytes = fs::read(&path).unwrap();
     let pages = bytes.len() / 4_096;
+    bytes[(index - 1) * 4_096..][..2_048].fill(0xa5);
     // Every ninth page from the second on, so that tables and indexes are hit alike; the header stays readable.
     for page in (1..pages).step_by(9) {
         bytes[page * 4_096..][..2_048].fill(0xa5);
