@@ -7,6 +7,8 @@ use crate::store::write::{Changes, Committed, Reading};
 
 /// Hooks per transaction of a replay.
 const BLOCK: usize = 1_000;
+/// Hooks between two questions whether the program ends.
+const ASKED_EVERY: usize = 50;
 
 impl Engine {
     /// Replays the conversations that were open when the last transaction was committed, so that going on equals never
@@ -17,7 +19,7 @@ impl Engine {
     pub fn restore(&mut self) -> Result<(), Stopped> {
         let seqs = self.persist(|engine| engine.store.held())?;
         let mut changes = Changes::default();
-        for block in seqs.chunks(BLOCK) {
+        for block in seqs.chunks(ASKED_EVERY) {
             self.go_on()?;
             for seq in block {
                 if let Some(hook) = self.persist(|engine| engine.store.hook(*seq))? {
