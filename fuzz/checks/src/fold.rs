@@ -118,6 +118,11 @@ impl Store {
                 Change::Span(span) => {
                     self.spans.insert(span.id, *span);
                 }
+                Change::Settle { id, .. } => {
+                    if let Some(span) = self.spans.get_mut(&id) {
+                        span.settled = true;
+                    }
+                }
                 Change::Withdraw(id) => {
                     self.spans.remove(&id);
                 }
