@@ -97,11 +97,15 @@ fn measure(what: &str, hooks: &[Hook], batch: usize) {
     );
 }
 
+/// A name, the hooks of the case, and how many of them a batch has.
+type Case<'a> = (&'a str, &'a dyn Fn() -> Vec<Hook>, usize);
+
+#[expect(clippy::disallowed_methods, reason = "a command has arguments")]
 fn main() {
     // With a number only that case runs, ten times: for a profiler.
     let only = std::env::args().nth(1).and_then(|text| text.parse::<usize>().ok());
     let many = || stream(60_000, 20, 12);
-    let cases: [(&str, &dyn Fn() -> Vec<Hook>, usize); 6] = [
+    let cases: [Case<'_>; 6] = [
         ("20 sessions, 12 calls a turn, batches of 1,000", &many, 1_000),
         ("20 sessions, 12 calls a turn, batches of 20", &many, 20),
         ("one session of 1,500 turns, batches of 1,000", &|| stream(60_000, 1, 12), 1_000),

@@ -131,7 +131,7 @@ impl Status {
                     status.journal.stopped = health.journal.stopped;
                 }
                 Err(error) => {
-                    status.trouble = Some(format!("the collector does not answer: {error}"))
+                    status.trouble = Some(format!("the collector does not answer: {error}"));
                 }
             }
             status.pid = Some(info.pid);

@@ -164,7 +164,7 @@ impl Reader {
         for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
             tracing::warn!(folder = %aside.folder.display(), "saving what can be read of a damaged database");
             let mut old = Salvage::open(&aside.folder);
-            while let Some((arrivals, last)) = old.next() {
+            while let Some((arrivals, last)) = old.read_on() {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(Ended);
                 }

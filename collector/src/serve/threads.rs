@@ -138,7 +138,7 @@ fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
         };
         match code {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                set_aside(dir).map_err(|source| OpenError::Io { path: dir.database(), source })?
+                set_aside(dir).map_err(|source| OpenError::Io { path: dir.database(), source })?;
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if waited < PATIENCE => {
                 tracing::warn!(%error, "waiting for another program to release hookspan.db");

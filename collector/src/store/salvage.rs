@@ -24,6 +24,8 @@ const STEP: i64 = 50;
 const BYTES: usize = 8 << 20;
 /// Numbers tried one by one behind the last hook that could be read, when the file does not say where it ends.
 const BEYOND: i64 = 100_000;
+/// Numbers without a hook after which only both ends of a range are tried: an inner page took all of them with it.
+const SILENCE: i64 = 2_000;
 const REPORT: &str = "salvaged.json";
 const PREFIX: &str = "damaged-";
 
@@ -119,6 +121,8 @@ pub struct Salvage {
     packer: Packer,
     next: i64,
     end: i64,
+    /// Numbers since the last hook that could be read, while reads fail.
+    silence: i64,
     report: Report,
 }
 
@@ -141,18 +145,29 @@ impl Salvage {
         };
         let end = last("raw_hook").max(last("payload")).unwrap_or(BEYOND);
         let report = Report::default();
-        Self { folder: folder.to_owned(), db, packer: Packer::new(), next: 0, end, report }
+        Self {
+            folder: folder.to_owned(),
+            db,
+            packer: Packer::new(),
+            next: 0,
+            end,
+            silence: 0,
+            report,
+        }
     }
 
     /// The next hooks that can be read, with the time up to which they go; `None` at the end.
-    pub fn next(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
+    pub fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
         let db = self.db.take()?;
         let mut arrivals = Vec::new();
         let (mut bytes, mut last) = (0, None);
         while arrivals.len() < ROWS && bytes < BYTES && self.next < self.end {
             let until = (self.next + STEP).min(self.end);
             let found = match read(&db, self.next, until) {
-                Ok(found) => found,
+                Ok(found) => {
+                    self.silence = 0;
+                    found
+                }
                 Err(_) => self.one_by_one(&db, until),
             };
             self.next = until;
@@ -171,11 +186,24 @@ impl Salvage {
 
     /// Somewhere in this range is damage: everything around it is kept.
     fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<([u8; 16], u8, Hook)> {
+        let ends = [self.next, until - 1];
+        if self.silence >= SILENCE && ends.iter().all(|&seq| read(db, seq, seq + 1).is_err()) {
+            let skipped = until - self.next;
+            self.silence += skipped;
+            self.report.lost += skipped.unsigned_abs();
+            return Vec::new();
+        }
         let mut found = Vec::new();
         for seq in self.next..until {
             match read(db, seq, seq + 1) {
-                Ok(one) => found.extend(one),
-                Err(_) => self.report.lost += 1,
+                Ok(one) => {
+                    self.silence = if one.is_empty() { self.silence + 1 } else { 0 };
+                    found.extend(one);
+                }
+                Err(_) => {
+                    self.silence += 1;
+                    self.report.lost += 1;
+                }
             }
         }
         found
@@ -248,7 +276,7 @@ mod tests {
         assert_eq!(aside(dir), [Aside { folder: folder.clone(), report: None }]);
         let mut salvage = Salvage::open(&folder);
         let mut ids = Vec::new();
-        while let Some((arrivals, _)) = salvage.next() {
+        while let Some((arrivals, _)) = salvage.read_on() {
             ids.extend(arrivals.iter().map(|arrival| arrival.id));
         }
         let report = salvage.finish().unwrap();

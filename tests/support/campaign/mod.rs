@@ -109,9 +109,9 @@ impl<'a> Traffic<'a> {
             let accepted = reply.code.is_some();
             let mut ledger = self.ledger.lock().unwrap();
             if accepted {
-                ledger.enter(number, reply)
+                ledger.enter(number, reply);
             } else {
-                ledger.enter_killed(number)
+                ledger.enter_killed(number);
             }
             drop(ledger);
             if accepted {
