@@ -20,6 +20,22 @@ mod world;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// This many wrong sessions are shown.
+const SHOWN: u64 = 10;
+/// Sessions between two lines of progress.
+const STEP: u64 = 5_000;
+
+/// What is wrong with the session of `seed`.
+fn fault(seed: u64) -> Option<String> {
+    match catch_unwind(|| campaign::live(seed)) {
+        Ok(Ok(())) => None,
+        Ok(Err(what)) => Some(what),
+        Err(_) => Some("a panic, see above".to_owned()),
+    }
+}
 
 #[expect(clippy::print_stdout, reason = "the result is for the terminal")]
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]
@@ -27,18 +43,29 @@ fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|argument| argument.parse::<u64>().unwrap());
     let count = numbers.next().unwrap_or(1_000);
     let first = numbers.next().unwrap_or(0);
-    let mut wrong = 0_u64;
-    for seed in first..first + count {
-        let what = match catch_unwind(|| campaign::live(seed)) {
-            Ok(Ok(())) => continue,
-            Ok(Err(what)) => what,
-            Err(_) => "a panic, see above".to_owned(),
-        };
-        wrong += 1;
-        if wrong <= 10 {
+    let (next, wrong) = (AtomicU64::new(0), AtomicU64::new(0));
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= count {
+            break;
+        }
+        if index > 0 && index.is_multiple_of(STEP) {
+            println!("{index} begun, {} wrong", wrong.load(Ordering::Relaxed));
+        }
+        let seed = first + index;
+        if let Some(what) = fault(seed)
+            && wrong.fetch_add(1, Ordering::Relaxed) < SHOWN
+        {
             println!("seed {seed}: {what}\n");
         }
-    }
+    };
+    let workers = thread::available_parallelism().map_or(1, |count| count.get());
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let wrong = wrong.into_inner();
     println!("{count} sessions from seed {first}: {wrong} wrong");
     if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

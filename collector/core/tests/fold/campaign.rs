@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_core::{Config, Hook, Parts, Timestamp};
+use hookspan_core::{Config, Event, Hook, Parts, Timestamp, normalise};
 
 use crate::support::{Player, Store, fold, render};
 use crate::truth::score;
@@ -24,56 +24,54 @@ pub(crate) fn live(seed: u64) -> Verdict {
     let mut dice = Dice::new(seed ^ 0x5eed);
     let crowded = make(seed, surface, Flavor { crowded: true });
     let plain = make(seed, surface, Flavor { crowded: false });
-    whole(&crowded)?;
-    whole(&plain)?;
-    on_its_way(&crowded, &mut dice, false)?;
-    on_its_way(&plain, &mut dice, true)?;
+    let store = whole(&crowded)?;
+    on_its_way(&crowded, &store, &mut dice, false)?;
+    let store = whole(&plain)?;
+    on_its_way(&plain, &store, &mut dice, true)?;
     for lost in plain.kinds() {
-        without(&plain, &lost)?;
+        without(&plain, lost)?;
     }
     some_lost(&crowded, &mut dice)
 }
 
 /// Everything arrives: the spans are the truth.
-fn whole(world: &World) -> Verdict {
+fn whole(world: &World) -> Result<Store, String> {
     let store = fold(Config::default(), &world.hooks, usize::MAX);
     sound(&store)?;
     let score = score(&world.truth(None), &store);
     if score.is_right() {
-        return Ok(());
+        return Ok(store);
     }
     Err(format!("the whole stream: {score:#?}\n{}", render(&store)))
 }
 
 /// Shuffled, in pieces, with a restart, and `twice` by two sources: the spans are the same. Of two equal commands at once
 /// that come twice each, nothing tells which hook is the copy; so crowded sessions come once.
-fn on_its_way(world: &World, dice: &mut Dice, twice: bool) -> Verdict {
-    let expected = fold(Config::default(), &world.hooks, usize::MAX);
-    let mut stream: Vec<(i64, Hook)> = Vec::new();
-    for hook in &world.hooks {
+fn on_its_way(world: &World, expected: &Store, dice: &mut Dice, twice: bool) -> Verdict {
+    let mut stream: Vec<(i64, Event)> = Vec::new();
+    for event in world.hooks.iter().map(normalise) {
         let delay = dice.roll(DISORDER_NS as u64) as i64;
-        stream.push((hook.observed_at.0 + delay, hook.clone()));
+        stream.push((event.at.0 + delay, event.clone()));
         // Every source runs: the second one is started some milliseconds later.
         if twice && dice.roll(3) == 0 {
             let late = 5_000_000 + dice.roll(4_000_000) as i64;
-            let seq = hook.seq + 1_000_000;
-            let observed_at = hook.observed_at.plus(late);
+            let (seq, at) = (event.seq + 1_000_000, event.at.plus(late));
             let delay = dice.roll(DISORDER_NS as u64) as i64;
-            stream.push((observed_at.0 + delay, Hook { seq, observed_at, ..hook.clone() }));
+            stream.push((at.0 + delay, Event { seq, at, ..event.clone() }));
         }
         // And a record may be read twice.
         if dice.roll(8) == 0 {
-            stream.push((hook.observed_at.0 + delay, hook.clone()));
+            stream.push((event.at.0 + delay, event));
         }
     }
-    stream.sort_by_key(|(at, hook)| (*at, hook.seq));
-    let hooks: Vec<Hook> = stream.into_iter().map(|(_, hook)| hook).collect();
-    let restart = dice.roll(hooks.len() as u64) as usize;
+    stream.sort_by_key(|(at, event)| (*at, event.seq));
+    let events: Vec<Event> = stream.into_iter().map(|(_, event)| event).collect();
+    let restart = dice.roll(events.len() as u64) as usize;
     let batch = 1 + dice.roll(20) as usize;
     let mut player = Player::new(Config::default());
-    for (index, chunk) in hooks.chunks(batch).enumerate() {
-        player.feed(chunk);
-        let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+    for (index, chunk) in events.chunks(batch).enumerate() {
+        player.take(chunk.iter().cloned());
+        let last = chunk.iter().map(|event| event.at).max().unwrap_or_default();
         player.pass(last.plus(-DISORDER_NS));
         if (index * batch..(index + 1) * batch).contains(&restart) {
             player.restart();
@@ -81,7 +79,7 @@ fn on_its_way(world: &World, dice: &mut Dice, twice: bool) -> Verdict {
     }
     let store = player.finish();
     sound(&store)?;
-    same(&expected, &store).map_err(|what| format!("on its way: {what}"))
+    same(expected, &store).map_err(|what| format!("on its way: {what}"))
 }
 
 /// One kind of hook never arrives: exactly the stated degradation.

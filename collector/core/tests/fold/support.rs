@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hookspan_core::{
-    Change, Config, Hook, HookSource, SessionSummary, Sessions, Span, SpanId, Status, Timestamp,
-    TurnSummary, Value, normalise,
+    Change, Config, Event, Hook, HookSource, SessionSummary, Sessions, Span, SpanId, Status,
+    Timestamp, TurnSummary, Value, normalise,
 };
 
 /// What a store holds after applying changes in order.
@@ -145,7 +145,7 @@ pub(crate) struct Player {
     config: Config,
     sessions: Sessions,
     pub(crate) store: Store,
-    log: Vec<Hook>,
+    log: Vec<Event>,
 }
 
 impl Player {
@@ -156,12 +156,16 @@ impl Player {
 
     /// Hands in a batch and stores what it changes.
     pub(crate) fn feed(&mut self, batch: &[Hook]) {
-        for hook in batch {
-            let event = normalise(hook);
+        self.take(batch.iter().map(normalise));
+    }
+
+    /// Hands in a batch that is read already.
+    pub(crate) fn take(&mut self, batch: impl IntoIterator<Item = Event>) {
+        for event in batch {
             if !self.sessions.holds(&event.conversation) {
                 self.hand_in_history(&event.conversation);
             }
-            self.log.push(hook.clone());
+            self.log.push(event.clone());
             self.sessions.handle(event);
         }
         self.store.drain(&mut self.sessions);
@@ -169,10 +173,9 @@ impl Player {
 
     fn hand_in_history(&mut self, conversation: &str) {
         let Some(root) = self.store.roots.get(conversation).cloned() else { return };
-        for hook in &self.log {
-            let event = normalise(hook);
+        for event in &self.log {
             if self.store.roots.get(&event.conversation) == Some(&root) {
-                self.sessions.handle(event);
+                self.sessions.handle(event.clone());
             }
         }
     }
@@ -185,14 +188,14 @@ impl Player {
     /// Loses all memory, as a crash does, and reads everything again.
     pub(crate) fn restart(&mut self) {
         self.sessions = Sessions::new(self.config.clone());
-        for hook in &self.log {
-            self.sessions.handle(normalise(hook));
+        for event in &self.log {
+            self.sessions.handle(event.clone());
         }
         self.store.drain(&mut self.sessions);
     }
 
     pub(crate) fn finish(mut self) -> Store {
-        if let Some(last) = self.log.iter().map(|hook| hook.observed_at).max() {
+        if let Some(last) = self.log.iter().map(|event| event.at).max() {
             self.pass(last.plus(DAY_NS));
         }
         self.store

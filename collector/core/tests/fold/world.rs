@@ -111,6 +111,8 @@ struct Told {
 pub(crate) struct World {
     pub(crate) surface: Surface,
     pub(crate) hooks: Vec<Hook>,
+    /// The event of each hook.
+    names: Vec<String>,
     things: Vec<(Thing, Option<usize>)>,
 }
 
@@ -119,6 +121,7 @@ struct Maker {
     surface: Surface,
     flavor: Flavor,
     hooks: Vec<Hook>,
+    names: Vec<String>,
     things: Vec<(Thing, Option<usize>)>,
     now: i64,
     count: u64,
@@ -143,12 +146,13 @@ pub(crate) fn make(seed: u64, surface: Surface, flavor: Flavor) -> World {
         surface,
         flavor,
         hooks: Vec::new(),
+        names: Vec::new(),
         things: Vec::new(),
         now: 1_780_000_000_000 * MS,
         count: 0,
     };
     maker.session();
-    World { surface, hooks: maker.hooks, things: maker.things }
+    World { surface, hooks: maker.hooks, names: maker.names, things: maker.things }
 }
 
 impl Maker {
@@ -172,6 +176,7 @@ impl Maker {
         if let (Some(body), Value::Object(own)) = (body.as_object_mut(), own) {
             body.extend(own);
         }
+        self.names.push(name.to_owned());
         self.hooks.push(Hook {
             seq: self.hooks.len() as u64 + 1,
             observed_at: Timestamp(at),
@@ -559,7 +564,8 @@ impl Maker {
             self.wait(300, 900);
         }
         self.wait(2_000, 9_000);
-        self.think(actor, 50 + number);
+        // Beyond every step of the turn itself: a step is a thought's key.
+        self.think(actor, 100 + number);
         let at = self.hooks.last().map_or(self.now, |hook| hook.observed_at.0);
         self.things[task].0 =
             Thing::Task { tool: "Task", agent: "prober", id, pre, stop: None, thought: Some(at) };
@@ -568,13 +574,14 @@ impl Maker {
 
 impl World {
     /// The kinds of hook the session holds.
-    pub(crate) fn kinds(&self) -> BTreeSet<String> {
-        self.hooks.iter().map(kind).collect()
+    pub(crate) fn kinds(&self) -> BTreeSet<&str> {
+        self.names.iter().map(String::as_str).collect()
     }
 
     /// The session's hooks but for those of one kind.
     pub(crate) fn without(&self, lost: &str) -> Vec<Hook> {
-        self.hooks.iter().filter(|hook| kind(hook) != lost).cloned().collect()
+        let hooks = self.hooks.iter().zip(&self.names);
+        hooks.filter(|(_, name)| *name != lost).map(|(hook, _)| hook.clone()).collect()
     }
 
     /// The spans that should exist when hooks of the kind `lost` never arrive. This is the stated degradation:
@@ -775,9 +782,4 @@ impl Told {
             ..Fact::default()
         })
     }
-}
-
-fn kind(hook: &Hook) -> String {
-    let body: Value = serde_json::from_slice(&hook.body).unwrap();
-    body["hook_event_name"].as_str().unwrap_or_default().to_owned()
 }
