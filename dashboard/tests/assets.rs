@@ -1,11 +1,17 @@
 //! Files that are served: what they are, and what our scripts must not contain.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::client::World;
+
+/// All scripts and styles of ours as they are served, in one compressed piece; vendored ones are not counted.
+const BUDGET: usize = 60 * 1_024;
 
 fn web() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("web")
@@ -78,8 +84,9 @@ fn no_script_of_ours_uses_a_sink_that_reads_text_as_code() {
 }
 
 #[tokio::test]
-async fn every_file_of_the_application_is_served_with_its_type() {
+async fn every_file_of_the_application_is_served_with_its_type_and_all_fit_the_budget() {
     let world = World::locked();
+    let mut code = GzEncoder::new(Vec::new(), Compression::best());
     let page = world.get("/").await;
     let page = String::from_utf8(page.body.to_vec()).unwrap();
     let build = page.split("/a/").nth(1).unwrap().split('/').next().unwrap().to_owned();
@@ -87,7 +94,17 @@ async fn every_file_of_the_application_is_served_with_its_type() {
         let name = path.strip_prefix(web()).unwrap().to_str().unwrap().to_owned();
         let answer = world.get(&format!("/a/{build}/{name}")).await;
         assert_eq!(answer.status.as_u16(), 200, "{name}");
-        assert_eq!(answer.body, fs::read(&path).unwrap(), "{name}");
+        let source = fs::read_to_string(&path).unwrap();
+        let served = str::from_utf8(&answer.body).unwrap();
+        assert_eq!(served.lines().count(), source.lines().count(), "{name}: lines moved");
+        for (at, (line, written)) in served.lines().zip(source.lines()).enumerate() {
+            let comment =
+                ["//", "/*", "*"].iter().any(|mark| written.trim_start().starts_with(mark));
+            assert!(line == written || (comment && line.is_empty()), "{name}:{}: {line}", at + 1);
+        }
+        if !name.ends_with(".svg") {
+            code.write_all(&answer.body).unwrap();
+        }
         let kind = match path.extension().unwrap().to_str().unwrap() {
             "js" => "text/javascript; charset=utf-8",
             "css" => "text/css; charset=utf-8",
@@ -96,6 +113,11 @@ async fn every_file_of_the_application_is_served_with_its_type() {
         };
         assert_eq!(answer.header("content-type"), kind, "{name}");
     }
+    let size = code.finish().unwrap().len();
+    assert!(
+        size <= BUDGET,
+        "scripts and styles of ours are {size} bytes compressed: budget {BUDGET}"
+    );
     for (target, why) in [
         (format!("/a/{build}/app/nothing.js"), "unknown file"),
         ("/a/000000000000/app/main.js".to_owned(), "another build"),

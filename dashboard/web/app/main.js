@@ -6,7 +6,7 @@ import { live } from "./live.js";
 import { write as keep } from "./kept.js";
 import { useOverview } from "./needs.js";
 import { Palette } from "./palette.js";
-import { notify } from "./ui.js";
+import { copyAddress } from "./ui.js";
 import { Compare } from "./pages/compare.js";
 import { Errors } from "./pages/errors.js";
 import { Health } from "./pages/health.js";
@@ -166,10 +166,6 @@ function App({ failed }) {
       <label><input type="checkbox" checked=${keysOn} onChange=${(e) => { setEnabled(e.target.checked); turnKeys(e.target.checked); }} /> keys are on (off inside fields)</label>
     </dialog>
   </div>`;
-}
-
-function copyAddress() {
-  navigator.clipboard?.writeText(location.href).then(() => notify("address copied"), () => notify("the browser did not allow copying"));
 }
 
 function toggle(dialog) {

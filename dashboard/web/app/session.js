@@ -9,7 +9,7 @@ import { Lanes } from "./lanes.js";
 import { kindIndex } from "./rows.js";
 import { mix } from "./shares.js";
 import { subagentOf, subtree } from "./subtree.js";
-import { notify, throttle } from "./ui.js";
+import { copyAddress, notify, throttle } from "./ui.js";
 import { Waterfall } from "./waterfall.js";
 
 /** The text that stands beside a turn. */
@@ -342,8 +342,11 @@ export function controller({ id, view, setSession, setTurns, setError, setShown,
         if (focusRow !== null) return unfocus();
         return notify("no subagent here: choose one, or a row of one");
       };
-      const copy = () => navigator.clipboard?.writeText(location.href)
-        .then(() => notify("address copied"), () => notify("the browser did not allow copying"));
+      // The chosen row gets into the address when its pane is loaded; who copies before that means the row as well.
+      const copy = async () => {
+        if (trace && wf().selected >= 0) await get(`spans/${trace.row[wf().selected]}`).then(api.loaded, () => {});
+        copyAddress();
+      };
       const rows = {
         j: () => wf().move(1), ArrowDown: () => wf().move(1), k: () => wf().move(-1), ArrowUp: () => wf().move(-1),
         PageDown: () => wf().move(20), PageUp: () => wf().move(-20), Home: () => wf().edge(false), End: () => wf().edge(true),

@@ -162,3 +162,8 @@ export function Place({ project, turn }) {
 export function notify(text) {
   dispatchEvent(new CustomEvent("hookspan:notify", { detail: text }));
 }
+
+/** Puts the address of this view on the clipboard, and says so. */
+export function copyAddress() {
+  navigator.clipboard?.writeText(location.href).then(() => notify("address copied"), () => notify("the browser did not allow copying"));
+}

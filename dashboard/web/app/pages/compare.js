@@ -52,16 +52,16 @@ function Tables({ data: { a, b, tools, files } }) {
   const tokens = ["input", "output", "cache_read", "cache_write"];
   const parts = PARTS.map((key) => [key, a.parts[`${key}_us`], b.parts[`${key}_us`]]).filter(([, x, y]) => x || y);
   const most = Math.max(1, ...parts.flatMap(([, x, y]) => [x, y]));
-  const head = html`<thead><tr><th></th><th class="r">a</th><th class="r">b</th><th class="r">b to a</th></tr></thead>`;
+  const head = (name) => html`<thead><tr><th>${name}</th><th class="r">a</th><th class="r">b</th><th class="r">b to a</th></tr></thead>`;
   const bar = (key, us) => html`<div class="part-bar" aria-hidden="true"><i class=${`k-${key}`} style=${{ width: `${(us / most) * 100}%` }}></i></div>`;
   const used = (sum) => (sum.calls ? html`${sum.calls} × <span class="dim">${duration(sum.dur_us)}</span>${sum.errors ? html` <span class="bad">${sum.errors} failed</span>` : ""}` : "–");
   return html`<div class="compare">
-    <section><h2>Facts</h2><table class="list"><thead><tr><th></th>${[a, b].map((one) => html`<th class="r"><a class="blurry" href=${one.url}>${visible(one.label || one.session).slice(0, 44)}</a></th>`)}<th class="r">b to a</th></tr></thead>
+    <section><h2>Facts</h2><table class="list"><thead><tr><th>fact</th>${[a, b].map((one) => html`<th class="r"><a class="blurry" href=${one.url}>${visible(one.label || one.session).slice(0, 44)}</a></th>`)}<th class="r">b to a</th></tr></thead>
       <tbody>${facts.map(([name, text, key]) => html`<tr key=${name}><td class="dim">${name}</td><td class="r num">${text(a)}</td><td class="r num">${text(b)}</td><td class="r num dim">${key ? ratio(a[key], b[key]) : ""}</td></tr>`)}
         ${tokens.map((key) => html`<tr key=${key}><td class="dim">tokens, ${key.replace("_", " ")}</td><td class="r num">${count(a.tokens?.[key])}</td><td class="r num">${count(b.tokens?.[key])}</td><td class="r num dim">${ratio(a.tokens?.[key], b.tokens?.[key])}</td></tr>`)}</tbody></table></section>
-    <section><h2>Where the time went</h2><table class="list">${head}<tbody>${parts.map(([key, x, y]) => html`<tr key=${key}>
+    <section><h2>Where the time went</h2><table class="list">${head("part")}<tbody>${parts.map(([key, x, y]) => html`<tr key=${key}>
       <td><i class=${`dot k-${key}`}></i>${NAMES[key] ?? key}</td><td class="r num">${duration(x)}${bar(key, x)}</td><td class="r num">${duration(y)}${bar(key, y)}</td><td class="r num dim">${ratio(x, y)}</td></tr>`)}</tbody></table></section>
-    <section><h2>Tools</h2><table class="list">${head}<tbody>${tools.map((row) => html`<tr key=${row.name}><td>${visible(row.name)}</td><td class="r num">${used(row.a)}</td><td class="r num">${used(row.b)}</td><td class="r num dim">${ratio(row.a.dur_us, row.b.dur_us)}</td></tr>`)}</tbody></table></section>
+    <section><h2>Tools</h2><table class="list">${head("tool")}<tbody>${tools.map((row) => html`<tr key=${row.name}><td>${visible(row.name)}</td><td class="r num">${used(row.a)}</td><td class="r num">${used(row.b)}</td><td class="r num dim">${ratio(row.a.dur_us, row.b.dur_us)}</td></tr>`)}</tbody></table></section>
     <section><h2>Files that were edited</h2>${[["both", "in both"], ["only_a", "only in a"], ["only_b", "only in b"]].map(([key, name]) => html`<${Paths} key=${key} name=${name} list=${files[key]} />`)}</section></div>`;
 }
 

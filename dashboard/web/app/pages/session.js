@@ -137,7 +137,7 @@ function PartsBar({ turns, session }) {
   const total = sums.reduce((sum, [, , us]) => sum + us, 0);
   const you = session ? Math.max(0, session.wall_us - session.active_us) : 0;
   const shown = sums.filter(([, , us]) => us > 0);
-  const share = (us) => `${Math.round((us / total) * 100)}%`;
+  const share = (us) => (us < total / 200 ? "<1%" : `${Math.round((us / total) * 100)}%`);
   return html`<section class="parts" aria-label="Where the time went">
     <div class="parts-bar" aria-hidden="true">${shown.map(([key, , us]) => html`<i class=${`k-${key}`} style=${{ flexGrow: us / total }}></i>`)}</div>
     <ul class="legend">${shown.map(([key, label, us]) => html`<li><i class=${`dot k-${key}`}></i>${label} <span class="num">${duration(us)}</span> <span class="dim num">${share(us)}</span></li>`)}

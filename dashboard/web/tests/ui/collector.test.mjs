@@ -85,8 +85,8 @@ test("what waits for the person is in the list, the title and the icon, oldest f
 test("every page shows real data, passes axe in both themes, and says nothing on the console", { skip }, async () => {
   await recorded();
   const paths = [...PAGES, ...VIEWS.map((view) => `/s/${SESSION}?view=${view}`), `/compare?a=${SESSION}&b=${SESSION}:5`, "/nothing-here"];
-  for (const colorScheme of ["dark", "light"]) {
-    // One tab per theme: what one page leaves behind must not break the next.
+  // One tab per theme: what one page leaves behind must not break the next.
+  await Promise.all(["dark", "light"].map(async (colorScheme) => {
     const page = await open("/", { colorScheme });
     for (const path of paths) {
       await page.tab.goto(browser.base + path);
@@ -95,7 +95,7 @@ test("every page shows real data, passes axe in both themes, and says nothing on
     }
     page.wrong.splice(0, Infinity, ...page.wrong.filter((one) => !/404 .*nothing-here$/.test(one)));
     await page.close();
-  }
+  }));
 });
 
 test("g and a letter goes to each page, and the rail says where one is", { skip }, async () => {
@@ -302,29 +302,37 @@ test("the pane pages through a large output, stops at depth, and keeps colours",
 test("hostile text is text on every page: no element, no dialog, no request, the title as it was", { skip }, async () => {
   const talk = hostile(ago(300_000));
   await collector.take(jsonl(talk));
-  const page = await open(`/s/${talk.id}`);
-  const { tab } = page;
-  const elements = () => tab.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main embed, main style, main title, main svg, main [onload], main [onerror], main a[href^='javascript']").length);
-  for (const path of [...PAGES.filter((one) => !one.includes("q=cargo")), `/search?q=${encodeURIComponent('" OR * NEAR(')}`, `/search?q=${encodeURIComponent("<script>alert")}`, `/sessions?q=${encodeURIComponent(HOSTILE[1])}`,
-    ...VIEWS.map((view) => `/s/${talk.id}?view=${view}`), `/compare?a=${talk.id}&b=${talk.id}:2`]) {
-    await tab.goto(browser.base + path);
-    await settled(tab);
-    assert.equal(await elements(), 0, path);
-    assert.match(await tab.title(), / · hookspan$/);
-  }
-  await tab.goto(`${browser.base}/s/${talk.id}`);
-  await tab.locator(".wf-row").first().waitFor();
-  await tab.keyboard.press("0");
-  await tab.keyboard.press("Home");
-  for (let i = 0; i < 14; i += 1) {
-    await tab.keyboard.press("j");
-    const tabs = tab.getByRole("tab");
-    await tabs.first().waitFor();
-    for (let k = 0; k < (await tabs.count()); k += 1) await tabs.nth(k).click();
-  }
-  assert.equal(await elements(), 0);
-  assert.ok((await tab.locator(".wf-text", { hasText: "<script>alert(1)</script>" }).count()) > 0);
-  await page.close();
+  const elements = (tab) => tab.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main embed, main style, main title, main svg, main [onload], main [onerror], main a[href^='javascript']").length);
+  const paths = [...PAGES.filter((one) => !one.includes("q=cargo")), `/search?q=${encodeURIComponent('" OR * NEAR(')}`, `/search?q=${encodeURIComponent("<script>alert")}`, `/sessions?q=${encodeURIComponent(HOSTILE[1])}`,
+    ...VIEWS.map((view) => `/s/${talk.id}?view=${view}`), `/compare?a=${talk.id}&b=${talk.id}:2`];
+  const walk = async () => {
+    const page = await open("/");
+    for (const path of paths) {
+      await page.tab.goto(browser.base + path);
+      await settled(page.tab);
+      assert.equal(await elements(page.tab), 0, path);
+      assert.match(await page.tab.title(), / · hookspan$/);
+    }
+    await page.close();
+  };
+  const spans = async () => {
+    const page = await open(`/s/${talk.id}`);
+    const { tab } = page;
+    await tab.locator(".wf-row").first().waitFor();
+    await tab.keyboard.press("0");
+    await tab.keyboard.press("Home");
+    // The first two turns: each kind of call with its parts.
+    for (let i = 0; i < 14; i += 1) {
+      await tab.keyboard.press("j");
+      const tabs = tab.getByRole("tab");
+      await tabs.first().waitFor();
+      for (let k = 0; k < (await tabs.count()); k += 1) await tabs.nth(k).click();
+    }
+    assert.equal(await elements(tab), 0);
+    assert.ok((await tab.locator(".wf-text", { hasText: "<script>alert(1)</script>" }).count()) > 0);
+    await page.close();
+  };
+  await Promise.all([walk(), spans()]);
 });
 
 test("twelve tabs are live over one stream, and all of them follow a restart without a gap or a reload", { skip }, async () => {

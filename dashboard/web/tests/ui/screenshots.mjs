@@ -13,6 +13,8 @@ import { noCollector, PROGRAM } from "./collector.mjs";
 import { chromium, eventually, missing } from "./support.mjs";
 
 const FOLDER = process.argv[2] ?? fileURLToPath(new URL("../../../../docs", import.meta.url));
+/** Enough that every page is full; more only take longer to invent. */
+const SESSIONS = "24";
 const SIZE = { width: 1280, height: 800 };
 
 /** Pages by the name of their file; `session` stands for the fullest one. Keys are pressed once it is drawn. */
@@ -28,12 +30,12 @@ const pages = ({ session, other }) => [
 const skip = await missing(() => (process.env.HOOKSPAN_URL ? null : noCollector()));
 if (skip) throw new Error(skip);
 const home = mkdtempSync(join(tmpdir(), "hookspan-pictures-"));
-const demo = process.env.HOOKSPAN_URL ? null : spawn(PROGRAM, ["demo", "--no-open", "--listen", "127.0.0.1:0"], {
+const demo = process.env.HOOKSPAN_URL ? null : spawn(PROGRAM, ["demo", "--sessions", SESSIONS, "--no-open", "--listen", "127.0.0.1:0"], {
   env: { PATH: process.env.PATH, HOME: home, HOOKSPAN_DIR: join(home, "state") }, stdio: ["ignore", "pipe", "inherit"],
 });
 const login = process.env.HOOKSPAN_URL ?? await new Promise((resolve, reject) => {
   demo.once("exit", (code) => reject(new Error(`hookspan demo ended with ${code}`)));
-  createInterface({ input: demo.stdout }).once("line", resolve);
+  createInterface({ input: demo.stdout }).on("line", (line) => line.startsWith("http") && resolve(line));
 });
 const browser = await chromium(login);
 mkdirSync(FOLDER, { recursive: true });
