@@ -15,12 +15,12 @@ import { chromium, eventually, missing } from "./support.mjs";
 const FOLDER = process.argv[2] ?? fileURLToPath(new URL("../../../../docs", import.meta.url));
 /** Enough that every page is full; more only take longer to invent. */
 const SESSIONS = "24";
-const SIZE = { width: 1280, height: 800 };
+const SIZE = { width: 1160, height: 720 };
 
 /** Pages by the name of their file; `session` stands for the fullest one. Keys are pressed once it is drawn. */
 const pages = ({ session, other }) => [
   ["overview", "/"], ["sessions", "/sessions"], ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
-  ["turns", `${session}?view=waterfall`, ["1", "Home"]], ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
+  ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
   ["edits", `${session}?view=edits`], ["insights", `${session}?view=insights`],
   ["compare", `/compare?a=${session.slice(3)}&b=${other.slice(3)}`],
   ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
@@ -64,5 +64,10 @@ for (const colorScheme of ["dark", "light"]) {
 }
 console.log(`${(total / 1_048_576).toFixed(1)} MB in all`);
 await browser.close();
-demo?.kill("SIGTERM");
+if (demo) {
+  const ended = new Promise((resolve) => { demo.once("close", resolve); });
+  demo.removeAllListeners("exit");
+  demo.kill("SIGTERM");
+  await ended;
+}
 rmSync(home, { recursive: true, force: true });
