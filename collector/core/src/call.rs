@@ -125,7 +125,7 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
 
 /// Calls of the generic layer: by id, or without one first in, first out by name and input.
 fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
-    let mut calls: Vec<Call<'a>> = Vec::new();
+    let mut calls: Vec<Call<'a>> = Vec::with_capacity(facts.len() / 2 + 1);
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     let mut by_input: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for &fact in facts.iter().filter(|fact| is_generic(&fact.kind)) {

@@ -2,95 +2,116 @@
 
 use std::borrow::Cow;
 
-/// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted.
+/// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length: a name is
+/// compared with the few that are as long.
 const KNOWN: [&str; 86] = [
-    "agent_message",
-    "agent_transcript_path",
-    "attachments",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "changes",
-    "command",
-    "composer_mode",
-    "content",
-    "context",
-    "context_tokens",
-    "context_usage_percent",
-    "context_window_size",
-    "conversation_id",
-    "cursor_version",
     "cwd",
-    "description",
-    "duration",
-    "duration_ms",
-    "edits",
-    "error",
-    "error_message",
-    "exit_code",
-    "failure_type",
+    "url",
     "file",
-    "file_path",
-    "final_status",
-    "generation_id",
-    "git_branch",
-    "hook_event_name",
-    "input_tokens",
-    "is_background_agent",
-    "is_first_compaction",
-    "is_interrupt",
-    "is_parallel_worker",
-    "loop_count",
-    "mcp_server_name",
-    "mcp_server_url",
-    "message_count",
-    "messages_to_compact",
-    "model",
-    "model_id",
-    "model_params",
-    "modified_files",
-    "output",
-    "output_tokens",
-    "params",
-    "parent_conversation_id",
-    "permission_mode",
-    "prompt",
-    "reason",
-    "response",
-    "result",
-    "result_json",
-    "sandbox",
-    "server",
-    "session_id",
-    "status",
-    "stop_hook_active",
-    "subagent_id",
-    "subagent_model",
-    "subagent_type",
-    "summary",
     "task",
     "text",
-    "timeout",
-    "timestamp",
-    "tokens",
     "tool",
-    "tool_call_count",
-    "tool_call_id",
-    "tool_input",
-    "tool_name",
-    "tool_output",
-    "tool_response",
-    "tool_use_id",
-    "total_turns",
-    "transcript_path",
+    "edits",
+    "error",
+    "model",
+    "output",
+    "params",
+    "prompt",
+    "reason",
+    "result",
+    "server",
+    "status",
+    "tokens",
+    "changes",
+    "command",
+    "content",
+    "context",
+    "sandbox",
+    "summary",
+    "timeout",
     "trigger",
     "turn_id",
-    "url",
+    "duration",
+    "model_id",
+    "response",
+    "exit_code",
+    "file_path",
+    "timestamp",
+    "tool_name",
+    "git_branch",
+    "loop_count",
+    "session_id",
+    "tool_input",
     "user_email",
+    "attachments",
+    "description",
+    "duration_ms",
+    "result_json",
+    "subagent_id",
+    "tool_output",
+    "tool_use_id",
+    "total_turns",
     "user_prompt",
-    "workspace_folder",
+    "failure_type",
+    "final_status",
+    "input_tokens",
+    "is_interrupt",
+    "model_params",
+    "tool_call_id",
+    "agent_message",
+    "composer_mode",
+    "error_message",
+    "generation_id",
+    "message_count",
+    "output_tokens",
+    "subagent_type",
+    "tool_response",
+    "context_tokens",
+    "cursor_version",
+    "mcp_server_url",
+    "modified_files",
+    "subagent_model",
     "workspace_root",
+    "conversation_id",
+    "hook_event_name",
+    "mcp_server_name",
+    "permission_mode",
+    "tool_call_count",
+    "transcript_path",
     "workspace_roots",
+    "stop_hook_active",
+    "workspace_folder",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "is_parallel_worker",
+    "context_window_size",
+    "is_background_agent",
+    "is_first_compaction",
+    "messages_to_compact",
+    "agent_transcript_path",
+    "context_usage_percent",
+    "parent_conversation_id",
 ];
+/// Longest known name.
+const WIDEST: usize = KNOWN[KNOWN.len() - 1].len();
+/// Where the names of each length begin in [`KNOWN`].
+const BEGIN: [usize; WIDEST + 2] = {
+    let mut begin = [KNOWN.len(); WIDEST + 2];
+    let mut at = KNOWN.len();
+    while at > 0 {
+        at -= 1;
+        begin[KNOWN[at].len()] = at;
+    }
+    // A length that no name has begins where the next one does.
+    let mut length = WIDEST + 1;
+    while length > 0 {
+        length -= 1;
+        if begin[length] == KNOWN.len() {
+            begin[length] = begin[length + 1];
+        }
+    }
+    begin
+};
 /// Of one hook, no more than this many are named.
 const MOST: usize = 8;
 /// Longest name that is told.
@@ -102,11 +123,13 @@ pub(crate) fn unseen<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<Box<str>>
 }
 
 fn is_known(name: &str) -> bool {
-    if KNOWN.binary_search(&name).is_ok() {
-        return true;
-    }
-    name.bytes().any(|byte| byte.is_ascii_uppercase())
-        && KNOWN.binary_search(&&*snake(name)).is_ok()
+    is_listed(name)
+        || (name.bytes().any(|byte| byte.is_ascii_uppercase()) && is_listed(&snake(name)))
+}
+
+fn is_listed(name: &str) -> bool {
+    let length = name.len();
+    length <= WIDEST && KNOWN[BEGIN[length]..BEGIN[length + 1]].contains(&name)
 }
 
 /// `camelCase` as `camel_case`.
@@ -133,7 +156,7 @@ mod tests {
 
     #[test]
     fn known_names_are_sorted_and_found_in_both_spellings() {
-        assert!(KNOWN.is_sorted());
+        assert!(KNOWN.is_sorted_by_key(|name| (name.len(), *name)));
         assert!(unseen(KNOWN.into_iter()).is_empty());
         assert!(unseen(["conversationId", "toolUseId", "hookEventName"].into_iter()).is_empty());
     }

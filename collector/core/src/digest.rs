@@ -34,9 +34,11 @@ pub(crate) fn content_key(parts: &[&str]) -> String {
         }
         hash.update(part.as_bytes());
     }
-    let mut key = String::from("~");
+    let mut key = String::with_capacity(17);
+    key.push('~');
     for byte in hash.finalize().iter().take(8) {
-        key.push_str(&format!("{byte:02x}"));
+        let digits = [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16));
+        key.extend(digits.into_iter().flatten());
     }
     key
 }

@@ -24,7 +24,8 @@ pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
                 rest = stripped;
             }
             // The lossy reader is ten times as slow on what is sound.
-            std::str::from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
+            simdutf8::basic::from_utf8(rest)
+                .map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
         }
     }
 }
@@ -61,13 +62,15 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The object's fields, if `text` is exactly one JSON object.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let Some(found) = split::object(text) else {
-            return serde_json::from_str(text).ok();
-        };
-        let camel = |key: &str| key.bytes().any(|byte| byte.is_ascii_uppercase());
-        let camel = found.iter().any(|(key, _)| camel(key));
-        let fields = found.into_iter().map(|(key, value)| (Cow::Borrowed(key), Raw(value)));
-        Some(Self { fields: fields.collect(), camel })
+        let mut camel = false;
+        let fields = split::object(text, |key, value| {
+            camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
+            (Cow::Borrowed(key), Raw(value))
+        });
+        match fields {
+            Some(fields) => Some(Self { fields, camel }),
+            None => serde_json::from_str(text).ok(),
+        }
     }
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.

@@ -7,8 +7,12 @@
 /// Deepest nesting that is followed.
 const LEVELS: u32 = 64;
 
-/// The fields of the object that `text` is, and nothing else: keys without escapes, values as written.
-pub(crate) fn object(text: &str) -> Option<Vec<(&str, &str)>> {
+/// What `field` makes of each field of the object that `text` is, and nothing else: keys without escapes, values as
+/// written.
+pub(crate) fn object<'a, T>(
+    text: &'a str,
+    mut field: impl FnMut(&'a str, &'a str) -> T,
+) -> Option<Vec<T>> {
     let mut scan = Scan { text, at: 0 };
     scan.open(b'{')?;
     let mut fields = Vec::with_capacity(20);
@@ -28,7 +32,7 @@ pub(crate) fn object(text: &str) -> Option<Vec<(&str, &str)>> {
         scan.space();
         let start = scan.at;
         scan.value()?;
-        fields.push((key, text.get(start..scan.at)?));
+        fields.push(field(key, text.get(start..scan.at)?));
         if scan.skip_if(b'}') {
             return scan.end().then_some(fields);
         }
@@ -257,13 +261,17 @@ mod tests {
 
     use super::*;
 
+    fn pair<'a>(key: &'a str, value: &'a str) -> (&'a str, &'a str) {
+        (key, value)
+    }
+
     /// What `serde_json` makes of it, for documents with distinct keys.
     fn serde_object(text: &str) -> Option<BTreeMap<String, &RawValue>> {
         serde_json::from_str(text).ok()
     }
 
     fn agrees(text: &str) -> Result<(), TestCaseError> {
-        if let Some(fields) = object(text) {
+        if let Some(fields) = object(text, pair) {
             let expected = serde_object(text);
             prop_assert!(expected.is_some(), "only the scanner takes {text:?}");
             let mut expected = expected.unwrap_or_default();
@@ -291,7 +299,7 @@ mod tests {
     fn ordinary_documents_are_cut() {
         let text =
             " {\"a\":1 , \"b\" : [1, {\"c\":\"x\\n\\u00e9\"}] ,\"d\":\"\",\"e\":{}, \"f\":null}\n";
-        let fields = object(text).unwrap();
+        let fields = object(text, pair).unwrap();
         let expected = [
             ("a", "1"),
             ("b", "[1, {\"c\":\"x\\n\\u00e9\"}]"),
@@ -301,7 +309,7 @@ mod tests {
         ];
         assert_eq!(fields, expected);
         assert_eq!(array("[ 1,\"a\" ,[] ]").unwrap(), ["1", "\"a\"", "[]"]);
-        assert_eq!(object("{}").unwrap(), []);
+        assert_eq!(object("{}", pair).unwrap(), []);
     }
 
     #[test]
@@ -334,7 +342,7 @@ mod tests {
             &deep,
         ];
         for text in odd {
-            assert_eq!(object(text), None, "{text}");
+            assert_eq!(object(text, pair), None, "{text}");
         }
     }
 
@@ -364,7 +372,7 @@ mod tests {
         #[test]
         fn sound_documents_are_taken(keys in prop::collection::btree_map("[a-z_]{1,8}", ".{0,80}", 0..8)) {
             let text = serde_json::to_string(&keys).unwrap();
-            let found = object(&text);
+            let found = object(&text, pair);
             prop_assert!(found.is_some(), "{text}");
             agrees(&text)?;
         }

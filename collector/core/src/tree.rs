@@ -172,10 +172,13 @@ pub(crate) fn grow<'a>(
         what: What::Turn,
         signature,
     };
+    // Two or three hooks make a node, which is too large to be moved often.
+    let mut nodes = Vec::with_capacity(on_time.len() / 2 + 4);
+    nodes.push(node);
     let mut tree = Tree {
         root,
         turn,
-        nodes: vec![node],
+        nodes,
         reading,
         late_stop: None,
         close,
