@@ -16,6 +16,7 @@ pub mod show;
 pub mod stats;
 pub mod tail;
 pub mod demo;
+pub mod mcp;
 pub mod import;
 pub mod export;
 pub mod rebuild;
@@ -121,6 +122,7 @@ enum Command {
     Tail(tail::Args),
     Stats(stats::Args),
     Demo(demo::Args),
+    Mcp(mcp::Args),
     Import(import::Args),
     Export(export::Args),
     Rebuild(rebuild::Args),
@@ -154,6 +156,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => tail::run(&global, args),
         Command::Stats(args) => stats::run(&global, args),
         Command::Demo(args) => demo::run(&global, args),
+        Command::Mcp(args) => mcp::run(&global, args),
         Command::Import(args) => import::run(&global, args),
         Command::Export(args) => export::run(&global, args),
         Command::Rebuild(args) => rebuild::run(&global, args),
