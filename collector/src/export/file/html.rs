@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use sha2::{Digest as _, Sha256};
 
 use super::{FileError, Selection, chrome, policy};
+use crate::cli::text;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -45,7 +46,7 @@ fn head(selection: &Selection<'_>) -> Markup {
         "default-src 'none'; style-src 'sha256-{digest}'; form-action 'none'; base-uri 'none'"
     );
     let title = match selection.sessions {
-        [one] => format!("Session {}", one.root),
+        [one] => format!("Session {}", visible(&one.root)),
         many => format!("{} sessions", many.len()),
     };
     let rest = html! {
@@ -79,7 +80,7 @@ fn section(root: &str, spans: &[Span]) -> Markup {
     }
     html! {
         section {
-            h2 { (root) }
+            h2 { (visible(root)) }
             @for trace in traces {
                 (waterfall(&spans.iter().filter(|span| span.trace_id == trace).collect::<Vec<_>>()))
             }
@@ -149,9 +150,9 @@ fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
         details {
             summary {
                 svg.name viewBox="0 0 320 18" preserveAspectRatio="xMinYMid" aria-hidden="true" {
-                    text x=(indent) y="13" { (span.name) }
+                    text x=(indent) y="13" { (visible(&span.name)) }
                 }
-                span.hidden { (span.name) }
+                span.hidden { (visible(&span.name)) }
                 svg viewBox="0 0 1000 18" preserveAspectRatio="none" aria-hidden="true" {
                     rect class=(class) x=(from) y="4" width=((to - from).max(2)) height="10" {}
                 }
@@ -162,20 +163,20 @@ fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
             }
             dl {
                 @for pair in &span.attributes {
-                    dt { (pair.key) }
+                    dt { (visible(&pair.key)) }
                     dd { (shown(pair.value.as_ref())) }
                 }
                 @for event in &span.events {
-                    dt { "event " (event.name) }
+                    dt { "event " (visible(&event.name)) }
                     dd {
                         @for pair in &event.attributes {
-                            (pair.key) " = " (shown(pair.value.as_ref())) " "
+                            (visible(&pair.key)) " = " (shown(pair.value.as_ref())) " "
                         }
                     }
                 }
                 @if let Some(status) = span.status.as_ref().filter(|status| !status.message.is_empty()) {
                     dt { "status" }
-                    dd { (status.message) }
+                    dd { (visible(&status.message)) }
                 }
             }
         }
@@ -197,9 +198,16 @@ fn safe_word(kind: &str) -> &'static str {
 
 fn shown(value: Option<&AnyValue>) -> String {
     match chrome::value(value) {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
+        serde_json::Value::String(text) => visible(&text),
+        other => visible(&other.to_string()),
     }
+}
+
+/// Markup is escaped already; this is for what turns the writing direction, takes no room, or is obeyed by a terminal that
+/// the page's text is pasted into. Lines stay lines.
+fn visible(text: &str) -> String {
+    let lines = text.split('\n').map(|line| text::visible(line, usize::MAX));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn duration(ns: u64) -> String {
