@@ -23,5 +23,9 @@ mod install;
 mod export;
 /// The pages in a real browser.
 mod dashboard;
+/// What is deleted is in no file any more, and what is exported does nothing.
+mod privacy;
+/// An agent asks about its own sessions.
+mod mcp;
 /// Rules about the source itself.
 mod tidy;

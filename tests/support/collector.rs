@@ -142,6 +142,20 @@ impl<'a> Collector<'a> {
             .map_err(|error| format!("GET {url}: {error}"))
     }
 
+    /// Posts to the API; `path` starts after `/api/v1/`.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let text = ureq::post(&format!("{}/api/v1/{path}", self.url))
+            .header("authorization", format!("Bearer {}", self.token))
+            .header("content-type", "application/json")
+            .config()
+            .timeout_global(Some(PATIENCE))
+            .build()
+            .send(&body.to_string())
+            .and_then(|mut answer| answer.body_mut().read_to_string())
+            .map_err(|error| format!("POST {path}: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("{path}: {error}: {text}"))
+    }
+
     /// Waits until `hooks` hooks are committed: nothing is left in the journal, and the raw log, as `export --format jsonl`
     /// gives it, has that many lines.
     #[track_caller]
