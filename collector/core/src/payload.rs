@@ -24,8 +24,7 @@ pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
                 rest = stripped;
             }
             // The lossy reader is ten times as slow on what is sound.
-            simdutf8::basic::from_utf8(rest)
-                .map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
+            std::str::from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
         }
     }
 }
