@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
 use hookspan_dashboard::source::{LineFilter, Query};
@@ -17,15 +17,19 @@ struct World {
     indexer: Indexer,
 }
 
+fn engine(database: &Path) -> Engine {
+    let mut store = Store::open(database).unwrap();
+    store.ensure_epoch("e1").unwrap();
+    let config = hookspan_core::Config::default();
+    Engine::new(store, config, Signals::default(), crossbeam_channel::never())
+}
+
 impl World {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("hookspan.db");
         let path = dir.path().join("search.db");
-        let mut store = Store::open(&database).unwrap();
-        store.ensure_epoch("e1").unwrap();
-        let config = hookspan_core::Config::default();
-        let engine = Engine::new(store, config, Signals::default(), crossbeam_channel::never());
+        let engine = engine(&database);
         let indexer = Indexer {
             readers: Readers::new(&database),
             path: path.clone(),
@@ -176,6 +180,7 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
     let left = tables(&world);
     assert!(!left.is_empty());
     world.engine.store().start_rebuild("e2").unwrap();
+    world.engine = engine(&world.dir.path().join("hookspan.db"));
     world.engine.catch_up(|_, _| {}).unwrap();
     let horizon = Horizon::At(Timestamp(1_780_013_600_000_000_000));
     world.engine.take(Hooks { horizon, ..Hooks::default() }).unwrap();
