@@ -218,7 +218,22 @@ fn rebuild_is_equal(world: &World) {
     let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
     let before = spans();
     world.ok(&["rebuild"]);
-    assert!(spans() == before, "what a crash left is not what the raw log says");
+    let after = spans();
+    assert!(
+        after == before,
+        "what a crash left is not what the raw log says\n{}",
+        first_difference(&before, &after)
+    );
+}
+
+/// Where two exports part, with what is around it.
+fn first_difference(left: &str, right: &str) -> String {
+    let at = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    let around = |text: &str| {
+        let bytes = text.as_bytes().get(at.saturating_sub(600)..).unwrap_or_default();
+        String::from_utf8_lossy(&bytes[..bytes.len().min(900)]).into_owned()
+    };
+    format!("left: {}\nright: {}", around(left), around(right))
 }
 
 /// How many segments there have been.

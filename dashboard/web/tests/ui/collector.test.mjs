@@ -143,6 +143,7 @@ test("keys can be turned off, and help says all of them", { skip }, async () => 
   for (const key of ["j k", "[ ]", "e E", "n N", "/", "Ctrl K", "a", "f", "+", "1 0", "s", "y", "b", "?", "g then", "Esc"]) assert.ok((await help.textContent()).includes(key), key);
   await help.getByRole("checkbox").uncheck();
   await tab.keyboard.press("Escape");
+  await help.waitFor({ state: "hidden" });
   await tab.keyboard.press("g");
   await tab.keyboard.press("s");
   await tab.keyboard.press("b");
@@ -151,8 +152,9 @@ test("keys can be turned off, and help says all of them", { skip }, async () => 
   await tab.keyboard.press("?");
   await help.getByRole("checkbox").check();
   await tab.keyboard.press("Escape");
+  await help.waitFor({ state: "hidden" });
   await tab.keyboard.press("b");
-  assert.equal(await tab.evaluate(() => document.documentElement.dataset.blur), "1");
+  await eventually("blurred", async () => (await tab.evaluate(() => document.documentElement.dataset.blur)) === "1");
   await tab.keyboard.press("b");
   await page.close();
 });
