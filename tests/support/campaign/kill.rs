@@ -35,6 +35,8 @@ const READY_ONE_IN: u64 = 5;
 /// Sessions that end soon are forgotten soon: otherwise every start replays the whole campaign. Segments that are put aside
 /// early are put aside often.
 const CONFIG: &str = "[trace]\nsession_idle = \"2s\"\ngeneration_idle = \"1s\"\n\n[journal]\nsegment_bytes = 1048576\n";
+/// Longer than anything of [`CONFIG`] takes to be idle and settled.
+const ALL_IDLE: Duration = Duration::from_secs(8);
 
 /// Kills the collector again and again under `at_once` shims, some of which are killed too.
 #[track_caller]
@@ -216,14 +218,23 @@ fn kill_in(world: &World, kind: &str, call: u64) -> bool {
 #[track_caller]
 fn rebuild_is_equal(world: &World) {
     let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
-    let before = spans();
+    // Time passes in a rebuild too: what is still open now could be idle by then.
+    let collector = Collector::start(world);
+    let (mut before, mut since) = (spans(), Instant::now());
+    let started = since;
+    while since.elapsed() < ALL_IDLE {
+        assert!(started.elapsed() < Duration::from_secs(300), "the sessions never came to rest");
+        pause(Duration::from_millis(500));
+        let now = spans();
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+    }
+    drop(collector);
     world.ok(&["rebuild"]);
     let after = spans();
-    assert!(
-        after == before,
-        "what a crash left is not what the raw log says\n{}",
-        first_difference(&before, &after)
-    );
+    let parts = || first_difference(&before, &after);
+    assert!(after == before, "what a crash left is not what the raw log says\n{}", parts());
 }
 
 /// Where two exports part, with what is around it.
