@@ -96,6 +96,14 @@ pub fn latest(
         .collect()
 }
 
+/// What a filter asks of a span `s`, its session `v` and the name `root` of that.
+const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
+           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
+           AND (:session IS NULL OR root.text = :session)
+           AND (:class IS NULL OR s.class = :class)
+           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
+             = 'execute_tool ' || lower(:tool) || ' ')";
+
 /// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. Without
 /// a time they are looked for in the whole store, which ends once `limit` are found.
 ///
@@ -159,12 +167,7 @@ pub fn failures(
         "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type)
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
          WHERE s.error_type IS NOT NULL AND s.start_ns >= :from AND s.start_ns <= :to
-           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
-           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
-           AND (:session IS NULL OR root.text = :session)
-           AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
-             = 'execute_tool ' || lower(:tool) || ' ')
+           AND {MATCHES}
          ORDER BY s.start_ns DESC LIMIT :limit"
     );
     let values: &[(&str, &dyn ToSql)] = &[
@@ -198,12 +201,7 @@ pub fn of_span(
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
          WHERE s.id = :id
            AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
-           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
-           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
-           AND (:session IS NULL OR root.text = :session)
-           AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
-             = 'execute_tool ' || lower(:tool) || ' ')
+           AND {MATCHES}
            AND (NOT :failed OR s.error_type IS NOT NULL)
            AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"
