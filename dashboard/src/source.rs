@@ -480,7 +480,7 @@ pub struct JournalHealth {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes not yet committed.
+    /// Bytes kept for a lost write-ahead log: not yet known to be in the database file itself.
     pub behind_bytes: u64,
     /// Bytes not yet read.
     pub unread_bytes: u64,

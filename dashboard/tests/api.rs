@@ -424,3 +424,10 @@ async fn edits_add_up_per_file_and_read_as_hunks() {
     );
     assert_eq!(diff["hunks"][0]["lines"][1], json!({"op": "-", "text": "b"}));
 }
+
+#[tokio::test]
+async fn a_journal_is_behind_by_what_nobody_has_read_and_not_by_what_is_kept_for_a_checkpoint() {
+    let world = World::locked();
+    let health = world.get("/api/v1/health").await.json();
+    assert_eq!(health["spool"], json!({"segments": 1, "bytes": 65_536, "behind": 407}));
+}

@@ -58,7 +58,7 @@ impl Default for Limits {
 pub struct Usage {
     /// Bytes of all segments.
     pub bytes: u64,
-    /// Bytes that have not been committed.
+    /// Bytes that a lost write-ahead log would need again: no checkpoint is known to cover them.
     pub pending_bytes: u64,
     /// Bytes that have not been read.
     pub unread_bytes: u64,

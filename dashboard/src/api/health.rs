@@ -49,7 +49,7 @@ struct ShimItem {
 struct SpoolItem {
     segments: u64,
     bytes: u64,
-    /// Bytes that are not committed.
+    /// Bytes that have not been read.
     behind: u64,
 }
 
@@ -144,7 +144,7 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
         spool: SpoolItem {
             segments: journal.segments,
             bytes: journal.bytes,
-            behind: journal.behind_bytes,
+            behind: journal.unread_bytes,
         },
         lost: counts(lost.collect()),
         parse_errors: count("malformed"),

@@ -424,7 +424,8 @@ impl Source for ListSource {
             journal: JournalHealth {
                 segments: 1,
                 bytes: 65_536,
-                behind_bytes: 0,
+                behind_bytes: 65_536,
+                unread_bytes: 407,
                 ..JournalHealth::default()
             },
             counters: vec![("received".to_owned(), 4711), ("malformed".to_owned(), 1)],

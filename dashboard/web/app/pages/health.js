@@ -54,7 +54,7 @@ function Histogram({ hist }) {
 function Spool({ data }) {
   const { journal, db } = data;
   const spool = data.spool ?? journal;
-  const behind = spool.behind_bytes ?? spool.behind ?? 0;
+  const behind = journal?.unread_bytes ?? spool.behind ?? 0;
   const lost = Object.entries(data.lost ?? {}).filter(([, n]) => n > 0);
   return html`<h2>Store</h2><dl class="tiles">
     <${Tile} name="journal behind" tone=${behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(behind)}<//>
