@@ -41,8 +41,8 @@ pub(crate) struct Group {
     session: Option<SessionSummary>,
     /// Spans that other groups told and that lie here now: to be told again, or withdrawn.
     pub(crate) inherited: Shown,
-    /// Occasions on which evidence was asked for, per parent conversation.
-    asked: BTreeMap<Arc<str>, u64>,
+    /// The state in which evidence was asked for, by parent conversation and turn.
+    asked: BTreeMap<(Arc<str>, Arc<str>), u64>,
 }
 
 impl Default for Group {
@@ -345,32 +345,43 @@ impl Group {
             && state.below.iter().all(|(member, facts)| count(member) == *facts)
     }
 
-    /// Asks for evidence when a subagent's conversation is not proven: at its stop, at the turn's end.
+    /// Asks for evidence when subagents' conversations are not proven: at their stop, at the turn's end. Once for all of
+    /// one conversation's in one turn, and again only when something about them has changed.
     fn ask(&mut self, tree: &Tree<'_>, world: World<'_>, changes: &mut VecDeque<Change>) {
+        struct Unproven<'a> {
+            parent: &'a Conversation,
+            occasion: u64,
+            candidates: Vec<Arc<str>>,
+        }
+        let mut open: BTreeMap<(&Arc<str>, &Arc<str>), Unproven<'_>> = BTreeMap::new();
         for node in &tree.nodes {
             let What::Agent(agent, link, child) = &node.what else { continue };
-            if link.is_some_and(|link| link.confidence >= Confidence::Transcript) {
+            let proven = link.is_some_and(|link| link.confidence >= Confidence::Transcript);
+            if proven || (agent.stop.is_none() && tree.close.is_none()) {
                 continue;
             }
             let parent = node.conversation;
-            let Some(path) = parent.transcript() else { continue };
-            let occasion = mix(
-                node.signature,
-                u64::from(agent.stop.is_some()) * 2 + u64::from(tree.close.is_some()),
-            );
-            let asked = self.asked.entry(parent.id.clone()).or_default();
-            if *asked == occasion || (agent.stop.is_none() && tree.close.is_none()) {
+            let state = u64::from(agent.stop.is_some()) * 2 + u64::from(tree.close.is_some());
+            let unproven = open.entry((&parent.id, &node.generation)).or_insert_with(|| Unproven {
+                parent,
+                occasion: 0,
+                candidates: Vec::new(),
+            });
+            unproven.occasion = mix(unproven.occasion, mix(node.signature, state));
+            unproven.candidates.extend(child.iter().map(|c| c.id.clone()));
+        }
+        for ((id, generation), Unproven { parent, occasion, mut candidates }) in open {
+            let asked = self.asked.insert((id.clone(), generation.clone()), occasion);
+            if asked == Some(occasion) {
                 continue;
             }
-            *asked = occasion;
-            let mut candidates: Vec<Arc<str>> = child.iter().map(|c| c.id.clone()).collect();
             let others = world.conversations.values().filter(|other| {
                 !other.root_only
                     && other.workspace() == parent.workspace()
                     && world
                         .links
                         .get(&other.id)
-                        .is_none_or(|l| l.confidence < Confidence::Transcript)
+                        .is_none_or(|l| l.confidence < Confidence::Transcript || l.key.is_none())
             });
             for other in others.take(64) {
                 if other.id != parent.id && !candidates.contains(&other.id) {
@@ -378,8 +389,8 @@ impl Group {
                 }
             }
             changes.push_back(Change::Ask(Question {
-                parent: parent.id.clone(),
-                transcript_path: path.to_string(),
+                parent: id.clone(),
+                transcript_path: parent.transcript().map(ToString::to_string).unwrap_or_default(),
                 candidates,
             }));
         }

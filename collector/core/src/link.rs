@@ -122,8 +122,10 @@ fn proven(child: &Conversation, all: &Conversations) -> Option<Link> {
     }
     if let Some((_, evidence)) = &child.evidence {
         let parent = all.get(evidence.parent.as_str())?;
-        let key =
-            evidence.call.as_deref().map(Into::into).or_else(|| only_delegation(parent, child));
+        // A call that no hook told of would be a place nobody can show.
+        let told = |call: &&str| parent.delegations.contains_key(*call);
+        let call = evidence.call.as_deref().filter(told).map(Into::into);
+        let key = call.or_else(|| only_delegation(parent, child));
         return Some(Link {
             parent: parent.id.clone(),
             key,

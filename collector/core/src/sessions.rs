@@ -106,7 +106,7 @@ pub enum Change {
 pub struct Question {
     /// Parent conversation.
     pub parent: Arc<str>,
-    /// The parent's own `transcript_path`.
+    /// The parent's own `transcript_path`; empty when it is not known.
     pub transcript_path: String,
     /// Child conversations that might belong to it.
     pub candidates: Vec<Arc<str>>,

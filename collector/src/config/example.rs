@@ -37,6 +37,13 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # OpenInference attributes for Phoenix and others: "kind" (the span kind only), "full" or "off".
 #openinference = "kind"
 
+[evidence]
+# Where hooks and transcripts do not tell which call started a subagent, ask Cursor's own database: read-only, by key, only
+# who works for whom. false = never.
+#cursor_store = true
+# Where it is; empty: User/globalStorage/state.vscdb in the folder of this system's Cursor.
+#cursor_store_path = ""
+
 [journal]
 # Bound of the journal in bytes, for when the collector is down. Past it, hooks are lost and counted.
 #max_bytes = 1_073_741_824
@@ -145,6 +152,8 @@ mod tests {
         };
         config.journal = crate::config::Journal { max_bytes: 1, segment_bytes: 1 };
         config.retention = crate::config::Retention { max_age_ns: 1, max_bytes: 1 };
+        config.evidence.cursor_store = false;
+        config.evidence.cursor_store_path = "/x".into();
         config.semconv.profile = crate::config::Profile::Genai01;
         config.semconv.openinference = crate::config::OpenInference::Off;
         File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);

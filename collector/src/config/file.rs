@@ -1,7 +1,7 @@
 //! The configuration file as it is written: every key optional, an unknown one an error.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
@@ -18,6 +18,7 @@ pub(super) struct File {
     dashboard: Option<DashboardTable>,
     trace: Option<TraceTable>,
     semconv: Option<SemconvTable>,
+    evidence: Option<EvidenceTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
     destination: Option<Vec<DestinationForm>>,
@@ -92,6 +93,13 @@ enum OpenInferenceWord {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct EvidenceTable {
+    cursor_store: Option<bool>,
+    cursor_store_path: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct JournalTable {
     #[serde(default, deserialize_with = "journal_bytes")]
     max_bytes: Option<u64>,
@@ -137,6 +145,10 @@ impl File {
         if let Some(table) = self.semconv {
             set(&mut config.semconv.profile, table.profile.map(Into::into));
             set(&mut config.semconv.openinference, table.openinference.map(Into::into));
+        }
+        if let Some(table) = self.evidence {
+            set(&mut config.evidence.cursor_store, table.cursor_store);
+            set(&mut config.evidence.cursor_store_path, table.cursor_store_path);
         }
         if let Some(table) = self.journal {
             set(&mut config.journal.max_bytes, table.max_bytes);

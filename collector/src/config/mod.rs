@@ -12,7 +12,7 @@ pub mod preset;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use environment::Environment;
 pub use file::position;
@@ -33,6 +33,8 @@ pub struct Config {
     pub retention: Retention,
     /// `[semconv]`.
     pub semconv: Semconv,
+    /// `[evidence]`.
+    pub evidence: Evidence,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
@@ -66,6 +68,37 @@ pub struct Retention {
     pub max_age_ns: i64,
     /// While the database is larger than this, the oldest sessions go; 0 lets it grow.
     pub max_bytes: u64,
+}
+
+/// `[evidence]`: where the parent of a subagent is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// Whether Cursor's own database may be asked.
+    pub cursor_store: bool,
+    /// Where it is; empty: where this system's Cursor has it.
+    pub cursor_store_path: PathBuf,
+    /// Where this system's Cursor has it, if the environment tells.
+    pub usual: Option<PathBuf>,
+}
+
+impl Evidence {
+    /// The file to ask, which need not exist; `None` when it may not be asked.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        if !self.cursor_store {
+            return None;
+        }
+        if self.cursor_store_path.as_os_str().is_empty() {
+            return self.usual.clone();
+        }
+        Some(self.cursor_store_path.clone())
+    }
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self { cursor_store: true, cursor_store_path: PathBuf::new(), usual: None }
+    }
 }
 
 /// `[semconv]`: names of attributes in exported spans.
@@ -111,6 +144,7 @@ impl Default for Config {
             journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
             retention: Retention::default(),
             semconv: Semconv::default(),
+            evidence: Evidence::default(),
             destinations: Vec::new(),
             otel: BTreeMap::new(),
         }
@@ -131,6 +165,7 @@ impl Config {
                 Err(error) => return Err(Misuse(format!("{}: {error}", path.display())).into()),
             }
         }
+        config.evidence.usual = paths::cursor_store(env);
         config.otel = env.with_prefix("OTEL_");
         config.otel.extend(env.with_prefix("OPENINFERENCE_"));
         Ok(config)

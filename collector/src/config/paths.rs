@@ -1,4 +1,4 @@
-//! Where hookspan's own folders are.
+//! Where hookspan's own folders are, and Cursor's.
 
 use std::path::PathBuf;
 
@@ -29,4 +29,27 @@ pub fn default_config_file(env: &Environment) -> Option<PathBuf> {
         }
     };
     Some(base.join("hookspan").join("config.toml"))
+}
+
+/// Cursor's folder: `~/Library/Application Support/Cursor`, `$XDG_CONFIG_HOME/Cursor` or `~/.config/Cursor`,
+/// `%APPDATA%\Cursor`.
+#[must_use]
+pub fn cursor_folder(env: &Environment) -> Option<PathBuf> {
+    let base = if cfg!(windows) {
+        env.path("APPDATA")?
+    } else if cfg!(target_os = "macos") {
+        env.home()?.join("Library/Application Support")
+    } else {
+        match env.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute()) {
+            Some(base) => base,
+            None => env.home()?.join(".config"),
+        }
+    };
+    Some(base.join("Cursor"))
+}
+
+/// Cursor's own database, which need not be there.
+#[must_use]
+pub fn cursor_store(env: &Environment) -> Option<PathBuf> {
+    Some(cursor_folder(env)?.join("User").join("globalStorage").join("state.vscdb"))
 }

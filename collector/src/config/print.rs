@@ -18,6 +18,14 @@ impl Config {
         root.insert("dashboard".into(), Value::Table(self.dashboard_table()));
         root.insert("trace".into(), Value::Table(self.trace_table()));
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
+        let evidence = Table::from_iter([
+            ("cursor_store".into(), Value::from(self.evidence.cursor_store)),
+            (
+                "cursor_store_path".into(),
+                Value::from(self.evidence.cursor_store_path.display().to_string()),
+            ),
+        ]);
+        root.insert("evidence".into(), Value::Table(evidence));
         let journal = Table::from_iter([
             ("max_bytes".into(), int(self.journal.max_bytes)),
             ("segment_bytes".into(), int(self.journal.segment_bytes)),

@@ -1,5 +1,6 @@
 //! Everything around the hooks: configuration, state directory, collector, database, destinations, Cursor's own log.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use super::probe;
 use crate::cli::status::Status;
 use crate::cli::{Global, text};
 use crate::clock;
-use crate::config::destination;
+use crate::config::{Evidence, destination, paths};
 use crate::hooks_json::entry;
+use crate::store::cursor::Database;
 use crate::store::{cli as queries, open};
 
 /// A check of a larger database takes longer than a person waits.
@@ -84,6 +86,10 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
     findings.extend(cursor_log(global));
+    // What a broken configuration means has been said.
+    findings.extend(
+        global.config().ok().map(|config| cursor_store(&config.evidence, &status.counters)),
+    );
     findings
 }
 
@@ -286,7 +292,7 @@ fn silence(status: &Status, ours: &[Ours]) -> Option<Finding> {
 
 /// Cursor says in its own log when a command cannot be started. The lines hold commands and payloads: only counted here.
 fn cursor_log(global: &Global) -> Option<Finding> {
-    let logs = newest_logs(&log_folder(global)?);
+    let logs = newest_logs(&paths::cursor_folder(&global.env)?.join("logs"));
     let newest = logs.first()?;
     let failed: usize = logs.iter().map(|log| failures(log)).sum();
     Some(if failed == 0 {
@@ -301,23 +307,6 @@ fn cursor_log(global: &Global) -> Option<Finding> {
             ),
         )
     })
-}
-
-fn log_folder(global: &Global) -> Option<PathBuf> {
-    if cfg!(windows) {
-        return Some(global.env.path("APPDATA")?.join("Cursor/logs"));
-    }
-    let home = global.env.home()?;
-    if cfg!(target_os = "macos") {
-        return Some(home.join("Library/Application Support/Cursor/logs"));
-    }
-    Some(
-        global
-            .env
-            .path("XDG_CONFIG_HOME")
-            .unwrap_or_else(|| home.join(".config"))
-            .join("Cursor/logs"),
-    )
 }
 
 /// `LAUNCH/WINDOW/output_*/cursor.hooks*.log`, newest first. Names begin with a time, so their order is that of time.
@@ -351,9 +340,79 @@ fn failures(log: &Path) -> usize {
         .count()
 }
 
+/// Whether Cursor's own database can say who works for whom.
+fn cursor_store(evidence: &Evidence, counters: &BTreeMap<String, u64>) -> Finding {
+    let Some(path) = evidence.file() else {
+        return Finding::ok("cursor", "its database is never asked: evidence.cursor_store = false");
+    };
+    let shown = path.display();
+    if !path.is_file() {
+        let what = format!("{shown}: not there; hooks and transcripts alone link subagents");
+        return Finding::ok("cursor", what);
+    }
+    let tables = match Database::open(&path) {
+        Ok(database) => database.tables(),
+        Err(error) => {
+            let what = format!("{shown}: cannot be read: {error}");
+            let remedy = "nothing is lost: hooks and transcripts still link subagents";
+            return Finding::warning("cursor", what, remedy);
+        }
+    };
+    let known = [
+        (tables.headers, "composerHeaders"),
+        (tables.values, "cursorDiskKV"),
+        (tables.items, "ItemTable"),
+    ];
+    let names: Vec<&str> =
+        known.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        let what = format!("{shown}: of a form that hookspan does not know");
+        return Finding::warning("cursor", what, "a newer hookspan may read it; nothing is lost");
+    }
+    let count = |key: &str| counters.get(key).copied().unwrap_or_default();
+    Finding::ok(
+        "cursor",
+        format!(
+            "{shown}: readable ({}); gave {} answers about subagents, failed {} times",
+            names.join(", "),
+            count("evidence_store"),
+            count("evidence_store_failed"),
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Level;
+
+    #[test]
+    fn cursors_database_is_judged_by_what_can_be_read_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.vscdb");
+        let counters = BTreeMap::from([("evidence_store".to_owned(), 3)]);
+        let mut evidence = Evidence { cursor_store_path: path.clone(), ..Evidence::default() };
+        let judge = |evidence: &Evidence| {
+            let found = cursor_store(evidence, &counters);
+            (found.level, found.what.replace(&path.display().to_string(), "FILE"))
+        };
+        let ok = |what: &str| (Level::Ok, what.to_owned());
+        let expected = ok("FILE: not there; hooks and transcripts alone link subagents");
+        assert_eq!(judge(&evidence), expected);
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE other (x)").unwrap();
+        assert_eq!(judge(&evidence).0, Level::Warning);
+        db.execute_batch("CREATE TABLE ItemTable (key TEXT, value BLOB)").unwrap();
+        let expected =
+            ok("FILE: readable (ItemTable); gave 3 answers about subagents, failed 0 times");
+        assert_eq!(judge(&evidence), expected);
+        drop(db);
+        std::fs::write(&path, [b'x'; 4_096]).unwrap();
+        assert_eq!(judge(&evidence).0, Level::Warning);
+        evidence.cursor_store = false;
+        let expected = ok("its database is never asked: evidence.cursor_store = false");
+        assert_eq!(judge(&evidence), expected);
+    }
 
     #[test]
     fn failed_starts_are_counted_in_cursors_log() {

@@ -157,11 +157,12 @@ impl Local {
         Ok(())
     }
 
-    /// Takes `batch`, and then whatever evidence it raised the question of.
+    /// Takes `batch`, and then whatever evidence it raised the question of. Cursor's database is left to the collector: what
+    /// a command folds is the past, and a rebuild has to give what was there before.
     fn take(&mut self, batch: Batch) -> Result<(), LocalError> {
         self.engine.take(batch)?;
         while let Ok(question) = self.questions.try_recv() {
-            let arrivals = evidence::answer(&self.readers, &question);
+            let arrivals = evidence::answer(&self.readers, None, &question).arrivals;
             if !arrivals.is_empty() {
                 self.engine.take(Batch { arrivals, ..Batch::default() })?;
             }

@@ -75,7 +75,8 @@ impl Threads {
         let engine = Engine::new(store, config.core.clone(), signals.clone(), stopped.clone());
         let engine = engine::spawn(engine, batches)?;
         let readers = Readers::new(dir.database());
-        let evidence = evidence::spawn(readers, questions, inputs.clone(), stopped)?;
+        let cursor = config.evidence.file().map(evidence::CursorStore::new);
+        let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
         let ingest = ingest::spawn(dir, intake, inputs, config.retention)?;
         Ok(Self { signals, ingest, evidence, engine, inputs: asked, stop })

@@ -1,12 +1,13 @@
 //! SQLite: the only home of SQL, with `migrations/`.
 //!
 //! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
-//! [`rows`] is the one place that knows how a core value lies in a row.
+//! [`rows`] is the one place that knows how a core value lies in a row. [`cursor`] alone reads another program's database.
 
 pub mod backup;
 pub mod ballast;
 pub mod cli;
 pub mod codec;
+pub mod cursor;
 pub mod delegations;
 pub mod imports;
 pub mod export;

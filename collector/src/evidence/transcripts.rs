@@ -1,85 +1,32 @@
-//! Looks on disk for proof of which parent a child conversation has: transcript folders, read-only and bounded.
+//! Transcript folders as evidence: read-only and bounded.
 //!
 //! Cursor keeps a child's transcript at `<folder of the parent's transcript>/subagents/<child>.jsonl`, and its first row is
-//! the task. What is found becomes a hook of its own, so that a rebuild does not need the disk again. Nothing of a
-//! transcript is kept.
+//! the task. Nothing of a transcript is kept.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, select};
 use hookspan_core::event::{Confidence, Evidence, LinkSource};
 use hookspan_core::sessions::Question;
-use hookspan_core::{Hook, HookSource};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
-use crate::clock;
+use super::usable;
 use crate::dirs::open_private;
-use crate::engine::{Batch, Input};
-use crate::store::codec::Packer;
 use crate::store::delegations;
 use crate::store::open::Readers;
-use crate::store::write::Arrival;
 
 /// The first row of a transcript is read up to here.
 const MOST_BYTES: u64 = 1 << 20;
-/// Longest conversation id that is looked for.
-const LONGEST_ID: usize = 128;
-
-/// Answers questions until `stop` is closed.
-///
-/// # Errors
-/// When the system gives no thread.
-pub fn spawn(
-    readers: Readers,
-    questions: Receiver<Question>,
-    inputs: Sender<Input>,
-    stop: Receiver<()>,
-) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("evidence".into()).spawn(move || {
-        loop {
-            let question = select! {
-                recv(questions) -> question => question,
-                recv(stop) -> _ => return,
-            };
-            let Ok(question) = question else { return };
-            let arrivals = answer(&readers, &question);
-            let batch = Batch { arrivals, ..Batch::default() };
-            if !batch.arrivals.is_empty() && inputs.send(Input::Batch(batch, None)).is_err() {
-                return;
-            }
-        }
-    })
-}
-
-/// Evidence for `question`, as hooks for the raw log. The same evidence has the same id, however often it is asked for.
-#[must_use]
-pub fn answer(readers: &Readers, question: &Question) -> Vec<Arrival> {
-    let found = look(question, || tasks(readers, &question.parent));
-    let mut packer = Packer::new();
-    found
-        .iter()
-        .map(|evidence| {
-            let body = evidence.to_body();
-            let digest = Sha256::digest(&body);
-            let id = std::array::from_fn(|at| digest[at]);
-            let (observed_at, source) = (clock::now(), HookSource::Evidence);
-            let hook = Hook { observed_at, source, body, ..Hook::default() };
-            Arrival::new(id, 0, hook, &mut packer)
-        })
-        .collect()
-}
 
 /// A delegating call and what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Task {
-    call: String,
+pub(super) struct Task {
+    pub(super) call: String,
     text: String,
 }
 
-fn look(question: &Question, tasks: impl FnOnce() -> Vec<Task>) -> Vec<Evidence> {
+/// What the transcripts beside the parent's say about the candidates.
+pub(super) fn look<'a>(question: &Question, tasks: impl FnOnce() -> &'a [Task]) -> Vec<Evidence> {
     let Some(folder) = folder(&question.transcript_path) else { return Vec::new() };
     let mut transcripts = Vec::new();
     for child in &question.candidates {
@@ -98,7 +45,7 @@ fn look(question: &Question, tasks: impl FnOnce() -> Vec<Task>) -> Vec<Evidence>
         .map(|(child, query)| Evidence {
             child: child.to_string(),
             parent: question.parent.to_string(),
-            call: query.and_then(|query| call(&tasks, &query)),
+            call: query.and_then(|query| call(tasks, &query)),
             confidence: Confidence::Transcript,
             source: LinkSource::TranscriptFolder,
         })
@@ -119,9 +66,7 @@ fn folder(transcript_path: &str) -> Option<PathBuf> {
 }
 
 fn transcript(folder: &Path, child: &str) -> Option<PathBuf> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let usable = !child.is_empty() && child.len() <= LONGEST_ID && child.bytes().all(plain);
-    usable.then(|| folder.join(format!("{child}.jsonl")))
+    usable(child).then(|| folder.join(format!("{child}.jsonl")))
 }
 
 /// The first line of a regular file.
@@ -202,7 +147,7 @@ enum Arguments {
 }
 
 /// What `parent` asked its subagents to do, as its hooks say.
-fn tasks(readers: &Readers, parent: &str) -> Vec<Task> {
+pub(super) fn tasks(readers: &Readers, parent: &str) -> Vec<Task> {
     let bodies = readers.with(|db| delegations::bodies(db, parent)).unwrap_or_default();
     bodies.iter().filter_map(|body| task(body)).collect()
 }
@@ -258,7 +203,7 @@ mod tests {
             task("a", "x"),
         ];
         let children = ["child-1", "child-2", "child-3", "child-4"];
-        let found = look(&question(temp.path(), &children), || tasks);
+        let found = look(&question(temp.path(), &children), || &tasks);
         let calls: Vec<_> = found.iter().map(|one| (&*one.child, one.call.as_deref())).collect();
         assert_eq!(calls, [("child-1", Some("a")), ("child-2", None), ("child-3", None)]);
         assert!(found.iter().all(|one| one.parent == "parent"));
@@ -275,7 +220,7 @@ mod tests {
             .unwrap();
         fs::create_dir(folder.join("folder.jsonl")).unwrap();
         let children = ["../outside", "link", "folder", "", "a/b", "x\0y"];
-        assert_eq!(look(&question(temp.path(), &children), Vec::new), []);
+        assert_eq!(look(&question(temp.path(), &children), || &[]), []);
         for path in ["relative/p.jsonl", "/a/../b/p.jsonl", "/etc/passwd", ""] {
             assert_eq!(super::folder(path), None, "{path}");
         }

@@ -1,0 +1,109 @@
+//! Looks on disk for proof of which parent a child conversation has, in the order of cost: transcript folders, then
+//! Cursor's own database. Both are read only, within bounds, by a thread that nothing waits for.
+//!
+//! What is found becomes a hook of its own, so that a rebuild does not need the disk again.
+
+mod cursor;
+mod transcripts;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::OnceCell;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, select};
+use hookspan_core::event::Evidence;
+use hookspan_core::sessions::Question;
+use hookspan_core::{Hook, HookSource};
+use sha2::{Digest as _, Sha256};
+
+pub use cursor::CursorStore;
+
+use crate::clock;
+use crate::engine::{Batch, Input};
+use crate::store::codec::Packer;
+use crate::store::open::Readers;
+use crate::store::write::Arrival;
+
+/// Longest conversation id that is looked for.
+const LONGEST_ID: usize = 128;
+
+/// Answers questions until `stop` is closed, from Cursor's database too where `cursor` says so.
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn spawn(
+    readers: Readers,
+    mut cursor: Option<CursorStore>,
+    questions: Receiver<Question>,
+    inputs: Sender<Input>,
+    stop: Receiver<()>,
+) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("evidence".into()).spawn(move || {
+        loop {
+            let question = select! {
+                recv(questions) -> question => question,
+                recv(stop) -> _ => return,
+            };
+            let Ok(question) = question else { return };
+            let Found { arrivals, counts } = answer(&readers, cursor.as_mut(), &question);
+            let batch = Batch { arrivals, counts, ..Batch::default() };
+            let empty = batch.arrivals.is_empty() && batch.counts.is_empty();
+            if !empty && inputs.send(Input::Batch(batch, None)).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Answers, and what is to be counted about them.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Hooks for the raw log.
+    pub arrivals: Vec<Arrival>,
+    /// Counters: `evidence_transcript`, `evidence_store` and what kept Cursor's database from answering.
+    pub counts: Vec<(&'static str, u64)>,
+}
+
+/// Evidence for `question`. The same evidence has the same id, however often it is asked for.
+#[must_use]
+pub fn answer(readers: &Readers, cursor: Option<&mut CursorStore>, question: &Question) -> Found {
+    let tasks = OnceCell::new();
+    let tasks = || &**tasks.get_or_init(|| transcripts::tasks(readers, &question.parent));
+    let mut evidence = transcripts::look(question, tasks);
+    let mut counts = Vec::new();
+    if !evidence.is_empty() {
+        counts.push(("evidence_transcript", evidence.len() as u64));
+    }
+    let named = |child: &str| evidence.iter().any(|e| e.child == child && e.call.is_some());
+    let open: Vec<&str> =
+        question.candidates.iter().map(AsRef::as_ref).filter(|child| !named(child)).collect();
+    if let Some(cursor) = cursor.filter(|_| !open.is_empty()) {
+        let knows = |parent: &str, call: &str| {
+            let asked = *parent == *question.parent;
+            let known = |tasks: &[transcripts::Task]| tasks.iter().any(|task| task.call == call);
+            if asked { known(tasks()) } else { known(&transcripts::tasks(readers, parent)) }
+        };
+        let told = cursor.look(&question.parent, &open, knows, &mut counts);
+        evidence.extend(told);
+    }
+    let mut packer = Packer::new();
+    let arrivals = evidence.iter().map(|evidence| arrival(evidence, &mut packer)).collect();
+    Found { arrivals, counts }
+}
+
+fn arrival(evidence: &Evidence, packer: &mut Packer) -> Arrival {
+    let body = evidence.to_body();
+    let digest = Sha256::digest(&body);
+    let id = std::array::from_fn(|at| digest[at]);
+    let (observed_at, source) = (clock::now(), HookSource::Evidence);
+    let hook = Hook { observed_at, source, body, ..Hook::default() };
+    Arrival::new(id, 0, hook, packer)
+}
+
+/// Whether a conversation id is plain enough to be looked for: no path, no markup, of bounded length.
+fn usable(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(plain)
+}
