@@ -435,6 +435,21 @@ pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     Some((ended.since(opened) as f64 / 1e6 - duration).max(0.0))
 }
 
+/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
+/// ones; and all of it where nobody is asked.
+pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
+    let wait = wait_ms(call)?;
+    if matches!(call.class(), ToolClass::Read | ToolClass::Search) {
+        return Some(wait);
+    }
+    let between = |from: Option<&Fact>, to: Option<&Fact>| match (from, to) {
+        (Some(from), Some(to)) => (to.at.since(from.at) as f64 / 1e6).max(0.0),
+        _ => 0.0,
+    };
+    let known = between(call.pre, call.before) + between(call.after, call.post);
+    Some(known.min(wait))
+}
+
 fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
     let path = call.find(|tool| tool.path.as_deref());
     match class {

@@ -49,5 +49,5 @@ pub use span::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Link, Span, SpanEvent, SpanKind,
     Status, Value,
 };
-pub use summary::{Parts, SessionState, SessionSummary, Tokens, TurnSummary};
+pub use summary::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 pub use time::Timestamp;

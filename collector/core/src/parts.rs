@@ -1,6 +1,6 @@
 //! Where a turn's time went: a sweep over its leaves.
 
-use crate::build::wait_ms;
+use crate::build::{hook_ms, wait_ms};
 use crate::conversation::nanos;
 use crate::tool::ToolClass;
 use crate::tree::{Node, Tree, What};
@@ -13,7 +13,10 @@ const SHELL: usize = 2;
 const MCP: usize = 3;
 const EDITS: usize = 4;
 const WAIT: usize = 5;
-const SUBAGENT: usize = 6;
+const HOOKS: usize = 6;
+const RESPONDING: usize = 7;
+const SUBAGENT: usize = 8;
+const KINDS: usize = 9;
 
 /// Splits the time from `start` to `end` among the leaves. Parallel time is shared evenly, so the parts add up to the whole.
 pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
@@ -21,26 +24,14 @@ pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts 
         return sweep_nodes(tree, start, end);
     };
     let mut parts = window.parts;
-    add(&mut parts, sweep_nodes(tree, swept, end));
+    parts += sweep_nodes(tree, swept, end);
     parts
-}
-
-/// Adds what another stretch of time holds.
-pub(crate) fn add(parts: &mut Parts, more: Parts) {
-    parts.thinking += more.thinking;
-    parts.tools += more.tools;
-    parts.shell += more.shell;
-    parts.mcp += more.mcp;
-    parts.edits += more.edits;
-    parts.subagent += more.subagent;
-    parts.wait += more.wait;
-    parts.other += more.other;
 }
 
 /// Where the first leaf of a node begins; `None` when it has none.
 pub(crate) fn first_instant(node: &Node<'_>) -> Option<Timestamp> {
     match &node.what {
-        What::Thought(..) | What::Agent(..) => Some(node.start),
+        What::Thought(..) | What::Agent(..) | What::Response(..) => Some(node.start),
         What::Call(call) if kind_of(call.class()).is_some() => {
             Some(node.start.plus(-wait_ms(call).map_or(0, nanos)))
         }
@@ -62,12 +53,16 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
         let until = node.end.map_or(end, |end| end.at);
         match &node.what {
             What::Thought(..) => leaf(node.start, until, THINKING),
+            What::Response(..) => leaf(node.start, until, RESPONDING),
             What::Agent(..) => leaf(node.start, until, SUBAGENT),
             What::Call(call) => {
                 if let Some(kind) = kind_of(call.class()) {
                     leaf(node.start, until, kind);
                     if let Some(wait) = wait_ms(call) {
-                        leaf(node.start.plus(-nanos(wait)), node.start, WAIT);
+                        let from = node.start.plus(-nanos(wait));
+                        let asked = from.plus(hook_ms(call).map_or(0, nanos)).min(node.start);
+                        leaf(from, asked, HOOKS);
+                        leaf(asked, node.start, WAIT);
                     }
                 }
             }
@@ -89,8 +84,8 @@ fn kind_of(class: ToolClass) -> Option<usize> {
 }
 
 fn sweep(edges: &[(Timestamp, usize, i64)], start: Timestamp, end: Timestamp) -> Parts {
-    let mut active = [0_i64; 7];
-    let mut sums = [0_i64; 7];
+    let mut active = [0_i64; KINDS];
+    let mut sums = [0_i64; KINDS];
     let mut at = start;
     let mut spent = 0_i64;
     for &(time, kind, change) in edges {
@@ -100,18 +95,20 @@ fn sweep(edges: &[(Timestamp, usize, i64)], start: Timestamp, end: Timestamp) ->
     }
     Parts {
         thinking: sums[THINKING],
+        responding: sums[RESPONDING],
         tools: sums[TOOLS],
         shell: sums[SHELL],
         mcp: sums[MCP],
         edits: sums[EDITS],
         subagent: sums[SUBAGENT],
         wait: sums[WAIT],
+        hooks: sums[HOOKS],
         other: end.since(start).max(0).saturating_sub(spent),
     }
 }
 
 /// Gives each active leaf its share of `length`; what does not divide goes to the first. Returns what was given away.
-fn share(active: &[i64; 7], length: i64, sums: &mut [i64; 7]) -> i64 {
+fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
     let leaves: i64 = active[..SUBAGENT].iter().sum();
     if length <= 0 || (leaves == 0 && active[SUBAGENT] == 0) {
         return 0;

@@ -138,11 +138,13 @@ pub struct TurnSummary {
 }
 
 /// Where a turn's time went, nanoseconds. A sweep over leaf spans, parallel time shared evenly, so the parts add up to the
-/// turn's duration.
+/// turn's duration. The sum over several turns adds up to theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Thoughts.
     pub thinking: i64,
+    /// Responses: from what ended last before them, unless Cursor says how long they took.
+    pub responding: i64,
     /// Tools that are none of the others.
     pub tools: i64,
     /// Shell commands.
@@ -153,8 +155,87 @@ pub struct Parts {
     pub edits: i64,
     /// Subagents, where none of their own calls runs.
     pub subagent: i64,
-    /// Between the two hooks of a call but not running: approvals and other hooks.
+    /// Between the two hooks of a call but not running, where a person may have been asked. Not told apart from hooks that
+    /// ran in the same while.
     pub wait: i64,
+    /// The same where only hooks can have run: between two hooks of one moment of a call, and around calls that nobody is
+    /// asked about (reading, searching).
+    pub hooks: i64,
     /// The rest: the model, or nothing we can see.
     pub other: i64,
+}
+
+impl Parts {
+    /// Every part with its name, in the order of a legend.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, i64); 10] {
+        [
+            ("thinking", self.thinking),
+            ("responding", self.responding),
+            ("tools", self.tools),
+            ("shell", self.shell),
+            ("mcp", self.mcp),
+            ("edits", self.edits),
+            ("subagent", self.subagent),
+            ("wait", self.wait),
+            ("hooks", self.hooks),
+            ("other", self.other),
+        ]
+    }
+
+    /// The whole.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.named().iter().fold(0, |sum, (_, part)| sum.saturating_add(*part))
+    }
+}
+
+impl std::ops::AddAssign for Parts {
+    fn add_assign(&mut self, more: Self) {
+        self.thinking += more.thinking;
+        self.responding += more.responding;
+        self.tools += more.tools;
+        self.shell += more.shell;
+        self.mcp += more.mcp;
+        self.edits += more.edits;
+        self.subagent += more.subagent;
+        self.wait += more.wait;
+        self.hooks += more.hooks;
+        self.other += more.other;
+    }
+}
+
+impl std::iter::Sum for Parts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, parts| {
+            sum += parts;
+            sum
+        })
+    }
+}
+
+/// Where a session's time went, nanoseconds: [`Self::turns`] and [`Self::idle`] add up to [`Self::whole`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionParts {
+    /// Sum over its turns.
+    pub turns: Parts,
+    /// Outside any turn: the person's, or nobody's.
+    pub idle: i64,
+    /// From the session's first event to its last, or the end of its last turn.
+    pub whole: i64,
+}
+
+impl SessionParts {
+    /// Of a session and all its turns.
+    #[must_use]
+    pub fn of(session: &SessionSummary, turns: &[TurnSummary]) -> Self {
+        let starts = turns.iter().map(|turn| turn.started_at);
+        let ends = turns.iter().map(|turn| turn.started_at.plus(turn.parts.total()));
+        let first = starts.fold(session.started_at, Timestamp::min);
+        let last = ends.fold(session.last_at, Timestamp::max);
+        let turns: Parts = turns.iter().map(|turn| turn.parts).sum();
+        // Turns that overlap (two clocks, a bare event) are not counted away: the whole is what they came to.
+        let whole = last.since(first).max(turns.total());
+        Self { turns, idle: whole - turns.total(), whole }
+    }
 }

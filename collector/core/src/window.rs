@@ -11,7 +11,7 @@ use crate::call::tool_facts;
 use crate::conversation::{Conversation, Turn};
 use crate::fact::Fact;
 use crate::group::Sum;
-use crate::parts::{add, first_instant, sweep_nodes};
+use crate::parts::{first_instant, sweep_nodes};
 use crate::tool::ToolClass;
 use crate::tree::{Node, Tree, What};
 use crate::turn::label;
@@ -136,7 +136,7 @@ pub(crate) fn put_aside(
     window.alive = last;
     window.mark = mark;
     let swept = window.swept.unwrap_or(tree.turn_start);
-    add(&mut window.parts, sweep_nodes(tree, swept, rule.calm));
+    window.parts += sweep_nodes(tree, swept, rule.calm);
     window.swept = Some(swept.max(rule.calm));
     for &at in &done {
         window.count(&tree.nodes[at], status(at), clock);

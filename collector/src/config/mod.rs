@@ -202,7 +202,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
-             `journal`, `retention`, `destination`; did you mean `journal`?",
+             `evidence`, `journal`, `retention`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",

@@ -133,7 +133,7 @@ fn side(source: &dyn Source, wanted: &Wanted) -> source::Result<Option<Side>> {
         calls: turns.iter().map(|turn| turn.tool_calls).sum(),
         errors: turns.iter().map(|turn| turn.errors).sum(),
         tokens: tokens(&turns).map(TokenCounts::from),
-        parts: parts(&turns).into(),
+        parts: turns.iter().map(|turn| turn.parts).sum::<Parts>().into(),
         url: match wanted.turn {
             Some(_) => format!("{base}#{}", turns[0].span),
             None => base,
@@ -149,19 +149,6 @@ fn tokens(turns: &[TurnSummary]) -> Option<Tokens> {
         output: a.output + b.output,
         cache_read: a.cache_read + b.cache_read,
         cache_write: a.cache_write + b.cache_write,
-    })
-}
-
-fn parts(turns: &[TurnSummary]) -> Parts {
-    turns.iter().fold(Parts::default(), |sum, turn| Parts {
-        thinking: sum.thinking + turn.parts.thinking,
-        tools: sum.tools + turn.parts.tools,
-        shell: sum.shell + turn.parts.shell,
-        mcp: sum.mcp + turn.parts.mcp,
-        edits: sum.edits + turn.parts.edits,
-        subagent: sum.subagent + turn.parts.subagent,
-        wait: sum.wait + turn.parts.wait,
-        other: sum.other + turn.parts.other,
     })
 }
 

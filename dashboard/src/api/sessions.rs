@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::{Parts, SessionState, SessionSummary, Tokens, TurnSummary};
+use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use serde::Serialize;
 
 use super::extract::{Params, Route};
@@ -145,9 +145,40 @@ fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> P
     Page { items: sessions.into_iter().map(SessionItem::from).collect(), next }
 }
 
+/// A session on its own page.
+#[derive(Serialize)]
+struct SessionDetail {
+    #[serde(flatten)]
+    item: SessionItem,
+    parts: SessionPartItem,
+}
+
+/// Where a session's time went: the parts of its turns and what is between them add up to `whole_us`, but for the rounding
+/// of each.
+#[derive(Serialize)]
+struct SessionPartItem {
+    #[serde(flatten)]
+    turns: PartItem,
+    idle_us: i64,
+    whole_us: i64,
+}
+
 pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
-    let session = read(&app, move |source| source.session(&root)).await?;
-    json(&SessionItem::from(session.ok_or_else(|| Problem::not_found("session"))?))
+    let found = read(&app, move |source| {
+        let Some(session) = source.session(&root)? else { return Ok(None) };
+        let turns = source.turns(&root)?;
+        Ok(Some((session, turns)))
+    });
+    let (session, turns) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
+    let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
+    json(&SessionDetail {
+        item: session.into(),
+        parts: SessionPartItem {
+            turns: parts.into(),
+            idle_us: idle / 1_000,
+            whole_us: whole / 1_000,
+        },
+    })
 }
 
 #[derive(Serialize)]
@@ -173,12 +204,14 @@ struct TurnItem {
 #[derive(Serialize)]
 pub(super) struct PartItem {
     thinking_us: i64,
+    responding_us: i64,
     tools_us: i64,
     shell_us: i64,
     mcp_us: i64,
     edits_us: i64,
     subagent_us: i64,
     wait_us: i64,
+    hooks_us: i64,
     other_us: i64,
 }
 
@@ -186,12 +219,14 @@ impl From<Parts> for PartItem {
     fn from(parts: Parts) -> Self {
         Self {
             thinking_us: parts.thinking / 1_000,
+            responding_us: parts.responding / 1_000,
             tools_us: parts.tools / 1_000,
             shell_us: parts.shell / 1_000,
             mcp_us: parts.mcp / 1_000,
             edits_us: parts.edits / 1_000,
             subagent_us: parts.subagent / 1_000,
             wait_us: parts.wait / 1_000,
+            hooks_us: parts.hooks / 1_000,
             other_us: parts.other / 1_000,
         }
     }

@@ -1,6 +1,6 @@
 // What a turn's time went into, as shares of a bar.
 
-const PARTS = ["thinking", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"];
+const PARTS = ["thinking", "responding", "tools", "shell", "mcp", "edits", "subagent", "wait", "hooks", "other"];
 
 /** The shares of a turn's time as a background. */
 export function mix(parts) {

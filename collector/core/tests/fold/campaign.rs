@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_core::{Config, Event, Hook, Parts, Timestamp, normalise};
+use hookspan_core::{Config, Event, Hook, SessionParts, Timestamp, TurnSummary, normalise};
 
 use crate::support::{Player, Store, fold, render};
 use crate::truth::score;
@@ -119,9 +119,8 @@ fn sound(store: &Store) -> Verdict {
     let mut active: BTreeMap<&str, i64> = BTreeMap::new();
     for turn in store.turns.values() {
         let length = turn.ended_at.map_or(0, |end| end.since(turn.started_at));
-        let Parts { thinking, tools, shell, mcp, edits, subagent, wait, other } = turn.parts;
-        let list = [thinking, tools, shell, mcp, edits, subagent, wait, other];
-        if list.iter().sum::<i64>() != length || list.iter().any(|part| *part < 0) {
+        let parts = turn.parts;
+        if parts.total() != length || parts.named().iter().any(|(_, part)| *part < 0) {
             return Err(format!("parts of {length} ns: {:?}\n{}", turn.parts, render(store)));
         }
         *active.entry(&turn.root).or_default() += length;
@@ -130,6 +129,12 @@ fn sound(store: &Store) -> Verdict {
         let turns = active.get(&*session.root).copied().unwrap_or_default();
         if session.active_ns != turns {
             return Err(format!("active {} of {turns} ns", session.active_ns));
+        }
+        let turns: Vec<TurnSummary> =
+            store.turns.values().filter(|turn| turn.root == session.root).cloned().collect();
+        let SessionParts { turns: parts, idle, whole } = SessionParts::of(session, &turns);
+        if parts.total() != session.active_ns || parts.total() + idle != whole || idle < 0 {
+            return Err(format!("parts of a session of {whole} ns: {parts:?}, idle {idle}"));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_core::{Parts, SessionSummary, Span, Status, TurnSummary, Value};
+use hookspan_core::{SessionParts, SessionSummary, Span, Status, TurnSummary, Value};
 use serde::Serialize;
 
 use crate::cli::sessions::{Session, Tokens, rfc3339};
@@ -12,6 +12,9 @@ use crate::cli::sessions::{Session, Tokens, rfc3339};
 pub(super) struct Shown {
     #[serde(flatten)]
     session: Session,
+    /// Where the session's time went: its turns' parts and `idle`. They add up to `whole_ns`.
+    parts_ns: BTreeMap<&'static str, i64>,
+    whole_ns: i64,
     turns: Vec<Turn>,
     spans: Vec<ShownSpan>,
 }
@@ -54,8 +57,13 @@ struct ShownSpan {
 
 impl Shown {
     pub(super) fn new(session: SessionSummary, turns: Vec<TurnSummary>, spans: Vec<Span>) -> Self {
+        let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
+        let mut parts_ns = BTreeMap::from(parts.named());
+        parts_ns.insert("idle", idle);
         Self {
             session: session.into(),
+            parts_ns,
+            whole_ns: whole,
             turns: turns.into_iter().map(Into::into).collect(),
             spans: spans.into_iter().map(Into::into).collect(),
         }
@@ -64,7 +72,6 @@ impl Shown {
 
 impl From<TurnSummary> for Turn {
     fn from(turn: TurnSummary) -> Self {
-        let Parts { thinking, tools, shell, mcp, edits, subagent, wait, other } = turn.parts;
         Self {
             index: turn.index,
             generation: turn.generation.to_string(),
@@ -79,16 +86,7 @@ impl From<TurnSummary> for Turn {
             tool_calls: turn.tool_calls,
             errors: turn.errors,
             tokens: turn.tokens.into(),
-            parts_ns: BTreeMap::from([
-                ("thinking", thinking),
-                ("tools", tools),
-                ("shell", shell),
-                ("mcp", mcp),
-                ("edits", edits),
-                ("subagent", subagent),
-                ("wait", wait),
-                ("other", other),
-            ]),
+            parts_ns: BTreeMap::from(turn.parts.named()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_core::{SessionSummary, Timestamp, Tokens, TurnSummary};
+use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
 use hookspan_dashboard::line::{Line, LineKind, Outcome};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -24,6 +24,7 @@ pub(super) fn draw(
 ) -> String {
     let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
     page.heading(session);
+    page.parts(&SessionParts::of(session, turns));
     let outside: Vec<&Line> =
         roots(lines).into_iter().flat_map(|root| page.outside(root)).collect();
     for turn in turns {
@@ -93,6 +94,19 @@ impl<'a> Page<'a> {
                 "tokens: {} in ({} from cache, {} into it), {} out",
                 tokens.input, tokens.cache_read, tokens.cache_write, tokens.output
             ));
+        }
+    }
+
+    /// Where the time went, largest first.
+    fn parts(&mut self, parts: &SessionParts) {
+        let mut named: Vec<(&str, i64)> = parts.turns.named().to_vec();
+        named.push(("idle", parts.idle));
+        named.retain(|(_, ns)| *ns > 0);
+        named.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let shown: Vec<String> =
+            named.iter().map(|(name, ns)| format!("{name} {}", text::duration(*ns))).collect();
+        if !shown.is_empty() {
+            self.line(&format!("time: {}", shown.join(", ")));
         }
     }
 

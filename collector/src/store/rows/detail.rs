@@ -5,6 +5,7 @@
 //! fraction, doubles always have one, so both come back as what they were.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -70,35 +71,43 @@ pub(super) fn decode(text: &str) -> serde_json::Result<Detail> {
 }
 
 pub(super) fn encode_parts(parts: &Parts) -> serde_json::Result<String> {
-    let Parts { thinking, tools, shell, mcp, edits, subagent, wait, other } = *parts;
-    serde_json::to_string(&StoredParts {
-        thinking,
-        tools,
-        shell,
-        mcp,
-        edits,
-        subagent,
-        wait,
-        other,
-    })
+    serde_json::to_string(&BTreeMap::from(parts.named()))
 }
 
 pub(super) fn decode_parts(text: &str) -> serde_json::Result<Parts> {
-    let StoredParts { thinking, tools, shell, mcp, edits, subagent, wait, other } =
-        serde_json::from_str(text)?;
-    Ok(Parts { thinking, tools, shell, mcp, edits, subagent, wait, other })
+    Ok(serde_json::from_str::<StoredParts>(text)?.into())
 }
 
-#[derive(Serialize, DeriveDeserialize)]
+#[derive(DeriveDeserialize)]
 struct StoredParts {
     thinking: i64,
+    responding: i64,
     tools: i64,
     shell: i64,
     mcp: i64,
     edits: i64,
     subagent: i64,
     wait: i64,
+    hooks: i64,
     other: i64,
+}
+
+impl From<StoredParts> for Parts {
+    fn from(stored: StoredParts) -> Self {
+        let StoredParts {
+            thinking,
+            responding,
+            tools,
+            shell,
+            mcp,
+            edits,
+            subagent,
+            wait,
+            hooks,
+            other,
+        } = stored;
+        Self { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other }
+    }
 }
 
 #[derive(Serialize)]
@@ -347,12 +356,14 @@ mod tests {
     fn parts_read_back() {
         let parts = Parts {
             thinking: 1,
+            responding: 8,
             tools: 2,
             shell: 3,
             mcp: 4,
             edits: 5,
             subagent: 6,
             wait: 7,
+            hooks: 9,
             other: i64::MAX,
         };
         assert_eq!(decode_parts(&encode_parts(&parts).unwrap()).unwrap(), parts);

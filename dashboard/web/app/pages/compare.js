@@ -5,7 +5,7 @@ import { count, date, duration } from "../format.js";
 import { visible } from "../text.js";
 import { Loading, Trouble, useAnswer, useTitle } from "../ui.js";
 
-const PARTS = ["thinking", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"];
+const PARTS = ["thinking", "responding", "tools", "shell", "mcp", "edits", "subagent", "wait", "hooks", "other"];
 const NAMES = { wait: "wait (derived)", other: "model/other" };
 const FILES_MAX = 200;
 

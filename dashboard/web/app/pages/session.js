@@ -12,8 +12,8 @@ import { Insights } from "./insights.js";
 import { Log } from "./log.js";
 
 const PARTS = [
-  ["thinking", "thinking"], ["tools", "tools"], ["shell", "shell"], ["mcp", "mcp"], ["edits", "edits"],
-  ["subagent", "subagent"], ["wait", "wait (derived)"], ["other", "model/other"],
+  ["thinking", "thinking"], ["responding", "responding"], ["tools", "tools"], ["shell", "shell"], ["mcp", "mcp"], ["edits", "edits"],
+  ["subagent", "subagent"], ["wait", "wait (derived)"], ["hooks", "other hooks"], ["other", "unaccounted"],
 ];
 /** Views by the word in the address, with their keys. */
 const VIEWS = [["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];

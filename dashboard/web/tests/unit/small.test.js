@@ -48,7 +48,7 @@ test("the palette wants every word and puts what begins with the first one first
 });
 
 test("the shares of a turn fill the bar and leave out what is zero", () => {
-  const none = { thinking_us: 0, tools_us: 0, shell_us: 0, mcp_us: 0, edits_us: 0, subagent_us: 0, wait_us: 0, other_us: 0 };
+  const none = { thinking_us: 0, responding_us: 0, hooks_us: 0, tools_us: 0, shell_us: 0, mcp_us: 0, edits_us: 0, subagent_us: 0, wait_us: 0, other_us: 0 };
   assert.equal(mix(none), undefined);
   assert.equal(mix({ ...none, shell_us: 3, other_us: 1 }), "linear-gradient(90deg, var(--k-shell) 0.0% 75.0%, var(--k-other) 75.0% 100.0%)");
 });
