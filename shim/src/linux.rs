@@ -21,6 +21,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags, preadv2, pwritev2, read, write};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::pipe::fcntl_setpipe_size;
 
 use crate::program::{FRAME_BYTES, Invocation, LARGE_FRAME_BYTES, Place, Read, System};
 use crate::reply::Verdict;
@@ -28,6 +29,8 @@ use crate::scan::Scan;
 
 /// The longest path the kernel takes, its NUL included.
 const PATH_BYTES: usize = 4_096;
+/// What a pipe is grown to for a large body: the most that anyone may ask for by default.
+const LARGE_PIPE_BYTES: usize = 1 << 20;
 /// The journal's stand-in once the bound is reached: nothing can open it with `O_NOFOLLOW`.
 const STOP_TARGET: &CStr = c"journal-is-full";
 /// Room for the longest file name in the state directory, with its NUL.
@@ -253,15 +256,18 @@ impl System for Linux<'_> {
 
     fn read_within(&mut self, into: &mut [u8], ms: u64) -> Read {
         let input = stdin();
-        let mut waiting = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
+        let mut waiting = [PollFd::from_borrowed_fd(input, PollFlags::IN | PollFlags::RDHUP)];
         match poll(&mut waiting, Some(&timespec(ms))) {
             Ok(0) => return Read::TimedOut,
             Err(Errno::INTR) => return Read::Nothing,
             // Whatever is wrong with the descriptor, reading it will say.
             _ => {}
         }
-        match read(input, into) {
+        let [waited] = &waiting;
+        let gone = waited.revents().intersects(PollFlags::HUP | PollFlags::RDHUP);
+        match read(input, &mut *into) {
             Ok(0) => Read::End,
+            Ok(count) if gone && count < into.len() => Read::LastBytes(count),
             Ok(count) => Read::Bytes(count),
             Err(Errno::AGAIN | Errno::INTR) => Read::Nothing,
             Err(_) => Read::End,
@@ -307,12 +313,14 @@ impl System for Linux<'_> {
     }
 
     fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
+        // A pipe of the usual 64 KiB would make the writer and us take turns. Anything else refuses.
+        let _ = fcntl_setpipe_size(stdin(), LARGE_PIPE_BYTES);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         // SAFETY: a new private mapping that nobody else knows and that is never unmapped.
         unsafe {
             let none = core::ptr::null_mut();
-            let start =
-                mmap_anonymous(none, LARGE_FRAME_BYTES, protection, MapFlags::PRIVATE).ok()?;
+            let start = mmap_anonymous(none, LARGE_FRAME_BYTES, protection, flags).ok()?;
             Some(core::slice::from_raw_parts_mut(start.cast(), LARGE_FRAME_BYTES))
         }
     }

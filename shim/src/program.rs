@@ -12,7 +12,7 @@ use crate::scan::Scanner;
 /// the most metadata there are still 16 KiB of body in the first.
 pub const FRAME_BYTES: usize = 20 << 10;
 /// Bytes of the buffer for the frames after the first `SMALL_FRAMES`.
-pub const LARGE_FRAME_BYTES: usize = 256 << 10;
+pub const LARGE_FRAME_BYTES: usize = 64 << 10;
 const SMALL_FRAMES: u32 = 4;
 
 /// Bytes of body that are kept.
@@ -80,6 +80,8 @@ pub enum Place {
 pub enum Read {
     /// So many bytes, at least one.
     Bytes(usize),
+    /// The same, after the writer was seen to be gone, and fewer than there was room for.
+    LastBytes(usize),
     /// End of file, or an error, which nothing can be read after either.
     End,
     /// Nothing has come yet; ask again.
@@ -123,6 +125,7 @@ pub fn run<S: System>(system: &mut S, invocation: &Invocation<'_>, buffer: &mut 
         seq: 0,
         meta_bytes: 0,
         body_bytes: 0,
+        writer_is_gone: false,
         ends_in_brace: false,
         waits: 0,
         reads: 0,
@@ -143,6 +146,7 @@ struct Run<'a, S: System> {
     seq: u32,
     meta_bytes: u16,
     body_bytes: usize,
+    writer_is_gone: bool,
     ends_in_brace: bool,
     waits: u32,
     reads: u32,
@@ -218,6 +222,11 @@ impl<S: System> Run<'_, S> {
                     *filled += count;
                     self.body_bytes += count;
                     self.look_at(buffer.get(..*filled).unwrap_or_default());
+                    // Asking again would only be told so. Pipes and sockets with boundaries give less than there is,
+                    // so what is read must be a value as well.
+                    if self.writer_is_gone && self.seq == 0 && self.scanner.found.complete {
+                        return Some(End::Eof);
+                    }
                 }
                 Err(end) => return Some(end),
             }
@@ -254,6 +263,10 @@ impl<S: System> Run<'_, S> {
             }
             match read {
                 Read::Bytes(count) => return Ok(count.min(into.len())),
+                Read::LastBytes(count) => {
+                    self.writer_is_gone = true;
+                    return Ok(count.min(into.len()));
+                }
                 Read::End => return Err(End::Eof),
                 Read::TimedOut => return Err(End::TimedOut),
                 Read::Nothing => {}

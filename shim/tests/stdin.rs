@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hookspan_shim::frame::{CUT, NO_EOF};
+use hookspan_shim::program::{FRAME_BYTES, LARGE_FRAME_BYTES};
 
 use crate::support::{
     ALLOW, Folder, NEUTRAL, check, command, cursor_body, feed, program, run, wait,
@@ -39,16 +40,17 @@ fn any_bytes_are_kept_as_they_came() {
 #[test]
 fn bodies_at_every_edge_of_a_frame_are_kept_whole() {
     let folder = Folder::new();
-    let first = 20_480 - 40 - 32;
+    let first = FRAME_BYTES - 40 - 32;
+    let (small, large) = (FRAME_BYTES - 40, LARGE_FRAME_BYTES - 40);
     let edges = [
         first - 1,
         first,
         first + 1,
-        first + 20_440,
-        first + 3 * 20_440,
-        first + 3 * 20_440 + 1,
-        first + 3 * 20_440 + 262_104,
-        first + 3 * 20_440 + 262_105,
+        first + small,
+        first + 3 * small,
+        first + 3 * small + 1,
+        first + 3 * small + large,
+        first + 3 * small + large + 1,
     ];
     for size in edges {
         let body: Vec<u8> = (0..size).map(|i| (i * 7 + (i >> 8)) as u8).collect();

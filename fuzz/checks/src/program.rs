@@ -203,6 +203,7 @@ impl System for Machine<'_> {
 
     fn read_within(&mut self, into: &mut [u8], mut ms: u64) -> Read {
         assert!(!into.is_empty(), "a read of nothing is the end to the kernel");
+        let waited = ms > 0;
         loop {
             match self.input.front_mut() {
                 None => return Read::End,
@@ -218,7 +219,8 @@ impl System for Machine<'_> {
                     if bytes.is_empty() {
                         self.input.pop_front();
                     }
-                    return Read::Bytes(count);
+                    let is_last = waited && count < into.len() && self.input.is_empty();
+                    return if is_last { Read::LastBytes(count) } else { Read::Bytes(count) };
                 }
                 Some(Step::Nothing) => {
                     self.input.pop_front();
