@@ -51,12 +51,16 @@ fn build(workspace: &Path, target: &str, target_dir: &Path) -> Result<(), Box<dy
     let mut command = Command::new(cargo);
     command
         // The outer build has fetched and locked everything already.
-        .args(["build", "--frozen", "--quiet", "--profile", "shim", "--package", "hookspan-shim"])
+        .args(["rustc", "--frozen", "--quiet", "--profile", "shim", "--package", "hookspan-shim"])
         .args(["--bin", "hookspan-shim", "--target", target])
         .arg("--target-dir")
         .arg(target_dir)
         .arg("--manifest-path")
         .arg(workspace.join("Cargo.toml"));
+    if target.ends_with("musl") {
+        // Otherwise rustc adds the start-up files of its own musl, whose `_start` is not ours.
+        command.args(["--", "-C", "link-self-contained=no"]);
+    }
     for variable in OUTER_VARIABLES {
         command.env_remove(variable);
     }

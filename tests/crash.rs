@@ -9,6 +9,7 @@ use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use e2e_support::campaign::Until;
 use e2e_support::collector::{self, Collector};
 use e2e_support::fixture::Fixture;
 use e2e_support::ledger::{self, Ledger, Verdict};
@@ -30,6 +31,7 @@ fn twenty_kills_of_the_collector_lose_and_double_nothing() {
     let ledger = Mutex::new(Ledger::default());
     let (next, limit, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
+        let _end = Until::new(&stop);
         for _ in 0..WRITERS {
             scope.spawn(|| write_until(&world, &next, &limit, &stop, &ledger));
         }
@@ -38,7 +40,6 @@ fn twenty_kills_of_the_collector_lose_and_double_nothing() {
             limit.fetch_add(HOOKS_PER_KILL, Ordering::Relaxed);
             kill_one_collector(&world, &mut random);
         }
-        stop.store(true, Ordering::Relaxed);
     });
     let ledger = ledger.into_inner().unwrap();
     assert_eq!(ledger.refused(), [], "a shim was harmed by the collector's death");

@@ -64,6 +64,8 @@ pub struct Extras {
     pub search: Option<Handle>,
     /// Version of the hook program in place.
     pub shim_version: Option<String>,
+    /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
+    pub on_damage: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Asks what is left to install.
@@ -103,7 +105,16 @@ impl StoreSource {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        self.readers.with(read).map_err(|error| SourceError(error.to_string()))
+        self.readers.with(read).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &OpenError) -> SourceError {
+        if error.is_damage()
+            && let Some(on_damage) = &self.extras.on_damage
+        {
+            on_damage();
+        }
+        SourceError(error.to_string())
     }
 
     /// As [`Self::read`], with `empty` while no hook has been collected.
@@ -114,7 +125,7 @@ impl StoreSource {
     ) -> Result<T> {
         match self.readers.with(read) {
             Err(OpenError::Missing(_)) => Ok(empty),
-            result => result.map_err(|error| SourceError(error.to_string())),
+            result => result.map_err(|error| self.failed(&error)),
         }
     }
 
@@ -449,5 +460,39 @@ impl Source for StoreSource {
 
     fn changes(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::store::write::Store;
+
+    fn source_over(database: &Path, told: &Arc<AtomicU32>) -> StoreSource {
+        let told = Arc::clone(told);
+        let on_damage: Box<dyn Fn() + Send + Sync> = Box::new(move || {
+            told.fetch_add(1, Ordering::Relaxed);
+        });
+        let journal: AskJournal = Box::new(JournalHealth::default);
+        StoreSource::new(database, broadcast::Sender::new(1), journal, [])
+            .with(Extras { on_damage: Some(on_damage), ..Extras::default() })
+    }
+
+    #[test]
+    fn damage_that_only_a_page_reads_is_told() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("hookspan.db");
+        drop(Store::open(&path).unwrap());
+        let told = Arc::new(AtomicU32::new(0));
+        source_over(&path, &told).changed(0, 10).unwrap();
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[4_096..].fill(0xa5);
+        std::fs::write(&path, bytes).unwrap();
+        source_over(&path, &told).changed(0, 10).unwrap_err();
+        assert_eq!(told.load(Ordering::Relaxed), 1);
     }
 }

@@ -23,3 +23,5 @@ mod stdout;
 mod places;
 /// What the program may cost, where a count can say it.
 mod gates;
+/// The program for another processor.
+mod aarch64;

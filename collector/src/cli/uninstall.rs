@@ -11,7 +11,6 @@ use super::install::{consent, describe, hooks_path};
 use super::output::{Paint, note, print};
 use super::{Global, service};
 use crate::dirs::Lock;
-use crate::hooks_json::plan::remove_if_empty;
 use crate::hooks_json::{Plan, Scope};
 use crate::journal;
 
@@ -100,6 +99,7 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
             "journal",
             "journal.stop",
             "losses",
+            "torn",
             "lock",
             "token",
             "serve.json",
@@ -131,7 +131,11 @@ fn purge(global: &Global, files: &[PathBuf]) -> anyhow::Result<()> {
         }
     }
     if !files.is_empty() {
-        remove_if_empty(global.state.root())?;
+        let root = global.state.root();
+        global
+            .state
+            .remove_if_unused()
+            .with_context(|| format!("cannot remove {}", root.display()))?;
     }
     Ok(())
 }

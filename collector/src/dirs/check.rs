@@ -1,13 +1,17 @@
 //! Who owns the state directory, and who may look into it.
 
 use std::fs::{DirBuilder, Metadata};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{DirError, StateDir};
 
-/// Creates `path` with mode 0700, or adopts an existing empty directory of ours, then checks it.
-pub(super) fn create(path: &Path) -> Result<(), DirError> {
+/// Creates `path` with mode 0700, or adopts an existing empty directory of ours, then checks it. Returns the folders around it
+/// that had to be made, the innermost first.
+pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     let io = |action| move |source| DirError::Io { action, path: path.to_path_buf(), source };
+    let around = path.ancestors().skip(1).take_while(|folder| !folder.exists());
+    let made = around.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_path_buf);
+    let made: Vec<PathBuf> = made.collect();
     if let Some(parent) = path.parent()
         && !parent.exists()
     {
@@ -24,7 +28,8 @@ pub(super) fn create(path: &Path) -> Result<(), DirError> {
         }
         Err(error) => return Err(io("create")(error)),
     }
-    directory(path)
+    directory(path)?;
+    Ok(made)
 }
 
 /// Checks that `path` is a directory of ours, closed to others.
@@ -55,6 +60,8 @@ pub(super) fn files(dir: &StateDir) -> Result<(), DirError> {
     let known = [
         dir.journal(),
         dir.losses(),
+        dir.torn(),
+        dir.folders(),
         dir.lock_file(),
         dir.token(),
         dir.serve_info(),

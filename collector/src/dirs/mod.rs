@@ -8,6 +8,7 @@ mod lock;
 mod private;
 mod token;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub use lock::{Lock, LockError, ServeInfo};
@@ -59,12 +60,12 @@ pub enum DirError {
 
 fn remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "use a directory of your own with --dir DIR",
-        std::io::ErrorKind::ReadOnlyFilesystem => {
+        ErrorKind::PermissionDenied => "use a directory of your own with --dir DIR",
+        ErrorKind::ReadOnlyFilesystem => {
             "the file system is read-only; use another one with --dir DIR"
         }
-        std::io::ErrorKind::StorageFull => "free some space on that file system",
-        std::io::ErrorKind::NotADirectory => "a part of the path is a file; use --dir DIR",
+        ErrorKind::StorageFull => "free some space on that file system",
+        ErrorKind::NotADirectory => "a part of the path is a file; use --dir DIR",
         _ => "check the path, or use another one with --dir DIR",
     }
 }
@@ -107,9 +108,49 @@ impl StateDir {
     /// # Errors
     /// When it cannot be made, or is open to others, owned by somebody else, or reached through a symbolic link.
     pub fn prepare(&self) -> Result<(), DirError> {
-        check::create(&self.root)?;
+        let made = check::create(&self.root)?;
         check::create(&self.imports())?;
-        check::files(self)
+        check::files(self)?;
+        if !made.is_empty() {
+            // Only who made them may remove them.
+            let folders = serde_json::to_vec(&made).unwrap_or_default();
+            let path = self.folders();
+            write_private(&path, &folders).map_err(|source| DirError::Io {
+                action: "write",
+                path,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Removes the directory if it holds nothing but what [`StateDir::prepare`] puts there, and the folders around it that
+    /// were made for it and are empty.
+    ///
+    /// # Errors
+    /// As the file system says.
+    pub fn remove_if_unused(&self) -> std::io::Result<()> {
+        let fine = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => Ok(()),
+            _ => Err(error),
+        };
+        std::fs::remove_dir(self.imports()).or_else(fine)?;
+        let Ok(entries) = std::fs::read_dir(&self.root) else { return Ok(()) };
+        let is_record = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.path() == self.folders())
+        };
+        if !entries.into_iter().all(is_record) {
+            return Ok(());
+        }
+        let made: Vec<PathBuf> = std::fs::read(self.folders())
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default();
+        std::fs::remove_file(self.folders()).or_else(fine)?;
+        std::fs::remove_dir(&self.root).or_else(fine)?;
+        // Only those around it, whatever the file says.
+        let around = |folder: &&PathBuf| self.root.starts_with(folder);
+        made.iter().filter(around).try_for_each(|folder| std::fs::remove_dir(folder).or_else(fine))
     }
 
     /// Checks without creating: what a command that only reads does first. A missing directory is an error.
@@ -159,6 +200,18 @@ impl StateDir {
     #[must_use]
     pub fn losses(&self) -> PathBuf {
         self.root.join("losses")
+    }
+
+    /// What was no whole record in the journal: see [`crate::journal`].
+    #[must_use]
+    pub fn torn(&self) -> PathBuf {
+        self.root.join("torn")
+    }
+
+    /// The folders that [`StateDir::prepare`] had to make for the directory to be in.
+    #[must_use]
+    pub(crate) fn folders(&self) -> PathBuf {
+        self.root.join("folders")
     }
 
     /// Where the shim writes when the state directory cannot take a record: usually memory.
@@ -246,6 +299,34 @@ mod tests {
         assert_eq!(root(None, &places), Path::new("/env"));
         assert_eq!(root(Some("/flag"), &places), Path::new("/flag"));
         assert!(root(Some("flag"), &places).is_absolute());
+    }
+
+    #[test]
+    fn an_unused_directory_goes_with_the_folders_that_were_made_for_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        let dir = StateDir::at(home.join(".local/state/hookspan"));
+        dir.prepare().unwrap();
+        // Asked for again, it still knows.
+        dir.prepare().unwrap();
+        std::fs::write(dir.token(), "secret").unwrap();
+        dir.remove_if_unused().unwrap();
+        assert!(dir.token().exists(), "it is in use");
+        std::fs::remove_file(dir.token()).unwrap();
+        dir.remove_if_unused().unwrap();
+        assert!(home.exists() && !home.join(".local").exists());
+
+        // Folders of somebody else stay, and so do those that hold something else by now.
+        std::fs::create_dir(home.join(".local")).unwrap();
+        dir.prepare().unwrap();
+        std::fs::write(home.join(".local/state/other"), "").unwrap();
+        dir.remove_if_unused().unwrap();
+        assert!(!dir.root().exists() && home.join(".local/state/other").exists());
+        dir.prepare().unwrap();
+        std::fs::remove_file(home.join(".local/state/other")).unwrap();
+        dir.remove_if_unused().unwrap();
+        assert!(home.join(".local/state").exists(), "this time it was there before");
     }
 
     #[test]

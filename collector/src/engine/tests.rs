@@ -339,3 +339,32 @@ fn listeners_hear_what_was_committed() {
     finish(&mut engine);
     assert!(settled.has_changed().unwrap());
 }
+
+/// What is left when a write-ahead log is lost, or an older copy of the database put in its place.
+#[test]
+fn a_database_that_has_lost_commits_asks_for_a_new_start() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let stream = stream();
+    play(&mut engine, &stream[..4], 1);
+    let older = world.path.with_file_name("older.db");
+    let into = format!("VACUUM INTO '{}'", older.display());
+    Connection::open(&world.path).unwrap().execute_batch(&into).unwrap();
+
+    let failed = || {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_READ);
+        rusqlite::Error::SqliteFailure(code, None)
+    };
+    engine.recover(&failed());
+    assert_eq!(*engine.signals.restart.borrow(), None, "nothing is missing");
+
+    play(&mut engine, &stream[4..8], 1);
+    for suffix in ["-wal", "-shm"] {
+        let mut name = world.path.clone().into_os_string();
+        name.push(suffix);
+        std::fs::remove_file(name).unwrap();
+    }
+    std::fs::rename(older, &world.path).unwrap();
+    engine.recover(&failed());
+    assert_eq!(*engine.signals.restart.borrow(), Some(Restart::FellBack));
+}

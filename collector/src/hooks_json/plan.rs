@@ -237,8 +237,9 @@ impl Plan {
             remove_file(backup)?;
             remove_if_empty(backup.parent().unwrap_or(Path::new("")))?;
         }
-        remove_if_empty(&state.imports())?;
-        remove_if_empty(state.root())?;
+        state
+            .remove_if_unused()
+            .with_context(|| format!("cannot remove {}", state.root().display()))?;
         let folders = installed.iter().flat_map(|installed| installed.folders.iter().rev());
         folders.map(PathBuf::as_path).try_for_each(remove_if_empty)
     }

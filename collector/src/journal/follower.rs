@@ -9,7 +9,7 @@ use super::assemble::{Assembler, SegmentId};
 use super::segment::Segment;
 use super::sync::{Synced, Syncer};
 use super::wait::{Sleeper, Waker};
-use super::{Batch, Counters, JournalError, Position, Record, files, reserve};
+use super::{Batch, Counters, JournalError, Position, Record, files, reserve, torn};
 use crate::clock;
 use crate::dirs::StateDir;
 
@@ -128,6 +128,7 @@ impl Follower {
         hookspan_shim::linux::ignore_lease_signal();
         files::settle(dir).map_err(fail("prepare the journal in"))?;
         reserve::prepare_losses(&dir.losses()).map_err(fail("create losses in"))?;
+        torn::forget_old(dir).map_err(fail("tidy"))?;
         let now = clock::instant();
         let sleeper = Sleeper::new().map_err(fail("watch"))?;
         let mut follower = Self {
@@ -255,8 +256,10 @@ impl Follower {
         let fingerprint = super::segment::fingerprint(&file).map_err(fail("read"))?;
         let from = fingerprint.map_or(0, |key| self.stored.start_in(key, len, &self.boot));
         self.syncer.add(self.next_id, &file, from).map_err(fail("sync"))?;
+        let mut segment = Segment::new(file, from);
+        segment.keeps_torn = true;
         let held = Held {
-            segment: Segment::new(file, from),
+            segment,
             path,
             role,
             since: now,
@@ -294,6 +297,9 @@ impl Follower {
             counters.add(&found);
             if held.segment.offset() != before {
                 self.active_at = now;
+            }
+            if let Err(error) = torn::keep(&self.dir, &held.path, &held.segment.take_torn()) {
+                tracing::warn!(%error, "journal.torn_not_kept");
             }
         }
         self.counters = counters;

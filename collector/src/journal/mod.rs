@@ -19,6 +19,7 @@ mod position;
 mod reserve;
 mod segment;
 mod sync;
+mod torn;
 #[cfg(test)]
 mod tests;
 

@@ -37,6 +37,7 @@ pub fn lengths(dir: &StateDir) -> io::Result<Vec<(PathBuf, u64)>> {
 /// # Errors
 /// A file cannot be read or written.
 pub fn scrub(dir: &StateDir, position: &Position, before: &[(PathBuf, u64)]) -> io::Result<u64> {
+    super::torn::forget(dir)?;
     let mut left = 0;
     for (path, _) in lengths(dir)? {
         let Some(committed) = blank(&path, position)? else { continue };

@@ -11,6 +11,7 @@ use hookspan_shim::frame::{Decoded, HEADER_BYTES, Header, MAGIC, find_magic};
 use hookspan_shim::hash::xxh64;
 
 use super::Counters;
+use super::torn::Piece;
 
 pub(super) const READ_BYTES: usize = 1 << 20;
 
@@ -43,6 +44,9 @@ pub(super) struct Segment {
     unfinished_since: Option<(u64, Instant)>,
     /// Nobody is left who could write: what is unfinished stays so.
     pub no_writers: bool,
+    /// What was torn is to be collected for [`Segment::take_torn`].
+    pub keeps_torn: bool,
+    torn: Vec<Piece>,
 }
 
 /// What stands at the cursor.
@@ -64,7 +68,14 @@ impl Segment {
             in_torn: false,
             unfinished_since: None,
             no_writers: false,
+            keeps_torn: false,
+            torn: Vec::new(),
         }
+    }
+
+    /// What has been torn since the last call, if it is kept.
+    pub(super) fn take_torn(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.torn)
     }
 
     /// The file itself.
@@ -84,7 +95,8 @@ impl Segment {
     /// Goes back to `offset`, to read what follows again.
     pub(super) fn rewind(&mut self, file: File, offset: u64) {
         let fingerprint = self.fingerprint;
-        *self = Self { fingerprint, no_writers: self.no_writers, ..Self::new(file, offset) };
+        let (no_writers, keeps_torn) = (self.no_writers, self.keeps_torn);
+        *self = Self { fingerprint, no_writers, keeps_torn, ..Self::new(file, offset) };
     }
 
     /// What the segment is known by, or `None` as long as it holds no whole header.
@@ -127,10 +139,26 @@ impl Segment {
                     let rest = self.buffer.get(self.cursor + 1..).unwrap_or_default();
                     // A magic may be cut off by the end of what has been read.
                     let skipped = find_magic(rest).unwrap_or(rest.len().saturating_sub(3));
+                    self.collect_torn(1 + skipped);
                     self.advance(1 + skipped);
                 }
                 Next::Wait => return Ok(grown),
             }
+        }
+    }
+
+    fn collect_torn(&mut self, bytes: usize) {
+        if !self.keeps_torn {
+            return;
+        }
+        let at = self.offset();
+        let end = (self.cursor + bytes).min(self.buffer.len());
+        let skipped = self.buffer.get(self.cursor..end).unwrap_or_default();
+        match self.torn.last_mut() {
+            Some(piece) if piece.at + piece.bytes.len() as u64 == at => {
+                piece.bytes.extend_from_slice(skipped);
+            }
+            _ => self.torn.push(Piece { at, bytes: skipped.to_vec() }),
         }
     }
 

@@ -156,6 +156,12 @@ impl One<'_> {
             search_path: Some(dir.search()),
             search: Some(search.handle()),
             shim_version: None,
+            on_damage: Some({
+                let restart = threads.signals.restart.clone();
+                Box::new(move || {
+                    restart.send_replace(Some(Restart::Damaged));
+                })
+            }),
         };
         let controls = Controls {
             exporters: Arc::clone(&exporters),

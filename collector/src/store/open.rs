@@ -180,6 +180,18 @@ impl Readers {
     }
 }
 
+impl OpenError {
+    /// Whether it says that the file itself is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Sqlite { source, .. } => super::salvage::is_damage(source),
+            _ => false,
+        }
+    }
+}
+
 /// Two releases are known to lose committed rows; see <https://sqlite.org/wal.html>.
 fn library(number: i32, name: &str) -> Result<(), OpenError> {
     if number < 3_051_003 || number == 3_052_000 {

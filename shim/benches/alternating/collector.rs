@@ -29,9 +29,12 @@ enum State {
     Restarting,
 }
 
-pub(crate) fn run(rounds: usize, folder: &Folder) -> Result<()> {
+pub(crate) fn run(rounds: usize, built: Option<&Path>, folder: &Folder) -> Result<()> {
     let programs = ours(folder)?;
-    let collector = build(&["--release", "-p", "hookspan"])?.join("release/hookspan");
+    let collector = match built {
+        Some(path) => path.to_path_buf(),
+        None => build(&["--release", "-p", "hookspan"])?.join("release/hookspan"),
+    };
     let mut out = stdout();
     writeln!(out, "{rounds} rounds, alternated; 4 KiB on a socket; microseconds")?;
     writeln!(out, "| collector | floor | drain | shim | p99 | / floor | / drain |")?;
@@ -113,7 +116,10 @@ impl Collector {
     }
 
     fn start_in(program: &Path, state: &Path) -> Result<Self> {
-        let mut child = Command::new(program)
+        // It does not inherit the priority that this program may have been given: it would compete with what is measured.
+        let mut child = Command::new("chrt")
+            .args(["--other", "0"])
+            .arg(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--dir"])
             .arg(state)
             .stdin(Stdio::null())

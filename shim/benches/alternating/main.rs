@@ -12,6 +12,7 @@
 //! cargo bench -p hookspan-shim -- --gate                           # exit 1 when a limit is passed three times in a row
 //! cargo bench -p hookspan-shim -- --hooks                          # next to the hooks that people use today
 //! cargo bench -p hookspan-shim -- --collector                      # in each state the collector may be in
+//! cargo bench -p hookspan-shim -- --collector --hookspan PATH      # the same with a collector that is already built
 //! ```
 
 #[cfg(target_os = "linux")]
@@ -55,6 +56,8 @@ mod options {
         pub(crate) gate: bool,
         /// Other builds to run beside: name and path.
         pub(crate) with: Vec<(String, PathBuf)>,
+        /// A collector to use instead of building one.
+        hookspan: Option<PathBuf>,
         what: What,
     }
 
@@ -70,6 +73,7 @@ mod options {
             sizes: vec![500, 4_096, 65_536, 1 << 20],
             gate: false,
             with: Vec::new(),
+            hookspan: None,
             what: What::Sizes,
         };
         let mut arguments = env::args().skip(1);
@@ -87,6 +91,7 @@ mod options {
                     let (name, path) = value.split_once('=').ok_or("--with takes NAME=PATH")?;
                     options.with.push((name.to_owned(), path.into()));
                 }
+                "--hookspan" => options.hookspan = Some(value()?.into()),
                 "--gate" => options.gate = true,
                 "--hooks" => options.what = What::Hooks,
                 "--collector" => options.what = What::Collector,
@@ -105,7 +110,9 @@ mod options {
             match self.what {
                 What::Sizes => sizes::run(self, &folder),
                 What::Hooks => hooks::run(self.rounds, &folder).map(|()| true),
-                What::Collector => collector::run(self.rounds, &folder).map(|()| true),
+                What::Collector => {
+                    collector::run(self.rounds, self.hookspan.as_deref(), &folder).map(|()| true)
+                }
             }
         }
     }

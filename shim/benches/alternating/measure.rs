@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +23,9 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     pub(crate) fn new() -> Result<Self> {
         let path = env::temp_dir().join(format!("hookspan-bench-{}", std::process::id()));
-        fs::create_dir_all(path.join("state"))?;
+        // Closed to others, or the collector refuses it.
+        let mut private = fs::DirBuilder::new();
+        private.recursive(true).mode(0o700).create(path.join("state"))?;
         Ok(Self(path))
     }
 

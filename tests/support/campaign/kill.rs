@@ -49,6 +49,7 @@ pub fn run(plan: Plan) -> Report {
     let bar = bar("kill", plan.kills);
     let mut ready = Vec::new();
     thread::scope(|scope| {
+        let _end = traffic.until_the_end();
         for seed in 0..plan.at_once {
             let (traffic, control) = (&traffic, &control);
             scope.spawn(move || traffic.run(plan.seed ^ seed << 32, |number| control.send(number)));
@@ -68,7 +69,6 @@ pub fn run(plan: Plan) -> Report {
             control.kill();
             bar.inc(1);
         }
-        traffic.stop();
     });
     bar.finish_and_clear();
     let ledger = traffic.ledger.into_inner().unwrap();

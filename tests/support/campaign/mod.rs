@@ -40,6 +40,24 @@ pub fn bar(what: &'static str, steps: u64) -> ProgressBar {
     bar
 }
 
+/// Sets its flag when it goes.
+#[derive(Debug)]
+pub struct Until<'a>(&'a AtomicBool);
+
+impl<'a> Until<'a> {
+    /// For a flag that threads look at.
+    #[must_use]
+    pub fn new(stop: &'a AtomicBool) -> Self {
+        Self(stop)
+    }
+}
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Shims on their way, as many at once as there are threads that call [`Traffic::run`].
 #[derive(Debug)]
 pub struct Traffic<'a> {
@@ -85,9 +103,11 @@ impl<'a> Traffic<'a> {
         self.next.load(Ordering::Relaxed).min(self.limit.load(Ordering::Relaxed))
     }
 
-    /// Ends every [`Traffic::run`].
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+    /// Ends every [`Traffic::run`] when it goes out of scope, also when that is because something was wrong: a scope of
+    /// threads waits for those that run.
+    #[must_use]
+    pub fn until_the_end(&self) -> Until<'_> {
+        Until(&self.stop)
     }
 
     /// Runs shims, one after another, until told to stop. `then` is told each number that was accepted.
@@ -153,6 +173,7 @@ pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
     }
     let traffic = Traffic::from(world, 0, first);
     thread::scope(|scope| {
+        let _end = traffic.until_the_end();
         for one in 0..200.min(shims) {
             let traffic = &traffic;
             scope.spawn(move || traffic.run(seed ^ one, |_| {}));
@@ -162,7 +183,6 @@ pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
             let done = traffic.ledger.lock().unwrap().accepted() as u64;
             if done == shims { Ok(()) } else { Err(format!("{done} of {shims}")) }
         });
-        traffic.stop();
     });
     ledger.join(&traffic.ledger.into_inner().unwrap());
 }

@@ -112,6 +112,7 @@ fn one(
     let collector = Collector::start(world);
     let mut stall = Duration::ZERO;
     let cut = thread::scope(|scope| {
+        let _end = traffic.until_the_end();
         for seed in 0..4 {
             let (traffic, times, sent) = (&traffic, &times, &sent);
             scope.spawn(move || {
@@ -127,7 +128,6 @@ fn one(
         traffic.allow(1_000_000);
         stall = stalls(Instant::now() + Duration::from_millis(random.between(200, 1_200)));
         let cut = disk.cut_power();
-        traffic.stop();
         cut
     });
     collector.kill();

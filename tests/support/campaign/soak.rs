@@ -74,6 +74,7 @@ fn half(world: &World, plan: &Plan, first: u64, seed: u64) -> Half {
     let bar = bar("soak", time.as_secs());
     let (mut kills, mut restarts, mut memory) = (0, 0, 0);
     thread::scope(|scope| {
+        let _end = traffic.until_the_end();
         for one in 0..8 {
             let traffic = &traffic;
             scope.spawn(move || traffic.run(seed ^ one, |_| {}));
@@ -101,7 +102,6 @@ fn half(world: &World, plan: &Plan, first: u64, seed: u64) -> Half {
             // Sometimes nobody reads for a while.
             pause(Duration::from_millis(random.between(0, 3_000)));
         }
-        traffic.stop();
     });
     bar.finish_and_clear();
     let started = traffic.started();

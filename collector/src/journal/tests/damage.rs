@@ -264,3 +264,24 @@ fn too_many_open_bytes_push_out_the_oldest() {
     let (_, counters) = read_file(&open);
     assert_eq!(counters.evicted, 1);
 }
+
+#[test]
+fn torn_bytes_are_kept_aside_once_and_go_when_something_is_deleted() {
+    let world = World::new();
+    let mut follower = world.follow(&Position::default());
+    let torn = bytes_of(1, b"half of this prompt");
+    let half = &torn[..torn.len() - 9];
+    let mut file = write::open(&world.dir.journal()).unwrap();
+    std::io::Write::write_all(&mut file, half).unwrap();
+    world.write(2, b"neighbour");
+    std::io::Write::write_all(&mut file, &[0; 300]).unwrap();
+    world.write(3, b"behind a hole");
+    let (records, _) = poll_until(&mut follower, |records, _| records.len() == 2);
+    assert_eq!(bodies(&records), ["neighbour", "behind a hole"]);
+    assert_eq!(follower.counters().torn, 2);
+    let line = format!("journal, {} bytes at 0:\n", half.len());
+    let kept = [line.as_bytes(), half, b"\n"].concat();
+    assert!(fs::read(world.dir.torn()).unwrap() == kept, "zeros are not worth keeping");
+    scrub::scrub(&world.dir, &Position::default(), &[]).unwrap();
+    assert!(!world.dir.torn().exists());
+}
