@@ -12,7 +12,7 @@ use crate::dirs::{self, StateDir};
 
 /// Size of the file beyond which pieces are counted only.
 const KEPT_MAX_BYTES: u64 = 8 << 20;
-const KEPT_FOR: Duration = Duration::from_hours(7 * 24);
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// A stretch of bytes, or as much of it as one read covered.
 #[derive(Debug)]

@@ -127,8 +127,7 @@ fn one(
         }
         traffic.allow(1_000_000);
         stall = stalls(Instant::now() + Duration::from_millis(random.between(200, 1_200)));
-        let cut = disk.cut_power();
-        cut
+        disk.cut_power()
     });
     collector.kill();
     let control_sent = sent.into_inner().unwrap().1;
