@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummary};
 use hookspan_dashboard::Source;
 use hookspan_dashboard::line::{Line, LineKind, subject, with_subject};
 use hookspan_dashboard::source::{
-    DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit, InstallStep, JournalHealth,
-    LatencyRow, LineFilter, Lines, Notice, Position, Privacy, Query, Result, SessionFilter,
-    SourceError, Totals,
+    DayTime, DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit, InstallStep,
+    JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy, Query, Result,
+    SessionFilter, SourceError, Totals,
 };
 use rusqlite::Connection;
 use tokio::sync::broadcast;
@@ -22,6 +23,7 @@ use crate::export::file;
 use crate::export::otlp::Encoding;
 use crate::export::resource::ResourceBase;
 use crate::search::{Handle, query};
+use crate::shim_binary;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
 use crate::store::{export, read, search};
@@ -45,6 +47,8 @@ pub struct StoreSource {
     /// What a hook's call was about, by seq.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
     extras: Extras,
+    /// When the hook program was written that was looked at, and what it is.
+    shim: Mutex<Option<(SystemTime, String)>>,
 }
 
 /// What a running collector knows beside the database.
@@ -62,8 +66,8 @@ pub struct Extras {
     pub search_path: Option<PathBuf>,
     /// The indexer that fills it.
     pub search: Option<Handle>,
-    /// Version of the hook program in place.
-    pub shim_version: Option<String>,
+    /// Where the hook program is, once it is installed.
+    pub shim: PathBuf,
     /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
     pub on_damage: Option<Box<dyn Fn() + Send + Sync>>,
 }
@@ -95,6 +99,7 @@ impl StoreSource {
             hosts: hosts.into_iter().collect(),
             subjects: Mutex::default(),
             extras: Extras::default(),
+            shim: Mutex::default(),
         }
     }
 
@@ -199,6 +204,23 @@ impl StoreSource {
         let mut budget = SUBJECTS_PER_READ;
         let line = |(root, found)| Ok((root, self.line(db, found, &mut budget)?));
         found.into_iter().map(line).collect()
+    }
+
+    /// Version of the hook program in place, or its digest when it is another one than this program would put there.
+    fn shim_version(&self) -> Option<String> {
+        let written = std::fs::metadata(&self.extras.shim).and_then(|file| file.modified()).ok()?;
+        let mut known = self.shim.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, version)) = &*known
+            && *at == written
+        {
+            return Some(version.clone());
+        }
+        let digest = shim_binary::digest_of(&std::fs::read(&self.extras.shim).ok()?);
+        let same = digest == shim_binary::digest();
+        let version =
+            if same { shim_binary::version().to_owned() } else { format!("other {digest}") };
+        *known = Some((written, version.clone()));
+        Some(version)
     }
 
     fn destination(&self, row: export::DestinationRow) -> DestinationHealth {
@@ -307,8 +329,17 @@ impl Source for StoreSource {
         dimension: &str,
         name: Option<&str>,
         hours: (i64, i64),
+        daily: bool,
     ) -> Result<Vec<HeatCell>> {
-        self.read_or(Vec::new(), |db| read::heat(db, dimension, name, hours))
+        self.read_or(Vec::new(), |db| read::heat(db, dimension, name, hours, daily))
+    }
+
+    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
+        self.read_or(Vec::new(), |db| read::times(db, days))
+    }
+
+    fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {
+        self.read_or(None, |db| read::older(db, dimension, before))
     }
 
     fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
@@ -448,7 +479,7 @@ impl Source for StoreSource {
             arrival,
             unknown_events,
             unknown_fields,
-            shim_version: self.extras.shim_version.clone(),
+            shim_version: self.shim_version(),
             destinations: destinations.into_iter().map(|row| self.destination(row)).collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })

@@ -49,21 +49,21 @@ fn serve(path: &str) -> Response {
     let headers = [(header::CONTENT_TYPE, media_type(path)), (header::CACHE_CONTROL, cache)];
     let ours = path.starts_with("app/") && (path.ends_with(".js") || path.ends_with(".css"));
     match str::from_utf8(&file.data) {
-        Ok(text) if ours => (headers, without_comments(text)).into_response(),
+        Ok(text) if ours => (headers, bare(text)).into_response(),
         _ => (headers, file.data).into_response(),
     }
 }
 
-/// Scripts and styles without the lines that are only a comment: those are for who reads the source. The lines stay, empty,
-/// so that an error's line number is the source's.
-fn without_comments(text: &str) -> String {
+/// Scripts and styles without indentation, and without the lines that are only a comment: those are for who reads the source.
+/// The lines stay, empty, so that an error's line number is the source's.
+fn bare(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside = false;
     for line in text.lines() {
         let start = line.trim_start();
         let block = inside || start.starts_with("/*");
         if !block && !start.starts_with("//") {
-            out.push_str(line);
+            out.push_str(start);
         }
         out.push('\n');
         inside = block && !start.ends_with("*/");

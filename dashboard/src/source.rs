@@ -1,7 +1,7 @@
 //! What the dashboard asks of whoever stores the data.
 
 use hookspan_core::{
-    SessionState, SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary,
+    Parts, SessionState, SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary,
 };
 
 use crate::line::{Line, LineKind};
@@ -63,10 +63,20 @@ pub trait Source: Send + Sync + 'static {
     /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over the days given (days since the epoch,
     /// inclusive).
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
-    /// How often a duration happened, by hour and power of two, over the hours given (hours since the epoch, inclusive);
-    /// of one name of the dimension, or of all.
-    fn heat(&self, dimension: &str, name: Option<&str>, hours: (i64, i64))
-    -> Result<Vec<HeatCell>>;
+    /// How often a duration happened, by hour (or, with `daily`, by UTC day) and power of two, over the hours given (hours
+    /// since the epoch, inclusive), in the order of time; of one name of the dimension, or of all.
+    fn heat(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        hours: (i64, i64),
+        daily: bool,
+    ) -> Result<Vec<HeatCell>>;
+    /// Where the time of finished turns went, over the days given (days since the epoch, inclusive), by day, then project.
+    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>>;
+    /// The newest day before `before` that [`Source::latency`] of `dimension` knows anything of, and how many spans there are
+    /// before `before` in all.
+    fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
     /// Spans of a session that are drawn as one of `kinds`, by start, at most `limit`, with their rows.
     fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>>;
     /// Stretches in which no collector ran, and in which there was something to collect, newest first.
@@ -137,12 +147,35 @@ pub struct Failure {
 /// How often a duration happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatCell {
-    /// Hours since the epoch.
+    /// Hours since the epoch; of a day the first.
     pub hour: i64,
     /// Calls of `2^bucket` microseconds and more, below twice that.
     pub bucket: u32,
     /// How many.
     pub count: u64,
+}
+
+/// Where the time of the finished turns of one day and project went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayTime {
+    /// UTC day on which the turns started, since the epoch.
+    pub day: i64,
+    /// Last name of the workspace; `None` when Cursor named none.
+    pub project: Option<String>,
+    /// Turns.
+    pub turns: u64,
+    /// Tool calls.
+    pub calls: u64,
+    /// Spans with status error.
+    pub errors: u64,
+    /// Time inside the turns, nanoseconds.
+    pub active_ns: i64,
+    /// What it is made of.
+    pub parts: Parts,
+    /// Tokens in, cache included.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
 }
 
 /// A stretch in which no collector ran.
@@ -425,6 +458,8 @@ pub struct LatencyRow {
     pub p99_us: u64,
     /// Longest.
     pub max_us: u64,
+    /// All of them together.
+    pub total_us: u64,
 }
 
 /// How hookspan itself is doing. Never holds a header value or a token.

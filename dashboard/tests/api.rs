@@ -429,5 +429,65 @@ async fn edits_add_up_per_file_and_read_as_hunks() {
 async fn a_journal_is_behind_by_what_nobody_has_read_and_not_by_what_is_kept_for_a_checkpoint() {
     let world = World::locked();
     let health = world.get("/api/v1/health").await.json();
-    assert_eq!(health["spool"], json!({"segments": 1, "bytes": 65_536, "behind": 407}));
+    let oldest = 1_700_000_000_000_000_i64;
+    let spool = json!({"segments": 1, "bytes": 65_536, "behind": 407, "oldest_us": oldest});
+    assert_eq!(health["spool"], spool);
+    assert_eq!(health["queue"], json!({"len": 2, "cap": 4_096}));
+}
+
+#[tokio::test]
+async fn pages_of_error_groups_neither_repeat_nor_skip() {
+    let world = World::locked();
+    let all = world.get("/api/v1/errors?limit=500").await.json();
+    let groups = all["items"].as_array().unwrap();
+    assert!(groups.len() > 2 && all["next"].is_null() && all["more"] == false);
+    let sum: u64 = groups.iter().map(|group| group["count"].as_u64().unwrap()).sum();
+    assert_eq!(all["failures"], sum);
+    let (mut paged, mut target) = (Vec::new(), "/api/v1/errors?limit=1".to_owned());
+    loop {
+        let page = world.get(&target).await.json();
+        paged.extend(page["items"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_str() else { break };
+        target = format!("/api/v1/errors?limit=1&cursor={next}");
+    }
+    assert_eq!(&paged, groups);
+    for cursor in ["zz", "31", "313a61"] {
+        let answer = world.get(&format!("/api/v1/errors?cursor={cursor}")).await;
+        assert_eq!(answer.status.as_u16(), 400, "{cursor}");
+    }
+}
+
+#[tokio::test]
+async fn time_adds_up_over_days_and_over_projects() {
+    let world = World::locked();
+    let all = world.get("/api/v1/time?days=3000").await.json();
+    let sum = |list: &str| -> i64 {
+        let items = all[list].as_array().unwrap().iter();
+        items.map(|one| one["active_us"].as_i64().unwrap()).sum()
+    };
+    let active = all["total"]["active_us"].as_i64().unwrap();
+    assert!(active > 0);
+    assert_eq!((sum("days"), sum("items")), (active, active));
+    let parts = all["total"]["parts"].as_object().unwrap().values();
+    let parts: i64 = parts.map(|us| us.as_i64().unwrap()).sum();
+    assert!((active - parts).abs() <= 1_000 * all["total"]["turns"].as_i64().unwrap(), "{parts}");
+    let first = &all["items"][0];
+    let name = first["project"].as_str().unwrap();
+    let one = world.get(&format!("/api/v1/time?days=3000&project={name}")).await.json();
+    assert_eq!(one["total"]["active_us"], first["active_us"]);
+    assert_eq!(world.get("/api/v1/time?days=0").await.status.as_u16(), 400);
+}
+
+#[tokio::test]
+async fn an_empty_period_says_that_there_are_older_spans() {
+    let world = World::locked();
+    let now = world.source.data_now() / 1_000;
+    let later =
+        format!("from_us={}&to_us={}", now + 40 * 86_400_000_000, now + 50 * 86_400_000_000);
+    let empty = world.get(&format!("/api/v1/latency?{later}&group=model")).await.json();
+    assert_eq!(empty["items"], json!([]));
+    assert!(empty["older"]["n"].as_u64().unwrap() > 0, "{empty}");
+    let full = world.get("/api/v1/latency").await.json();
+    assert!(!full["items"].as_array().unwrap().is_empty());
+    assert!(full["older"].is_null());
 }

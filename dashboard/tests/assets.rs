@@ -100,7 +100,8 @@ async fn every_file_of_the_application_is_served_with_its_type_and_all_fit_the_b
         for (at, (line, written)) in served.lines().zip(source.lines()).enumerate() {
             let comment =
                 ["//", "/*", "*"].iter().any(|mark| written.trim_start().starts_with(mark));
-            assert!(line == written || (comment && line.is_empty()), "{name}:{}: {line}", at + 1);
+            let fits = line == written.trim_start() || (comment && line.is_empty());
+            assert!(fits, "{name}:{}: {line}", at + 1);
         }
         if !name.ends_with(".svg") {
             code.write_all(&answer.body).unwrap();

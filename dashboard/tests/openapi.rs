@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::client::World;
+use crate::support::client::{TOKEN, World};
 
 fn document() -> Value {
     serde_json::from_str(include_str!("../openapi.json")).unwrap()
@@ -91,6 +91,9 @@ async fn every_answer_is_as_described() {
         ("/api/v1/errors", "/api/v1/errors"),
         ("/api/v1/latency", "/api/v1/latency"),
         ("/api/v1/latency/heatmap", "/api/v1/latency/heatmap"),
+        ("/api/v1/latency", "/api/v1/latency?from_us=1&to_us=86400000000"),
+        ("/api/v1/time", "/api/v1/time"),
+        ("/api/v1/time", "/api/v1/time?days=365&project=api"),
         ("/api/v1/search", "/api/v1/search?q=cargo"),
         ("/api/v1/search", "/api/v1/search"),
         ("/api/v1/privacy", "/api/v1/privacy"),
@@ -108,6 +111,71 @@ async fn every_answer_is_as_described() {
     }
     let problem = world.get("/api/v1/sessions?limit=0").await.json();
     fits(&document["components"]["schemas"]["Problem"], &problem, "problem").unwrap();
+}
+
+#[tokio::test]
+async fn what_is_posted_is_answered_as_described() {
+    let document = document();
+    let world = World::locked();
+    for (path, target, body) in [
+        ("/api/v1/login", "/api/v1/login", json!({ "token": TOKEN })),
+        ("/api/v1/logout", "/api/v1/logout", json!({})),
+        (
+            "/api/v1/sessions/{session}/delete",
+            "/api/v1/sessions/0176a3f0-flaky/delete",
+            json!({ "confirm": "0176a3f0-flaky" }),
+        ),
+        (
+            "/api/v1/privacy/purge",
+            "/api/v1/privacy/purge",
+            json!({ "before_us": 1_795_000_000_000_000_i64, "dry_run": true }),
+        ),
+        ("/api/v1/privacy/purge", "/api/v1/privacy/purge", json!({ "project": "api" })),
+        ("/api/v1/exporters/{name}/retry", "/api/v1/exporters/datadog/retry", json!({})),
+    ] {
+        let operation = &document["paths"][path]["post"];
+        let asked = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if let Err(wrong) = fits(asked, &body, "body") {
+            panic!("{target}: {wrong}");
+        }
+        let answer = world.post(target, &body).await;
+        assert_eq!(answer.status.as_u16(), 200, "{target}");
+        let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+        assert!(schema.is_object(), "{path} has no schema");
+        if let Err(wrong) = fits(schema, &answer.json(), "answer") {
+            panic!("{target}: {wrong}");
+        }
+        let refused = world.post(target, &json!([])).await;
+        if refused.status.as_u16() != 200 {
+            fits(&document["components"]["schemas"]["Problem"], &refused.json(), "problem")
+                .unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_and_the_stream_have_the_described_types() {
+    let document = document();
+    let world = World::locked();
+    let path = "/api/v1/sessions/{session}/export";
+    let described = document["paths"][path]["get"]["responses"]["200"]["content"].as_object();
+    let described: BTreeSet<&str> = described.unwrap().keys().map(String::as_str).collect();
+    let mut served = BTreeSet::new();
+    for format in ["html", "jsonl", "otlp-json", "otlp-proto", "chrome-trace"] {
+        let target = format!("/api/v1/sessions/0176a3f0-flaky/export?format={format}");
+        let answer = world.get(&target).await;
+        let kind = answer.header("content-type").split(';').next().unwrap().to_owned();
+        assert!(described.contains(&*kind), "{format}: {kind}");
+        served.insert(kind);
+    }
+    assert_eq!(served.iter().map(String::as_str).collect::<BTreeSet<_>>(), described);
+    // The stream has no end: its head says what it is, and its description every event there is.
+    let stream = &document["paths"]["/api/v1/stream"]["get"]["responses"]["200"];
+    assert!(stream["content"]["text/event-stream"].is_object());
+    for event in ["hello", "session", "spans", "health", "resync"] {
+        let text = stream["description"].as_str().unwrap();
+        assert!(text.contains(&format!("`{event}`")), "{event} is not described");
+    }
 }
 
 #[tokio::test]

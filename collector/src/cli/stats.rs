@@ -63,6 +63,7 @@ struct Row {
     p95_us: u64,
     p99_us: u64,
     max_us: u64,
+    total_us: u64,
 }
 
 /// Runs the command.
@@ -83,39 +84,53 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        note(&format!("nothing has ended in the last {} days", args.days));
+        let older = read::older(&database, args.group.word(), today - args.days + 1);
+        note(&nothing(args.days, today, older.context("cannot read the database")?));
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(args.group.word(), &rows, Paint::stdout(&global.env)))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// What to say when a period is empty, and where there is something.
+fn nothing(days: i64, today: i64, older: Option<(i64, u64)>) -> String {
+    let nothing = format!("nothing has ended in the last {days} days");
+    let Some((newest, spans)) = older else { return nothing };
+    let ask = (today - newest + 1).clamp(1, 3_660);
+    format!("{nothing}; {spans} spans are older: hookspan stats --days {ask}")
+}
+
 impl From<LatencyRow> for Row {
     fn from(row: LatencyRow) -> Self {
-        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us } = row;
-        Self { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us }
+        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us } =
+            row;
+        Self { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us }
     }
 }
+
+/// Width of the names.
+const NAME: usize = 21;
 
 /// A table that fits 80 columns.
 fn table(group: &str, rows: &[LatencyRow], paint: Paint) -> String {
     let head = format!(
-        "{}  CALLS    P50    P90    P95    P99    MAX  FAILED",
-        text::cell(&group.to_uppercase(), 28)
+        "{}  CALLS  TOTAL    P50    P90    P95    P99    MAX  FAILED",
+        text::cell(&group.to_uppercase(), NAME)
     );
     let mut out = paint.bold(&head) + "\n";
     for row in rows {
-        let times = [row.p50_us, row.p90_us, row.p95_us, row.p99_us, row.max_us].map(|us| {
-            let ns = i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
-            text::right(&text::duration(ns), 6)
-        });
+        let times =
+            [row.total_us, row.p50_us, row.p90_us, row.p95_us, row.p99_us, row.max_us].map(|us| {
+                let ns = i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
+                text::right(&text::duration(ns), 6)
+            });
         let share = row.errors as f64 * 100.0 / row.count.max(1) as f64;
         let failed = if row.errors == 0 { String::new() } else { format!("{share:.1}%") };
         let failed = text::right(&failed, 7);
         let failed = if row.errors > 0 { paint.red(&failed) } else { failed };
         let line = format!(
             "{}  {} {} {failed}",
-            text::cell(&row.name, 28),
+            text::cell(&row.name, NAME),
             text::right(&text::count(row.count), 5),
             times.join(" ")
         );
@@ -130,6 +145,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_empty_period_says_which_one_is_not() {
+        assert_eq!(nothing(30, 100, None), "nothing has ended in the last 30 days");
+        assert_eq!(
+            nothing(30, 100, Some((60, 7))),
+            "nothing has ended in the last 30 days; 7 spans are older: hookspan stats --days 41"
+        );
+    }
+
+    #[test]
     fn the_table_fits_eighty_columns_and_hides_escape_sequences() {
         let row = LatencyRow {
             name: "mcp \x1b[31m very long name of a tool indeed".to_owned(),
@@ -140,11 +164,12 @@ mod tests {
             p95_us: 39_600_000,
             p99_us: 119_000_000,
             max_us: 764_000_000,
+            total_us: 3_600_000_000 * 31,
         };
         let shown = table("tool", &[row], Paint::plain());
         assert_eq!(
             shown.lines().nth(1).unwrap(),
-            "mcp ␛[31m very long name of…  62.9k   3.9s  24.3s  39.6s  1m59s 12m44s   11.8%"
+            "mcp ␛[31m very long …  62.9k 31h00m   3.9s  24.3s  39.6s  1m59s 12m44s   11.8%"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
     }

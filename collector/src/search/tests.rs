@@ -166,7 +166,13 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
     // What is left is what a rebuild makes of what is left.
     let tables = |world: &World| {
         let db = Connection::open(world.dir.path().join("hookspan.db")).unwrap();
-        let mut read = db.prepare("SELECT day, dimension, name, count FROM histogram").unwrap();
+        let mut read = db
+            .prepare(
+                "SELECT day, dimension, name, count FROM histogram
+                 UNION ALL SELECT hour, dimension, name, hours FROM heat
+                 UNION ALL SELECT day, project, '', turns + active_ns + other FROM day_time",
+            )
+            .unwrap();
         let rows = read.query_map([], |row| {
             Ok((
                 row.get::<_, i64>(0)?,

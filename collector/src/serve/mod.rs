@@ -31,7 +31,7 @@ use crate::dirs::{Lock, ServeInfo, StateDir, Token};
 use crate::engine::Restart;
 use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters};
-use crate::hooks_json::plan::Wish;
+use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
 use crate::journal::{Position, scrub};
@@ -133,7 +133,8 @@ impl One<'_> {
             .iter()
             .filter_map(|one| Some((one.name.clone(), one.link.clone()?)))
             .collect();
-        let privacy = privacy(destinations.iter().map(|one| one.content));
+        let mut privacy = privacy(destinations.iter().map(|one| one.content));
+        privacy.retention_days = retention_days(config.retention.max_age_ns);
         let resource = settings.resource.clone();
         let wake = threads.signals.settled.subscribe();
         let exporters =
@@ -155,7 +156,7 @@ impl One<'_> {
             resource,
             search_path: Some(dir.search()),
             search: Some(search.handle()),
-            shim_version: None,
+            shim: plan::program(dir, Scope::User),
             on_damage: Some({
                 let restart = threads.signals.restart.clone();
                 Box::new(move || {
@@ -262,6 +263,12 @@ fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
         class("sizes, times, tokens", "none", if most.is_some() { "full" } else { "none" }),
     ];
     Privacy { classes, ..Privacy::default() }
+}
+
+/// Days after which sessions go, at least one; `None` when they stay.
+fn retention_days(max_age_ns: i64) -> Option<u64> {
+    const DAY_NS: i64 = 86_400_000_000_000;
+    (max_age_ns > 0).then(|| (max_age_ns / DAY_NS).max(1).cast_unsigned())
 }
 
 /// Whether the hooks are in place, looked up when a page asks.

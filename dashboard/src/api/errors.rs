@@ -7,15 +7,26 @@ use axum::extract::State;
 use serde::Serialize;
 
 use super::extract::Params;
-use super::{Answer, Page, json, read, session_url};
+use super::{Answer, cursor, json, read, session_url};
 use crate::App;
 use crate::fingerprint::fingerprint;
+use crate::problem::Problem;
 use crate::source::{Failure, LineFilter};
 
 /// Failures that are looked at, newest first.
-const FAILURES_MAX: usize = 20_000;
+const FAILURES_MAX: usize = 5_000;
 /// Of each group, so many of the newest are named.
 const RECENT_MAX: usize = 10;
+
+#[derive(Serialize)]
+struct Errors {
+    items: Vec<ErrorItem>,
+    next: Option<String>,
+    /// Failures in all groups, also those of other pages.
+    failures: usize,
+    /// There are older ones that were not looked at.
+    more: bool,
+}
 
 #[derive(Serialize)]
 struct ErrorItem {
@@ -43,6 +54,7 @@ struct Recent {
 
 pub(super) async fn errors(State(app): State<Arc<App>>, params: Params) -> Answer {
     let limit = params.limit()?;
+    let after = params.text("cursor").map(place_of).transpose()?;
     let owned = |name| params.text(name).map(str::to_owned);
     let filter = LineFilter {
         session: owned("session"),
@@ -57,8 +69,39 @@ pub(super) async fn errors(State(app): State<Arc<App>>, params: Params) -> Answe
     };
     let failures = read(&app, move |source| source.failures(&filter, FAILURES_MAX)).await?;
     let mut items = groups(&failures);
+    if let Some(after) = after {
+        items.retain(|item| item.place() > after);
+    }
+    let more = items.len() > limit;
     items.truncate(limit);
-    json(&Page { items, next: None })
+    let next = items.last().filter(|_| more).map(ErrorItem::cursor);
+    json(&Errors { items, next, failures: failures.len(), more: failures.len() == FAILURES_MAX })
+}
+
+/// Where a group stands in the list: a greater one comes later.
+type Place = (core::cmp::Reverse<i64>, core::cmp::Reverse<i64>, String);
+
+impl ErrorItem {
+    fn count(&self) -> i64 {
+        i64::try_from(self.count).unwrap_or(i64::MAX)
+    }
+
+    fn place(&self) -> Place {
+        let (count, last) = (self.count(), self.last_us);
+        (core::cmp::Reverse(count), core::cmp::Reverse(last), self.fingerprint.clone())
+    }
+
+    fn cursor(&self) -> String {
+        cursor::encode(self.count(), &format!("{}:{}", self.last_us, self.fingerprint))
+    }
+}
+
+/// The place that [`ErrorItem::cursor`] wrote down.
+fn place_of(text: &str) -> Result<Place, Problem> {
+    let (count, rest) = cursor::decode(text)?;
+    let (last, fingerprint) = rest.split_once(':').ok_or_else(Problem::bad_cursor)?;
+    let last = last.parse().map_err(|_| Problem::bad_cursor())?;
+    Ok((core::cmp::Reverse(count), core::cmp::Reverse(last), fingerprint.to_owned()))
 }
 
 /// Groups, most frequent first. Failures come newest first, so the first of a group is its sample.
@@ -69,7 +112,7 @@ fn groups(failures: &[Failure]) -> Vec<ErrorItem> {
         by_print.entry(print).or_default().push(failure);
     }
     let mut items: Vec<_> = by_print.into_iter().filter_map(item).collect();
-    items.sort_by(|a, b| b.count.cmp(&a.count).then(b.last_us.cmp(&a.last_us)));
+    items.sort_by_cached_key(ErrorItem::place);
     items
 }
 

@@ -26,6 +26,7 @@ struct HealthItem {
     parse_errors: u64,
     unknown_events: Vec<NamedCount>,
     unknown_fields: Vec<NamedCount>,
+    queue: QueueItem,
     journal: JournalItem,
     db: DbItem,
     search: SearchItem,
@@ -51,6 +52,8 @@ struct SpoolItem {
     bytes: u64,
     /// Bytes that have not been read.
     behind: u64,
+    /// No hook that waits is older than this; null when none waits.
+    oldest_us: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +131,9 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
     let count = |name: &str| {
         health.counters.iter().find(|(key, _)| key == name).map_or(0, |(_, count)| *count)
     };
+    let read_up_to_us = journal.read_up_to_ns.map(|at| at / 1_000);
+    let (len, cap) = journal.queue;
+    let queue = || QueueItem { len, cap };
     HealthItem {
         now_us,
         version: health.version.clone(),
@@ -145,7 +151,9 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             segments: journal.segments,
             bytes: journal.bytes,
             behind: journal.unread_bytes,
+            oldest_us: read_up_to_us.filter(|_| journal.unread_bytes > 0),
         },
+        queue: queue(),
         lost: counts(lost.collect()),
         parse_errors: count("malformed"),
         unknown_events: named(health.unknown_events),
@@ -155,8 +163,8 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             bytes: journal.bytes,
             behind_bytes: journal.behind_bytes,
             unread_bytes: journal.unread_bytes,
-            read_up_to_us: journal.read_up_to_ns.map(|at| at / 1_000),
-            queue: QueueItem { len: journal.queue.0, cap: journal.queue.1 },
+            read_up_to_us,
+            queue: queue(),
             stopped: journal.stopped,
         },
         db: DbItem {

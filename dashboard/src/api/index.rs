@@ -117,7 +117,7 @@ static ENDPOINTS: &[Endpoint] = &[
     ),
     get(
         "/api/v1/errors",
-        &[PAGE[0], "session", "project", "model", "tool", "kind", "from_us", "to_us"],
+        &[PAGE[0], PAGE[1], "session", "project", "model", "tool", "kind", "from_us", "to_us"],
         "failures in groups, most frequent first",
     ),
     get(
@@ -129,6 +129,11 @@ static ENDPOINTS: &[Endpoint] = &[
         "/api/v1/latency/heatmap",
         &["group=tool|model|kind|project", "name", "days", "from_us", "to_us"],
         "how often which durations happened, over time",
+    ),
+    get(
+        "/api/v1/time",
+        &["project", "days", "from_us", "to_us"],
+        "where the time of finished turns went, by UTC day and project",
     ),
     get(
         "/api/v1/search",

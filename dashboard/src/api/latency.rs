@@ -14,9 +14,10 @@ use crate::problem::Problem;
 use crate::source::{HeatCell, LatencyRow};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
-const DAY_NS: i64 = 24 * HOUR_NS;
+pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
 const DAYS_MAX: i64 = 3_660;
-/// Columns of the heatmap at most; longer periods have wider ones.
+const DAY_HOURS: i64 = 24;
+/// Columns of the heatmap at most, or one more; longer periods have wider ones.
 const COLUMNS_MAX: i64 = 200;
 const DIMENSIONS: [&str; 4] = ["tool", "model", "kind", "project"];
 
@@ -30,26 +31,29 @@ struct LatencyItem {
     p95_us: u64,
     p99_us: u64,
     max_us: u64,
+    /// All of them together.
+    total_us: u64,
     /// The spans behind it.
     url: String,
 }
 
 impl LatencyItem {
     fn new(group: &str, row: LatencyRow) -> Self {
-        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us } = row;
+        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us } =
+            row;
         let url = format!("/sessions?{group}={}", super::escape(&name));
-        Self { name, n: count, errors, p50_us, p90_us, p95_us, p99_us, max_us, url }
+        Self { name, n: count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us, url }
     }
 }
 
 /// The period: `days` up to now, or whatever lies between `from_us` and `to_us`.
-struct Period {
+pub(super) struct Period {
     from_ns: i64,
     to_ns: i64,
 }
 
 impl Period {
-    fn of(params: &Params, now_ns: i64) -> Result<Self, Problem> {
+    pub(super) fn of(params: &Params, now_ns: i64) -> Result<Self, Problem> {
         let days @ 1..=DAYS_MAX = params.number("days")?.unwrap_or(30) else {
             return Err(Problem::bad_parameter("days", "between 1 and 3660"));
         };
@@ -61,7 +65,7 @@ impl Period {
         Ok(Self { from_ns, to_ns })
     }
 
-    fn in_units(&self, unit_ns: i64) -> (i64, i64) {
+    pub(super) fn in_units(&self, unit_ns: i64) -> (i64, i64) {
         (self.from_ns.div_euclid(unit_ns), self.to_ns.div_euclid(unit_ns))
     }
 }
@@ -79,7 +83,14 @@ pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answ
     let period = Period::of(&params, app.source.now_ns())?;
     let (first, last) = period.in_units(DAY_NS);
     let dimension = group.clone();
-    let rows = read(&app, move |source| source.latency(&dimension, (first, last))).await?;
+    let (rows, older) = read(&app, move |source| {
+        let rows = source.latency(&dimension, (first, last))?;
+        // Only who sees nothing wants to know where there is something.
+        let older = if rows.is_empty() { source.older(&dimension, first)? } else { None };
+        Ok((rows, older))
+    })
+    .await?;
+    let older = older.map(|(day, n)| json!({ "n": n, "last_us": day * (DAY_NS / 1_000) }));
     let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(&group, row)).collect();
     json(&json!({
         "group": group,
@@ -87,6 +98,7 @@ pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answ
         "from_us": first * (DAY_NS / 1_000),
         "to_us": (last + 1) * (DAY_NS / 1_000),
         "items": items,
+        "older": older,
         "url": format!("/latency?group={group}"),
     }))
 }
@@ -110,11 +122,17 @@ pub(super) async fn heatmap(State(app): State<Arc<App>>, params: Params) -> Answ
     let group = group(&params)?;
     let name = params.text("name").map(str::to_owned);
     let period = Period::of(&params, app.source.now_ns())?;
-    let (first, last) = period.in_units(HOUR_NS);
-    let (dimension, wanted) = (group.clone(), name.clone());
-    let cells = read(&app, move |source| source.heat(&dimension, wanted.as_deref(), (first, last)));
+    let (mut first, last) = period.in_units(HOUR_NS);
+    let step = step(last - first + 1);
+    // Columns of days and more are made of whole days.
+    let daily = step >= DAY_HOURS;
+    if daily {
+        first = first.div_euclid(DAY_HOURS) * DAY_HOURS;
+    }
     let hours = last - first + 1;
-    let step = step(hours);
+    let (dimension, wanted) = (group.clone(), name.clone());
+    let cells =
+        read(&app, move |source| source.heat(&dimension, wanted.as_deref(), (first, last), daily));
     let (buckets, counts) = grid(&cells.await?, first, step);
     json(&Heatmap {
         url: format!("/latency?group={group}"),

@@ -26,6 +26,7 @@ mod search;
 mod sessions;
 mod spans;
 mod stream;
+mod time;
 
 pub use payload::readable;
 pub(crate) use stream::{health_event, notice_events};
@@ -69,6 +70,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/errors", get(errors::errors))
         .route("/api/v1/latency", get(latency::latency))
         .route("/api/v1/latency/heatmap", get(latency::heatmap))
+        .route("/api/v1/time", get(time::time))
         .route("/api/v1/search", get(search::search))
         .route("/api/v1/privacy", get(privacy::privacy))
         .route("/api/v1/privacy/purge", post(privacy::purge))

@@ -203,7 +203,7 @@ struct TurnItem {
 
 #[derive(Serialize)]
 pub(super) struct PartItem {
-    thinking_us: i64,
+    pub(super) thinking_us: i64,
     responding_us: i64,
     tools_us: i64,
     shell_us: i64,

@@ -95,6 +95,17 @@ impl World {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
+    /// Posts as the owner would.
+    pub async fn post(&self, target: &str, body: &serde_json::Value) -> Answer {
+        let bearer = format!("Bearer {TOKEN}");
+        let headers = [
+            ("host", "127.0.0.1:4329"),
+            ("authorization", &*bearer),
+            ("content-type", "application/json"),
+        ];
+        self.send("POST", target, &headers, body.to_string()).await
+    }
+
     /// Asks as the owner would.
     pub async fn get(&self, target: &str) -> Answer {
         let bearer = format!("Bearer {TOKEN}");

@@ -12,8 +12,8 @@ use hookspan_core::{
 };
 use hookspan_dashboard::line::{Line, LineKind, Outcome};
 use hookspan_dashboard::source::{
-    Arrival, Control, Deleted, DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit,
-    InstallStep, JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy,
+    Arrival, Control, DayTime, Deleted, DestinationHealth, Failure, Found, Gap, Health, HeatCell,
+    Hit, InstallStep, JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy,
     PrivacyClass, Query, Result, SessionFilter, Source, SpanFilter, Totals,
 };
 use tokio::sync::broadcast;
@@ -91,20 +91,16 @@ impl Data {
     }
 
     /// The line above: the parent, or for a turn the segment it started in.
-    fn above(&self, rows: &BTreeMap<SpanId, i64>, span: &Span) -> Option<i64> {
+    fn above(rows: &BTreeMap<SpanId, i64>, segments: &[&Span], span: &Span) -> Option<i64> {
         if let Some(parent) = span.parent {
             return rows.get(&parent).copied();
         }
         if span.kind != SpanKind::Generation {
             return None;
         }
-        let segment = |other: &&Stored| {
-            other.span.kind == SpanKind::Session
-                && other.span.root == span.root
-                && other.span.start <= span.start
-        };
-        let found = self.spans.iter().filter(segment).max_by_key(|other| other.span.start)?;
-        rows.get(&found.span.id).copied()
+        let began = |other: &&&Span| other.root == span.root && other.start <= span.start;
+        let found = segments.iter().filter(began).max_by_key(|other| other.start)?;
+        rows.get(&found.id).copied()
     }
 
     fn lines(&self, wanted: impl Fn(&Stored) -> bool) -> Vec<Line> {
@@ -114,8 +110,10 @@ impl Data {
             .enumerate()
             .map(|(i, stored)| (stored.span.id, Self::row(i)))
             .collect();
+        let spans = self.spans.iter().map(|stored| &stored.span);
+        let segments: Vec<_> = spans.filter(|span| span.kind == SpanKind::Session).collect();
         let line = |(index, stored): (usize, &Stored)| {
-            let above = self.above(&rows, &stored.span);
+            let above = Self::above(&rows, &segments, &stored.span);
             Line::new(Self::row(index), above, &stored.span, stored.detail.as_deref())
         };
         let mut lines: Vec<_> =
@@ -310,6 +308,7 @@ impl Source for ListSource {
         dimension: &str,
         name: Option<&str>,
         hours: (i64, i64),
+        daily: bool,
     ) -> Result<Vec<HeatCell>> {
         let data = self.data();
         let mut cells: BTreeMap<(i64, u32), u64> = BTreeMap::new();
@@ -322,11 +321,44 @@ impl Source for ListSource {
             let hour = stored.span.start.0.div_euclid(3_600_000_000_000);
             if wanted && (hours.0..=hours.1).contains(&hour) {
                 let us = end.at.since(stored.span.start) / 1_000;
+                let hour = if daily { hour.div_euclid(24) * 24 } else { hour };
                 *cells.entry((hour, us.max(1).ilog2())).or_default() += 1;
             }
         }
         let cell = |((hour, bucket), count)| HeatCell { hour, bucket, count };
         Ok(cells.into_iter().map(cell).collect())
+    }
+
+    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
+        let data = self.data();
+        let mut times = Vec::new();
+        for turn in data.turns.values().flatten() {
+            let day = turn.started_at.0.div_euclid(86_400_000_000_000);
+            let Some(end) = turn.ended_at else { continue };
+            if (days.0..=days.1).contains(&day) {
+                let session = data.sessions.iter().find(|session| session.root == turn.root);
+                let folder = session.and_then(|one| one.workspace.as_deref()?.rsplit('/').next());
+                times.push(DayTime {
+                    day,
+                    project: folder.map(str::to_owned),
+                    turns: 1,
+                    calls: turn.tool_calls,
+                    errors: turn.errors,
+                    active_ns: end.since(turn.started_at),
+                    parts: turn.parts,
+                    input: turn.tokens.map_or(0, |tokens| tokens.input),
+                    output: turn.tokens.map_or(0, |tokens| tokens.output),
+                });
+            }
+        }
+        Ok(times)
+    }
+
+    fn older(&self, _dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {
+        let data = self.data();
+        let days = data.spans.iter().map(|one| one.span.start.0.div_euclid(86_400_000_000_000));
+        let older: Vec<i64> = days.filter(|day| *day < before).collect();
+        Ok(older.iter().max().map(|day| (*day, older.len() as u64)))
     }
 
     fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
@@ -414,6 +446,7 @@ impl Source for ListSource {
                 p95_us: at(95),
                 p99_us: at(99),
                 max_us: at(100),
+                total_us: us.iter().sum(),
             }
         };
         Ok(durations.into_iter().map(row).collect())
@@ -426,6 +459,8 @@ impl Source for ListSource {
                 bytes: 65_536,
                 behind_bytes: 65_536,
                 unread_bytes: 407,
+                read_up_to_ns: Some(1_700_000_000_000_000_000),
+                queue: (2, 4_096),
                 ..JournalHealth::default()
             },
             counters: vec![("received".to_owned(), 4711), ("malformed".to_owned(), 1)],

@@ -18,12 +18,14 @@ import { Privacy } from "./pages/privacy.js";
 import { Search } from "./pages/search.js";
 import { Session } from "./pages/session.js";
 import { Sessions } from "./pages/sessions.js";
+import { Time } from "./pages/time.js";
 
 const NAV = [
   ["/", "Overview", "g o", "M3 12l9-8 9 8M6 10v10h12V10"],
   ["/sessions", "Sessions", "g s", "M4 6h16M4 12h16M4 18h10"],
   ["/errors", "Errors", "g e", "M12 4l9 16H3zM12 10v4M12 17v.5"],
   ["/latency", "Latency", "g l", "M5 20V10M12 20V4M19 20v-7"],
+  ["/time", "Time", "g t", "M12 3a9 9 0 100 18 9 9 0 000-18zM12 7v5l3.5 2"],
   ["/search", "Search", "g f", "M10.5 4a6.5 6.5 0 100 13 6.5 6.5 0 000-13zM15.5 15.5L21 21"],
   ["/live", "Live", "g v", "M4 12h3l3-7 4 14 3-7h3"],
   ["/health", "Health", "g h", "M12 20s-8-5-8-11a4.5 4.5 0 018-2.8A4.5 4.5 0 0120 9c0 6-8 11-8 11z"],
@@ -36,7 +38,7 @@ const HELP = [
   ["1 0", "turns only, everything"], ["a", "axis follows the rows, or stays"], ["f", "fit the whole session"], ["+ −", "zoom"],
   ["s", "this subagent alone; again or Esc: back"], ["c", "critical path of the turn"], ["w m l d i", "views of a session: waterfall, flame, log, edits, insights"],
   ["y", "copy the address of this view"], ["b", "blur text, for a shared screen"], ["Ctrl K", "go to a page, session or command"],
-  ["g then o s e l f v h p", "overview, sessions, errors, latency, search, live, health, privacy"],
+  ["g then o s e l t f v h p", "overview, sessions, errors, latency, time, search, live, health, privacy"],
   ["Esc", "clear the filter, go back"], ["?", "this list"],
 ];
 
@@ -185,6 +187,7 @@ function page({ path, query, hash }, failed, overview) {
     case "/sessions": return html`<${Sessions} query=${query} go=${go} />`;
     case "/errors": return html`<${Errors} query=${query} go=${go} />`;
     case "/latency": return html`<${Latency} query=${query} go=${go} />`;
+    case "/time": return html`<${Time} query=${query} go=${go} />`;
     case "/live": return html`<${LivePage} />`;
     case "/search": return html`<${Search} query=${query} go=${go} />`;
     case "/privacy": return html`<${Privacy} query=${query} />`;

@@ -1,9 +1,14 @@
 // What a turn's time went into, as shares of a bar.
 
-const PARTS = ["thinking", "responding", "tools", "shell", "mcp", "edits", "subagent", "wait", "hooks", "other"];
+/** The parts in the order in which they are drawn, and what people call them. */
+export const LABELS = {
+  thinking: "thinking", responding: "responding", tools: "tools", shell: "shell", mcp: "mcp", edits: "edits", subagent: "subagent",
+  wait: "wait (derived)", hooks: "other hooks", other: "unaccounted",
+};
+export const PARTS = Object.keys(LABELS);
 
 /** The shares of a turn's time as a background. */
-export function mix(parts) {
+export function mix(parts, direction = "90deg") {
   const sum = PARTS.reduce((all, key) => all + parts[`${key}_us`], 0);
   if (!(sum > 0)) return undefined;
   let at = 0;
@@ -15,5 +20,5 @@ export function mix(parts) {
     stops.push(`var(--k-${key}) ${at.toFixed(1)}% ${to.toFixed(1)}%`);
     at = to;
   }
-  return `linear-gradient(90deg, ${stops.join(", ")})`;
+  return `linear-gradient(${direction}, ${stops.join(", ")})`;
 }

@@ -1,4 +1,4 @@
-use hookspan_core::{Change, SessionState, SpanKind, Timestamp};
+use hookspan_core::{Change, End, SessionState, SpanKind, Timestamp};
 use hookspan_dashboard::line::{Line, LineKind};
 use rusqlite::Connection;
 
@@ -141,9 +141,11 @@ fn failures_durations_and_percentiles_are_read() {
     let shell = LineFilter { tool: Some("shell".to_owned()), ..LineFilter::default() };
     assert_eq!(readers.with(|db| lines::failures(db, &shell, 10)).unwrap().len(), 2);
     let hour = sample::span("r", "a").start.0.div_euclid(3_600_000_000_000);
-    let cells = readers.with(|db| heat(db, "kind", Some("tool"), (hour, hour))).unwrap();
+    let cells = readers.with(|db| heat(db, "kind", Some("tool"), (hour, hour), false)).unwrap();
     assert_eq!(cells, [HeatCell { hour, bucket: 19, count: 2 }]);
-    assert!(readers.with(|db| heat(db, "kind", Some("x"), (hour, hour))).unwrap().is_empty());
+    assert!(
+        readers.with(|db| heat(db, "kind", Some("x"), (hour, hour), false)).unwrap().is_empty()
+    );
     let day = sample::span("r", "a").start.0.div_euclid(86_400_000_000_000);
     let rows = readers.with(|db| latency(db, "kind", (day, day))).unwrap();
     assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), ("tool", 2, 2));
@@ -245,4 +247,89 @@ fn spans_of_all_sessions_are_found_by_what_they_are_and_page() {
     assert_eq!(readers.with(|db| lines::matching(db, &q, None, 9)).unwrap().len(), 1);
     let long = LineFilter { max_ns: Some(1_000), ..LineFilter::default() };
     assert!(readers.with(|db| lines::matching(db, &long, None, 9)).unwrap().is_empty());
+}
+
+#[test]
+fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
+    const DAY: i64 = 86_400_000_000_000;
+    let first = sample::span("r", "a").start.0.div_euclid(DAY);
+    let us = |n: i64| 700 + n * n * 1_313 % 90_000_000;
+    let spans = (0..900_i64).map(|n| {
+        let mut span = sample::span("r", &n.to_string());
+        span.start = Timestamp((first + n / 10) * DAY + n * 1_000);
+        span.end = span.end.map(|end| End { at: Timestamp(span.start.0 + us(n) * 1_000), ..end });
+        Change::Span(Box::new(span))
+    });
+    let (_dir, _store, readers) = stored(spans);
+    // Edges in every place of a block of days, and whole blocks between them.
+    for (from, to) in [(0, 89), (1, 1), (3, 70), (17, 40), (31, 64), (40, 89), (64, 65)] {
+        let days = (first + from, first + to);
+        let rows = readers.with(|db| latency(db, "kind", days)).unwrap();
+        let mut sorted: Vec<i64> = (from * 10..(to + 1) * 10).map(us).collect();
+        sorted.sort_unstable();
+        let row = &rows[0];
+        assert_eq!(row.count, sorted.len() as u64, "{from} to {to}");
+        assert_eq!(row.total_us, sorted.iter().sum::<i64>().cast_unsigned());
+        for (share, found) in [
+            (0.5, row.p50_us),
+            (0.9, row.p90_us),
+            (0.95, row.p95_us),
+            (0.99, row.p99_us),
+            (1.0, row.max_us),
+        ] {
+            let exact = sorted[(share * sorted.len() as f64).ceil() as usize - 1] as f64;
+            let wrong = (found as f64 - exact).abs() / exact;
+            assert!(wrong <= 0.001, "{from} to {to}, {share}: {found} is not {exact}");
+        }
+        let hours = (days.0 * 24, days.1 * 24 + 23);
+        for daily in [true, false] {
+            let cells = readers.with(|db| heat(db, "kind", None, hours, daily)).unwrap();
+            assert_eq!(cells.iter().map(|cell| cell.count).sum::<u64>(), row.count);
+        }
+    }
+    assert_eq!(readers.with(|db| older(db, "kind", first + 2)).unwrap(), Some((first + 1, 20)));
+    assert_eq!(readers.with(|db| older(db, "kind", first)).unwrap(), None);
+}
+
+#[test]
+fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
+    let turn = |root: &str| {
+        let mut span = sample::span(root, "turn");
+        span.kind = SpanKind::Generation;
+        span.id = sample::turn(root).span;
+        span.workspace = Some("/home/dev/api/".into());
+        span
+    };
+    let open = |root: &str| Span { settled: false, ..turn(root) };
+    let told = |root: &str| Change::Turn(Box::new(sample::turn(root)));
+    let (_dir, mut store, readers) = stored([Change::Span(Box::new(open("r"))), told("r")]);
+    let all = |readers: &Readers| readers.with(|db| times(db, (-1, 1))).unwrap();
+    assert_eq!(all(&readers), []);
+    // Once with its summary beside it, once by what is stored, and never twice.
+    write(&mut store, [Change::Settle { id: turn("r").id, root: "r".into() }]);
+    write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
+    write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
+    let found = all(&readers);
+    let summary = sample::turn("r");
+    let one = |turns: u64| DayTime {
+        day: 0,
+        project: Some("api".to_owned()),
+        turns,
+        calls: 3 * turns,
+        errors: turns,
+        active_ns: 7 * turns.cast_signed(),
+        parts: Parts {
+            thinking: summary.parts.thinking * turns.cast_signed(),
+            shell: summary.parts.shell * turns.cast_signed(),
+            other: summary.parts.other * turns.cast_signed(),
+            ..Parts::default()
+        },
+        input: 0,
+        output: 0,
+    };
+    assert_eq!(found, [one(2)]);
+    store.delete(&["s".to_owned()]).unwrap();
+    assert_eq!(all(&readers), [one(1)]);
+    store.delete(&["r".to_owned()]).unwrap();
+    assert_eq!(all(&readers), []);
 }

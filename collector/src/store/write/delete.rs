@@ -6,6 +6,7 @@ use hookspan_core::Timestamp;
 use hookspan_dashboard::source::Deleted;
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::times::Times;
 use super::{Committed, Store, Transaction};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
@@ -77,7 +78,8 @@ fn delete_session(
     let Some(id) = name(db, root)? else { return Ok(false) };
     let spans = spans(db, id)?;
     let settled = spans.iter().filter(|(_, span)| span.settled);
-    sketches.remove(db, settled.map(|(_, span)| span))?;
+    sketches.remove(db, settled.clone().map(|(_, span)| span))?;
+    Times::remove(db, settled.map(|(_, span)| span))?;
     for (row, span) in &spans {
         // A request that holds the span is made anew without it.
         db.prepare_cached(

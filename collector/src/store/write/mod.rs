@@ -9,10 +9,12 @@ mod replay;
 mod room;
 mod sketches;
 mod subjects;
+mod times;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hookspan_core::{HookSource, Span, SpanId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
@@ -20,12 +22,13 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 pub use changes::Changes;
 use changes::Told;
 pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
-pub(super) use sketches::heat_read;
+pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::open::{self, OpenError};
 use names::Names;
 use sketches::{Counted, Sketches};
 use subjects::Subjects;
+use times::{SettledTurn, Times};
 
 /// A hook that comes later than this after its stamp had to wait for a collector.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
@@ -40,6 +43,7 @@ pub struct Store {
     db: Connection,
     names: Names,
     sketches: Sketches,
+    times: Times,
     subjects: Subjects,
     /// Spans that have ended and not settled, as far as they were written lately.
     ending: HashMap<SpanId, Counted>,
@@ -110,6 +114,7 @@ impl Store {
             db,
             names: Names::default(),
             sketches: Sketches::default(),
+            times: Times::default(),
             subjects: Subjects::default(),
             ending: HashMap::new(),
             marks,
@@ -131,6 +136,7 @@ impl Store {
         self.marks = fresh.marks;
         self.names.clear();
         self.sketches.clear();
+        self.times.clear();
         self.subjects.clear();
         self.ending.clear();
         Ok(())
@@ -161,6 +167,7 @@ impl Store {
                 (self.marks, self.counted) = before;
                 self.names.clear();
                 self.sketches.clear();
+                self.times.clear();
                 self.subjects.clear();
                 self.ending.clear();
                 Err(error)
@@ -307,13 +314,14 @@ impl Transaction<'_> {
         for id in &changes.withdrawn {
             derived::withdraw(db, *id)?;
         }
+        let mut turns = Vec::new();
         for told in changes.spans.iter().flatten() {
-            match told {
+            turns.extend(match told {
                 Told::Whole(span) => self.span(span)?,
                 Told::Final(id, root) => self.settle(*id, root)?,
-            }
+            });
         }
-        let Store { db, names, marks, .. } = &mut *self.store;
+        let Store { db, names, times, marks, .. } = &mut *self.store;
         for session in changes.sessions.values() {
             derived::session(db, names, marks.rev, session)?;
             self.committed.add(&session.root, 0);
@@ -321,13 +329,20 @@ impl Transaction<'_> {
         for turn in changes.turns.values() {
             derived::turn(db, names, marks.rev, turn)?;
         }
+        for settled in turns {
+            match changes.turns.get(&(Arc::clone(&settled.root), settled.span)) {
+                Some(turn) => times.add(&settled.project, turn),
+                None => times.add_stored(db, &settled)?,
+            }
+        }
         for root in &changes.forgotten {
             derived::forget(db, names, root)?;
         }
         Ok(())
     }
 
-    fn span(&mut self, span: &Span) -> rusqlite::Result<()> {
+    /// Writes a span. Says which turn it is when it has just settled.
+    fn span(&mut self, span: &Span) -> rusqlite::Result<Option<SettledTurn>> {
         let Store { db, names, sketches, subjects, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match span.settled {
@@ -335,13 +350,15 @@ impl Transaction<'_> {
             true if marks.rebuilding => Some(replay::take_place(db, span.id)?.unwrap_or(next)),
             true => Some(next),
         };
+        let mut turn = None;
         let place = derived::span(db, names, marks.rev, span, &subjects.of(span), offered)?;
         if offered.is_some() && place == offered {
             // Only now did it settle: it takes its place, and counts once.
             if offered == Some(next) {
                 marks.settled = next;
             }
-            if let Some(counted) = Counted::of(span) {
+            if let Some(mut counted) = Counted::of(span) {
+                turn = counted.take_turn();
                 sketches.count(db, counted)?;
             }
             self.committed.settled = true;
@@ -354,11 +371,11 @@ impl Transaction<'_> {
             ending.insert(span.id, counted);
         }
         self.committed.add(&span.root, 1);
-        Ok(())
+        Ok(turn)
     }
 
-    /// Notes that a stored span is final.
-    fn settle(&mut self, id: SpanId, root: &str) -> rusqlite::Result<()> {
+    /// Notes that a stored span is final. Says which turn it is.
+    fn settle(&mut self, id: SpanId, root: &str) -> rusqlite::Result<Option<SettledTurn>> {
         let Store { db, sketches, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match marks.rebuilding {
@@ -366,21 +383,23 @@ impl Transaction<'_> {
             false => next,
         };
         if !derived::settle(db, marks.rev, id, offered)? {
-            return Ok(());
+            return Ok(None);
         }
         if offered == next {
             marks.settled = next;
         }
+        let mut turn = None;
         let counted = match ending.remove(&id) {
             Some(counted) => Some(counted),
             None => derived::stored(db, id)?.as_ref().and_then(Counted::of),
         };
-        if let Some(counted) = counted {
+        if let Some(mut counted) = counted {
+            turn = counted.take_turn();
             sketches.count(db, counted)?;
         }
         self.committed.settled = true;
         self.committed.add(root, 1);
-        Ok(())
+        Ok(turn)
     }
 
     /// Notes a value of the state table.
@@ -446,6 +465,7 @@ impl Transaction<'_> {
     fn close(self) -> rusqlite::Result<Committed> {
         let Self { store, mut committed } = self;
         store.sketches.write(&store.db)?;
+        store.times.write(&store.db)?;
         let mut add = store.db.prepare_cached(
             "INSERT INTO counter (key, value) VALUES (?1, ?2)
              ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",

@@ -171,6 +171,7 @@ impl Store {
                  DELETE FROM conversation;
                  DELETE FROM histogram WHERE dimension <> 'arrival';
                  DELETE FROM heat;
+                 DELETE FROM day_time;
                  DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
             open.store.sketches.clear();

@@ -1,13 +1,18 @@
-//! Durations of settled spans, as histograms per UTC day: what percentiles are read from.
+//! Durations of settled spans, as histograms per UTC day and per [`BLOCK_DAYS`] days: what percentiles of any period are read
+//! from, in about the same time.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use hookspan_core::{Span, SpanKind, Status, Timestamp, Value};
 use rusqlite::{Connection, OptionalExtension as _};
 
-const DAY_NS: i64 = 86_400 * 1_000_000_000;
+use super::times::SettledTurn;
+
+pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
 /// A hook that took longer to get here was late.
 const ARRIVAL_BUDGET_US: u64 = 5_000;
@@ -15,30 +20,47 @@ const ARRIVAL_BUDGET_US: u64 = 5_000;
 const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
 const LONGEST_US: u64 = 86_400_000_000;
-/// About 4 MB of sketches at hand.
-const MOST: usize = 256;
+/// A few MB of sketches at hand: one of calls of up to a minute takes 70 kB.
+const MOST: usize = 96;
+/// Days of a coarse sketch. A period of years is read from these, and from days at its edges.
+pub(in crate::store) const BLOCK_DAYS: i64 = 32;
+/// Hours of a coarse row of the heatmap.
+pub(in crate::store) const DAY_HOURS: i64 = 24;
+/// Digits to which a percentile is right: to a thousandth.
+const DIGITS: u8 = 3;
 /// A name is a tool or a model; a longer one was forged, or is nothing a table could show.
 const LONGEST_NAME: usize = 120;
 
-type Key = (i64, &'static str, String);
+/// Dimension, days (or hours) that it spans, the first of them, name.
+type Key = (&'static str, i64, i64, String);
 
 struct Sketch {
     count: u64,
     errors: u64,
+    total_us: u64,
     values: Histogram<u32>,
     dirty: bool,
 }
 
 impl Sketch {
     fn new() -> rusqlite::Result<Self> {
-        let values = empty().ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(Self { count: 0, errors: 0, values, dirty: false })
+        let values = covering(1).ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(Self { count: 0, errors: 0, total_us: 0, values, dirty: false })
     }
 
     fn record(&mut self, us: u64, failed: bool) {
         self.count += 1;
         self.errors += u64::from(failed);
-        self.values.saturating_record(us.max(1));
+        self.total_us = self.total_us.saturating_add(us);
+        let us = us.clamp(1, LONGEST_US);
+        // Growing here, not in the histogram, so that its bytes follow from what it holds, and not from the order of it.
+        if us > self.values.high()
+            && let Some(mut larger) = covering(us)
+            && larger.add(&self.values).is_ok()
+        {
+            self.values = larger;
+        }
+        self.values.saturating_record(us);
         self.dirty = true;
     }
 }
@@ -51,6 +73,8 @@ pub(super) struct Counted {
     us: u64,
     failed: bool,
     names: Vec<(&'static str, String)>,
+    /// The turn that it is, for the sums of its day.
+    turn: Option<SettledTurn>,
 }
 
 impl Counted {
@@ -58,14 +82,20 @@ impl Counted {
     pub(super) fn of(span: &Span) -> Option<Self> {
         let end = span.end?;
         let mut names = vec![("kind", span.kind.as_str().to_owned())];
+        let mut turn = None;
         match span.kind {
             SpanKind::Tool => {
                 names.extend(text(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
             }
             SpanKind::Generation => {
                 names.extend(text(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
-                let project = span.workspace.as_deref().map(folder);
-                names.extend(project.map(|name| ("project", cut(name))));
+                let project = span.workspace.as_deref().map(folder).map(cut);
+                turn = Some(SettledTurn {
+                    root: Arc::clone(&span.root),
+                    span: span.id,
+                    project: project.clone().unwrap_or_default(),
+                });
+                names.extend(project.filter(|name| !name.is_empty()).map(|name| ("project", name)));
             }
             _ => {}
         }
@@ -75,7 +105,13 @@ impl Counted {
             us: u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0),
             failed: matches!(span.status, Status::Error { .. }),
             names,
+            turn,
         })
+    }
+
+    /// The turn that it is, once.
+    pub(super) fn take_turn(&mut self) -> Option<SettledTurn> {
+        self.turn.take()
     }
 }
 
@@ -90,8 +126,10 @@ impl Sketches {
     /// Counts a span that has just settled, once for each name it has.
     pub(super) fn count(&mut self, db: &Connection, counted: Counted) -> rusqlite::Result<()> {
         for (dimension, name) in counted.names {
-            self.heat.add((counted.hour, dimension, name.clone()), counted.us);
-            self.add(db, (counted.day, dimension, name), counted.us, counted.failed)?;
+            self.heat.add(dimension, counted.hour, &name, counted.us);
+            for key in keys(dimension, counted.day, &name) {
+                self.add(db, key, counted.us, counted.failed)?;
+            }
         }
         Ok(())
     }
@@ -104,7 +142,7 @@ impl Sketches {
         us: u64,
     ) -> rusqlite::Result<()> {
         let day = at.0.div_euclid(DAY_NS);
-        self.add(db, (day, "arrival", "journal".to_owned()), us, us > ARRIVAL_BUDGET_US)
+        self.add(db, ("arrival", 1, day, "journal".to_owned()), us, us > ARRIVAL_BUDGET_US)
     }
 
     /// Takes back what these spans counted for: they are deleted, and a rebuild would not find them.
@@ -116,13 +154,14 @@ impl Sketches {
         let mut gone = Self::default();
         for counted in spans.filter_map(Counted::of) {
             for (dimension, name) in counted.names {
-                gone.heat.add((counted.hour, dimension, name.clone()), counted.us);
-                let key = (counted.day, dimension, name);
-                let sketch = match gone.held.entry(key) {
-                    std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(free) => free.insert(Sketch::new()?),
-                };
-                sketch.record(counted.us, counted.failed);
+                gone.heat.add(dimension, counted.hour, &name, counted.us);
+                for key in keys(dimension, counted.day, &name) {
+                    let sketch = match gone.held.entry(key) {
+                        Entry::Occupied(held) => held.into_mut(),
+                        Entry::Vacant(free) => free.insert(Sketch::new()?),
+                    };
+                    sketch.record(counted.us, counted.failed);
+                }
             }
         }
         self.write(db)?;
@@ -131,14 +170,16 @@ impl Sketches {
             let mut left = load(db, &key)?;
             left.count = left.count.saturating_sub(gone.count);
             left.errors = left.errors.saturating_sub(gone.errors);
+            left.total_us = left.total_us.saturating_sub(gone.total_us);
             left.dirty = true;
             // A damaged sketch may hold less than it should; it is what a rebuild makes whole.
             let _subtracted = left.values.subtract(&gone.values);
             if left.count == 0 {
                 db.prepare_cached(
-                    "DELETE FROM histogram WHERE day = ?1 AND dimension = ?2 AND name = ?3",
+                    "DELETE FROM histogram
+                     WHERE dimension = ?1 AND days = ?2 AND day = ?3 AND name = ?4",
                 )?
-                .execute((key.0, key.1, key.2.as_str()))?;
+                .execute((key.0, key.1, key.2, key.3.as_str()))?;
             } else {
                 self.held.insert(key, left);
             }
@@ -154,8 +195,8 @@ impl Sketches {
             self.held.clear();
         }
         let sketch = match self.held.entry(key) {
-            std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
-            std::collections::btree_map::Entry::Vacant(free) => {
+            Entry::Occupied(held) => held.into_mut(),
+            Entry::Vacant(free) => {
                 let loaded = load(db, free.key())?;
                 free.insert(loaded)
             }
@@ -167,14 +208,15 @@ impl Sketches {
     /// Writes what changed.
     pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
         let mut statement = db.prepare_cached(
-            "INSERT INTO histogram (day, dimension, name, count, errors, sketch)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (day, dimension, name) DO UPDATE
-             SET count = excluded.count, errors = excluded.errors, sketch = excluded.sketch",
+            "INSERT INTO histogram (dimension, days, day, name, count, errors, total_us, sketch)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (dimension, days, day, name) DO UPDATE
+             SET count = excluded.count, errors = excluded.errors, total_us = excluded.total_us,
+                 sketch = excluded.sketch",
         )?;
         let mut serializer = V2Serializer::new();
         let mut bytes = Vec::new();
-        for ((day, dimension, name), sketch) in &mut self.held {
+        for ((dimension, days, day, name), sketch) in &mut self.held {
             if !std::mem::take(&mut sketch.dirty) {
                 continue;
             }
@@ -183,7 +225,8 @@ impl Sketches {
                 .serialize(&sketch.values, &mut bytes)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
             let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
-            statement.execute((*day, *dimension, name.as_str(), count, errors, &bytes))?;
+            let total_us = sketch.total_us.cast_signed();
+            statement.execute((dimension, days, day, name, count, errors, total_us, &bytes))?;
         }
         self.heat.write(db)
     }
@@ -193,6 +236,12 @@ impl Sketches {
         self.held.clear();
         self.heat.counts.clear();
     }
+}
+
+/// Where a span of a day is counted: in its day, and in the block of days that it lies in.
+fn keys(dimension: &'static str, day: i64, name: &str) -> [Key; 2] {
+    let block = day.div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
+    [(dimension, 1, day, name.to_owned()), (dimension, BLOCK_DAYS, block, name.to_owned())]
 }
 
 /// A name that a table can show.
@@ -205,33 +254,41 @@ fn folder(path: &str) -> &str {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// Counts of one transaction by hour, to be added to what is stored.
+/// Counts of one transaction by hour and by day, of each name and of all (a name that is empty), to be added to what is stored.
 #[derive(Default)]
 struct Heat {
     counts: BTreeMap<Key, [u32; HEAT_BUCKETS]>,
 }
 
 impl Heat {
-    fn add(&mut self, key: Key, us: u64) {
-        let bucket = us.max(1).ilog2() as usize;
-        self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket.min(HEAT_BUCKETS - 1)] += 1;
+    fn add(&mut self, dimension: &'static str, hour: i64, name: &str, us: u64) {
+        let bucket = (us.max(1).ilog2() as usize).min(HEAT_BUCKETS - 1);
+        let day = hour.div_euclid(DAY_HOURS) * DAY_HOURS;
+        for (hours, first) in [(1, hour), (DAY_HOURS, day)] {
+            for name in [name, ""] {
+                let key = (dimension, hours, first, name.to_owned());
+                self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket] += 1;
+            }
+        }
     }
 
     fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
         let mut find = db.prepare_cached(
-            "SELECT counts FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+            "SELECT counts FROM heat
+             WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
         )?;
         let mut put = db.prepare_cached(
-            "INSERT OR REPLACE INTO heat (hour, dimension, name, counts) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT OR REPLACE INTO heat (dimension, name, hours, hour, counts)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
-        for ((hour, dimension, name), mut counts) in std::mem::take(&mut self.counts) {
-            let key = (hour, dimension, name.as_str());
+        for ((dimension, hours, hour, name), mut counts) in std::mem::take(&mut self.counts) {
+            let key = (dimension, name.as_str(), hours, hour);
             let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
             for (sum, more) in counts.iter_mut().zip(stored.optional()?.unwrap_or_default()) {
                 *sum = sum.saturating_add(more);
             }
             let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-            put.execute((hour, dimension, name.as_str(), bytes))?;
+            put.execute((dimension, name.as_str(), hours, hour, bytes))?;
         }
         Ok(())
     }
@@ -241,10 +298,11 @@ impl Heat {
     /// Subtracts these counts from what is stored.
     fn take_back(self, db: &Connection) -> rusqlite::Result<()> {
         let mut find = db.prepare_cached(
-            "SELECT counts FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+            "SELECT counts FROM heat
+             WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
         )?;
-        for ((hour, dimension, name), gone) in self.counts {
-            let key = (hour, dimension, name.as_str());
+        for ((dimension, hours, hour, name), gone) in self.counts {
+            let key = (dimension, name.as_str(), hours, hour);
             let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
             let Some(mut left) = stored.optional()? else { continue };
             for (left, gone) in left.iter_mut().zip(gone) {
@@ -252,15 +310,17 @@ impl Heat {
             }
             if left.iter().all(|count| *count == 0) {
                 db.prepare_cached(
-                    "DELETE FROM heat WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+                    "DELETE FROM heat
+                     WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
                 )?
                 .execute(key)?;
             } else {
                 let bytes: Vec<u8> = left.iter().flat_map(|count| count.to_le_bytes()).collect();
                 db.prepare_cached(
-                    "UPDATE heat SET counts = ?4 WHERE hour = ?1 AND dimension = ?2 AND name = ?3",
+                    "UPDATE heat SET counts = ?5
+                     WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
                 )?
-                .execute((hour, dimension, name.as_str(), bytes))?;
+                .execute((dimension, name.as_str(), hours, hour, bytes))?;
             }
         }
         Ok(())
@@ -273,30 +333,31 @@ pub(in crate::store) fn heat_read(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// A sketch as stored, or an empty one. A damaged one starts over: it is derived, and `rebuild` makes it whole.
-fn load(db: &Connection, (day, dimension, name): &Key) -> rusqlite::Result<Sketch> {
+fn load(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result<Sketch> {
     let stored = db
         .prepare_cached(
-            "SELECT count, errors, sketch FROM histogram
-             WHERE day = ?1 AND dimension = ?2 AND name = ?3",
+            "SELECT count, errors, total_us, sketch FROM histogram
+             WHERE dimension = ?1 AND days = ?2 AND day = ?3 AND name = ?4",
         )?
-        .query_row((day, dimension, name), |row| {
-            let (count, errors): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let mut bytes = row.get_ref(2)?.as_blob()?;
-            Ok((count, errors, Deserializer::new().deserialize::<u32, _>(&mut bytes).ok()))
+        .query_row((dimension, days, day, name), |row| {
+            let sums: [i64; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
+            let mut bytes = row.get_ref(3)?.as_blob()?;
+            Ok((sums, Deserializer::new().deserialize::<u32, _>(&mut bytes).ok()))
         })
         .optional()?;
-    if let Some((count, errors, Some(read))) = stored
-        && let Some(mut values) = empty()
+    if let Some((sums, Some(read))) = stored
+        && let Some(mut values) = covering(read.max())
         && values.add(&read).is_ok()
     {
-        let (count, errors) = (count.cast_unsigned(), errors.cast_unsigned());
-        return Ok(Sketch { count, errors, values, dirty: false });
+        let [count, errors, total_us] = sums.map(i64::cast_unsigned);
+        return Ok(Sketch { count, errors, total_us, values, dirty: false });
     }
     Sketch::new()
 }
 
-fn empty() -> Option<Histogram<u32>> {
-    Histogram::new_with_bounds(1, LONGEST_US, 2).ok()
+/// An empty one for values up to `us`.
+fn covering(us: u64) -> Option<Histogram<u32>> {
+    Histogram::new_with_bounds(1, us.clamp(4_096, LONGEST_US).next_power_of_two(), DIGITS).ok()
 }
 
 fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {

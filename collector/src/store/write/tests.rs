@@ -96,7 +96,10 @@ fn a_failed_batch_leaves_nothing_and_may_be_repeated() {
     }
     assert_eq!(store.last_seq(), 1);
     assert_eq!(number(&store, "SELECT max(settled_seq) FROM span"), 1);
-    assert_eq!(number(&store, "SELECT sum(count) FROM histogram WHERE dimension = 'kind'"), 1);
+    assert_eq!(
+        number(&store, "SELECT sum(count) FROM histogram WHERE days = 1 AND dimension = 'kind'"),
+        1
+    );
     assert_eq!(number(&store, "SELECT value FROM counter WHERE key = 'received'"), 2);
     assert_eq!(number(&store, "SELECT CAST(value AS INTEGER) FROM state WHERE key = 'rev'"), 1);
 }
@@ -117,9 +120,12 @@ fn a_span_settles_and_counts_once_whatever_follows() {
         "SELECT group_concat(settled_seq) FROM (SELECT settled_seq FROM span ORDER BY row)";
     let text: String = store.db.query_row(places, [], |row| row.get(0)).unwrap();
     assert_eq!(text, "1,2");
-    assert_eq!(number(&store, "SELECT count FROM histogram WHERE dimension = 'kind'"), 2);
-    assert_eq!(number(&store, "SELECT count FROM histogram WHERE name = 'Shell'"), 1);
-    assert_eq!(number(&store, "SELECT errors FROM histogram WHERE name = 'Shell'"), 1);
+    assert_eq!(
+        number(&store, "SELECT count FROM histogram WHERE days = 1 AND dimension = 'kind'"),
+        2
+    );
+    assert_eq!(number(&store, "SELECT count FROM histogram WHERE days = 1 AND name = 'Shell'"), 1);
+    assert_eq!(number(&store, "SELECT errors FROM histogram WHERE days = 1 AND name = 'Shell'"), 1);
 }
 
 #[test]
@@ -130,10 +136,12 @@ fn sketches_survive_a_restart_and_add_up() {
         store.transaction(|open| open.changes(&one)).unwrap();
         store = Store::open(&temp.path().join("hookspan.db")).unwrap();
     }
-    assert_eq!(number(&store, "SELECT count FROM histogram WHERE name = 'Shell'"), 3);
+    assert_eq!(number(&store, "SELECT count FROM histogram WHERE days = 1 AND name = 'Shell'"), 3);
     let bytes: Vec<u8> = store
         .db
-        .query_row("SELECT sketch FROM histogram WHERE name = 'Shell'", [], |row| row.get(0))
+        .query_row("SELECT sketch FROM histogram WHERE days = 1 AND name = 'Shell'", [], |row| {
+            row.get(0)
+        })
         .unwrap();
     let read: hdrhistogram::Histogram<u64> =
         hdrhistogram::serialization::Deserializer::new().deserialize(&mut &bytes[..]).unwrap();

@@ -1,5 +1,6 @@
 // Failures that look alike, most frequent first.
 import { html, useEffect, useState } from "../html.js";
+import { get } from "../api.js";
 import { bind } from "../keys.js";
 import { plural } from "../format.js";
 import { visible } from "../text.js";
@@ -9,26 +10,34 @@ const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 
 export function Errors({ query, go }) {
   const { params, set } = useQuery("/errors", query, go);
-  const asked = new URLSearchParams({ limit: "200" });
+  const asked = new URLSearchParams({ limit: "100" });
   for (const name of ["project", "model", "tool", "kind"]) if (params.get(name)) asked.set(name, params.get(name));
   const { data, error, reload } = useAnswer(`errors?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
   const [open, setOpen] = useState(null);
-  const rows = data?.items ?? [];
+  const [more, setMore] = useState({ items: [], next: undefined, of: null });
+  const extra = more.of === data ? more : { items: [], next: undefined };
+  const rows = data ? [...data.items, ...extra.items] : [];
+  const next = extra.next === undefined ? data?.next : extra.next;
+  const load = async () => {
+    const page = await get(`errors?${asked}&cursor=${next}`);
+    setMore({ items: [...extra.items, ...page.items], next: page.next, of: data });
+  };
   const { at, list, move } = useRows(rows.length);
   useTitle("Errors");
   useEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), e: () => move(1), E: () => move(-1),
     ArrowRight: () => rows[at] && setOpen(rows[at].fingerprint), ArrowLeft: () => setOpen(null),
     Enter: () => rows[at] && go(rows[at].url),
-  }), [data, at]);
+  }), [data, at, rows.length]);
   const tools = html`<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
     <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
-    <span class="dim num">${data ? `${plural(rows.reduce((sum, row) => sum + row.count, 0), "failure")} in ${plural(rows.length, "group")}` : ""}</span>`;
+    <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>`;
   return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
     ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away." : "No failure is stored."}</p>`
     : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>
       <tbody>${rows.map((row, i) => html`<${Group} key=${row.fingerprint} row=${row} chosen=${i === at} open=${open === row.fingerprint}
-        onOpen=${() => setOpen(open === row.fingerprint ? null : row.fingerprint)} />`)}</tbody></table>`)}<//>`;
+        onOpen=${() => setOpen(open === row.fingerprint ? null : row.fingerprint)} />`)}</tbody></table>
+      ${next && html`<p class="pad-y"><button type="button" onClick=${load}>more groups</button></p>`}`)}<//>`;
 }
 
 function Group({ row, chosen, open, onOpen }) {

@@ -16,7 +16,7 @@ export function Health() {
   }, []);
   return html`<${Page} title="Health" error=${error} reload=${reload} ready=${data}>${() => html`
     ${!data.token_required && html`<p class="warning" role="note">▲ Started with --no-token: every account on this machine can read this port.</p>`}
-    <${Shim} shim=${data.shim} versions=${data.versions} version=${data.version} />
+    <${Shim} shim=${data.shim} versions=${data.versions} />
     <${Spool} data=${data} />
     <h2>Destinations</h2>
     ${data.exporters.length === 0 ? html`<p class="dim">None configured: nothing leaves this machine.</p>` : html`
@@ -33,14 +33,15 @@ function Tile({ name, note, tone, children }) {
   return html`<div><dt>${name}</dt><dd class=${tone ?? ""}>${children}${note && html` <small class="dim">${note}</small>`}</dd></div>`;
 }
 
-function Shim({ shim, versions, version }) {
-  const installed = versions?.shim;
+function Shim({ shim, versions }) {
+  const installed = versions.shim;
   return html`<h2>Hook program</h2><div class="shim"><dl class="tiles">
     ${shim && html`<${Tile} name="arrival p50">${duration(shim.p50_us)}<//><${Tile} name="p99">${duration(shim.p99_us)}<//><${Tile} name="max">${duration(shim.max_us)}<//>
-      <${Tile} name="over 5 ms" tone=${shim.over_budget ? "warn" : ""}>${(shim.over_budget ?? 0).toLocaleString("en")}<//>`}
-    <${Tile} name="collector">${visible(versions?.collector ?? version)}<//>
-    ${installed && html`<${Tile} name="hook program" tone=${installed === (versions.collector ?? version) ? "" : "warn"} note=${installed === (versions.collector ?? version) ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`}
-    </dl>${shim?.hist?.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
+      <${Tile} name="over 5 ms" tone=${shim.over_budget ? "warn" : ""}>${shim.over_budget.toLocaleString("en")}<//>`}
+    <${Tile} name="collector">${visible(versions.collector)}<//>
+    ${installed ? html`<${Tile} name="hook program" tone=${installed === versions.collector ? "" : "warn"} note=${installed === versions.collector ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`
+    : html`<${Tile} name="hook program" tone="dim" note="hookspan install">not here<//>`}
+    </dl>${shim?.hist.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
     ${!shim && html`<p class="dim">No hook has arrived in the last day.</p>`}`;
 }
 
@@ -52,38 +53,33 @@ function Histogram({ hist }) {
 }
 
 function Spool({ data }) {
-  const { journal, db } = data;
-  const spool = data.spool ?? journal;
-  const behind = journal?.unread_bytes ?? spool.behind ?? 0;
-  const lost = Object.entries(data.lost ?? {}).filter(([, n]) => n > 0);
+  const { spool, queue, db } = data;
+  const lost = Object.entries(data.lost).filter(([, n]) => n > 0);
   return html`<h2>Store</h2><dl class="tiles">
-    <${Tile} name="journal behind" tone=${behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(behind)}<//>
+    <${Tile} name="journal behind" tone=${spool.behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(spool.behind)}<//>
     <${Tile} name="journal" note=${`${spool.segments} seg`}>${bytes(spool.bytes)}<//>
-    ${data.queue && html`<${Tile} name="queue" note=${`of ${data.queue.cap.toLocaleString("en")}`}>${data.queue.len.toLocaleString("en")}<//>`}
+    ${queue.cap > 0 && html`<${Tile} name="queue" note=${`of ${queue.cap.toLocaleString("en")}`}>${queue.len.toLocaleString("en")}<//>`}
     <${Tile} name="lost" tone=${lost.length ? "bad" : "good"} note=${lost.map(([why, n]) => `${why} ${n}`).join(", ")}>${lost.reduce((sum, [, n]) => sum + n, 0).toLocaleString("en")}<//>
-    ${data.parse_errors !== undefined && html`<${Tile} name="malformed" tone=${data.parse_errors ? "warn" : ""}>${data.parse_errors.toLocaleString("en")}<//>`}
+    <${Tile} name="malformed" tone=${data.parse_errors ? "warn" : ""}>${data.parse_errors.toLocaleString("en")}<//>
     <${Tile} name="database">${bytes(db.bytes)}<//><${Tile} name="write-ahead log">${bytes(db.wal)}<//>
-    ${db.fts !== undefined && html`<${Tile} name="search index" note=${data.search?.lag ? `${data.search.lag} behind` : null}>${bytes(db.fts)}<//>`}
+    <${Tile} name="search index" note=${data.search.lag ? `${data.search.lag} behind` : null}>${bytes(db.fts)}<//>
   </dl>`;
 }
 
 function Unknown({ title, list }) {
   if (!list?.length) return null;
   return html`<h2>${title}</h2><p class="dim">They are kept as they came. A newer hookspan may understand them.</p>
-    <dl class="counters">${list.map((one) => {
-      const [name, n] = Array.isArray(one) ? one : typeof one === "string" ? [one, null] : [one.name, one.count ?? one.n];
-      return html`<div><dt>${visible(name)}</dt><dd class="num">${n === null || n === undefined ? "" : n.toLocaleString("en")}</dd></div>`;
-    })}</dl>`;
+    <dl class="counters">${list.map(({ name, n }) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`;
 }
 
 const EXPORTER = { ok: ["✓", "good"], retry: ["↻", "warn"], paused: ["‖", "bad"], off: ["–", "dim"] };
 
 function Exporter({ one, reload }) {
   const [icon, tone] = EXPORTER[one.state] ?? ["?", "dim"];
-  const lost = Object.entries(one.lost ?? {}).filter(([, n]) => n > 0);
+  const lost = Object.entries(one.lost).filter(([, n]) => n > 0);
   return html`<tr class=${tone === "bad" || tone === "warn" ? "row-bad" : ""}><td>${visible(one.name)}</td><td class="dim">${visible(one.endpoint_host)}</td>
     <td class=${tone}>${icon} ${visible(one.state)}</td><td class="r">${one.last_ok_us === null ? "never" : html`<${Age} since=${one.last_ok_us} suffix=" ago" />`}</td>
-    <td class="r num">${(one.delivered ?? 0).toLocaleString("en")}</td><td class="r num">${one.queued.toLocaleString("en")}</td>
+    <td class="r num">${one.delivered.toLocaleString("en")}</td><td class="r num">${one.queued.toLocaleString("en")}</td>
     <td class=${lost.length ? "r num bad" : "r dim"}>${lost.length ? lost.map(([name, n]) => `${name} ${n}`).join(", ") : "0"}</td>
     <td class="wide">${visible(one.last_error ?? "")}</td>
     <td>${(one.state === "paused" || one.state === "retry") && html`<button type="button" aria-label=${`retry ${visible(one.name)}`} onClick=${() => post(`exporters/${enc(one.name)}/retry`, {}).then(reload)}>retry</button>`}</td></tr>`;

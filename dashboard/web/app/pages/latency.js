@@ -7,7 +7,7 @@ import { Choice, Page, Trouble, useAnswer, useQuery, useTitle } from "../ui.js";
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
-const COLUMNS = ["p50_us", "p90_us", "p95_us", "p99_us", "max_us"];
+const COLUMNS = ["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"];
 
 export function Latency({ query, go }) {
   const { params, set } = useQuery("/latency", query, go);
@@ -23,7 +23,7 @@ export function Latency({ query, go }) {
   const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
     <${Choice} name="days" values=${DAYS} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`;
   return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
-    ? html`<p class="dim pad-y">No finished span in these days.</p>`
+    ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} />`
     : html`<${Heat} group=${group} days=${days} name=${name} go=${go} clear=${() => set("name", "")} />
       <table class="list numbers"><caption class="sr">Percentiles per ${group}, ${group === "model" ? "of turns" : "of calls"}</caption>
       <thead><tr><th>${group}</th>${head("n", "n")}${COLUMNS.map((key) => head(key, key.replace("_us", "")))}${head("errors", "err")}<th class="wide" aria-hidden="true">p50 ━ p90 ━ p99, logarithmic</th></tr></thead>
@@ -33,6 +33,13 @@ export function Latency({ query, go }) {
         ${COLUMNS.map((key) => html`<td class="r num">${duration(row[key])}</td>`)}
         <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors ? `${((row.errors / row.n) * 100).toFixed(1)}%` : "–"}</td>
         <td class="wide"><${Range} row=${row} most=${most} /></td></tr>`)}</tbody></table>`)}<//>`;
+}
+
+// Nothing in the period, but a longer one may hold something.
+function Nothing({ older, days, now, set }) {
+  const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);
+  return html`<p class="dim pad-y">No finished span in these days.${older && html` ${count(older.n)} ${older.n === 1 ? "is" : "are"} older, the newest of ${date(older.last_us).slice(0, 10)}.`}
+    ${enough && html` <button type="button" onClick=${() => set("days", String(enough))}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;
 }
 
 function Range({ row, most }) {

@@ -34,7 +34,7 @@ export function Overview({ overview: { data, error, reload } }) {
       <ul class="needs">${needs.map((need) => html`<${Need} key=${`${need.kind} ${need.session} ${need.url}`} need=${need} />`)}</ul></section>
     ${running.length > 0 && html`<section aria-labelledby="running"><h2 id="running">Running <span class="count calm-count">${running.length}</span></h2>
       <${List} rows=${running} /></section>`}
-    <section class="today" aria-labelledby="today"><h2 id="today">Today</h2>
+    <section class="today" aria-labelledby="today"><h2 id="today">Today <a class="aside" href="/time">where the time went</a></h2>
       <dl class="tiles">
         <div><dt>active</dt><dd>${duration(today.active_us)}</dd></div>
         <div><dt>turns</dt><dd>${today.turns}</dd></div>

@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { count, duration, plural } from "../format.js";
 import { bind } from "../keys.js";
 import { controller } from "../session.js";
+import { LABELS, PARTS } from "../shares.js";
 import { visible } from "../text.js";
 import { State, Trouble, useLive, useNow, useTitle } from "../ui.js";
 import { Detail } from "./detail.js";
@@ -11,10 +12,6 @@ import { Flame } from "./flame.js";
 import { Insights } from "./insights.js";
 import { Log } from "./log.js";
 
-const PARTS = [
-  ["thinking", "thinking"], ["responding", "responding"], ["tools", "tools"], ["shell", "shell"], ["mcp", "mcp"], ["edits", "edits"],
-  ["subagent", "subagent"], ["wait", "wait (derived)"], ["hooks", "other hooks"], ["other", "unaccounted"],
-];
 /** Views by the word in the address, with their keys. */
 const VIEWS = [["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
 
@@ -133,7 +130,7 @@ function Facts({ session, spans }) {
 }
 
 function PartsBar({ turns, session }) {
-  const sums = PARTS.map(([key, label]) => [key, label, turns.reduce((sum, turn) => sum + turn.parts[`${key}_us`], 0)]);
+  const sums = PARTS.map((key) => [key, LABELS[key], turns.reduce((sum, turn) => sum + turn.parts[`${key}_us`], 0)]);
   const total = sums.reduce((sum, [, , us]) => sum + us, 0);
   const you = session ? Math.max(0, session.wall_us - session.active_us) : 0;
   const shown = sums.filter(([, , us]) => us > 0);

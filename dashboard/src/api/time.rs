@@ -1,0 +1,194 @@
+//! Where the time went, by day and project.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::Parts;
+use serde::Serialize;
+
+use super::extract::Params;
+use super::latency::{DAY_NS, Period};
+use super::sessions::PartItem;
+use super::{Answer, json, read};
+use crate::App;
+use crate::source::DayTime;
+
+const DAY_US: i64 = DAY_NS / 1_000;
+/// Columns at most; a longer period has wider ones.
+const COLUMNS_MAX: i64 = 62;
+
+#[derive(Serialize)]
+struct Times {
+    from_us: i64,
+    to_us: i64,
+    /// Of one column.
+    step_us: i64,
+    project: Option<String>,
+    total: Sums,
+    /// Every column of the period, in order.
+    days: Vec<Column>,
+    /// Projects, most active first; of all, also when one was asked for.
+    items: Vec<Project>,
+    url: &'static str,
+}
+
+#[derive(Serialize)]
+struct Column {
+    from_us: i64,
+    #[serde(flatten)]
+    sums: Sums,
+}
+
+#[derive(Serialize)]
+struct Project {
+    /// Null where Cursor named no workspace.
+    project: Option<String>,
+    #[serde(flatten)]
+    sums: Sums,
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Sums {
+    turns: u64,
+    calls: u64,
+    errors: u64,
+    active_us: i64,
+    parts: PartItem,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl From<DayTime> for Sums {
+    fn from(sum: DayTime) -> Self {
+        Self {
+            turns: sum.turns,
+            calls: sum.calls,
+            errors: sum.errors,
+            active_us: sum.active_ns / 1_000,
+            parts: sum.parts.into(),
+            input_tokens: sum.input,
+            output_tokens: sum.output,
+        }
+    }
+}
+
+fn add(sum: &mut DayTime, more: &DayTime) {
+    let DayTime { turns, calls, errors, active_ns, parts, input, output, .. } = more;
+    let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
+        *parts;
+    sum.turns += turns;
+    sum.calls += calls;
+    sum.errors += errors;
+    sum.active_ns += active_ns;
+    sum.input += input;
+    sum.output += output;
+    sum.parts.thinking += thinking;
+    sum.parts.responding += responding;
+    sum.parts.tools += tools;
+    sum.parts.shell += shell;
+    sum.parts.mcp += mcp;
+    sum.parts.edits += edits;
+    sum.parts.subagent += subagent;
+    sum.parts.wait += wait;
+    sum.parts.hooks += hooks;
+    sum.parts.other += other;
+}
+
+pub(super) async fn time(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let period = Period::of(&params, app.source.now_ns())?;
+    let (first, last) = period.in_units(DAY_NS);
+    let wanted = params.text("project").map(str::to_owned);
+    let rows = read(&app, move |source| source.times((first, last))).await?;
+    json(&times(rows, (first, last), wanted))
+}
+
+fn times(rows: Vec<DayTime>, (first, last): (i64, i64), wanted: Option<String>) -> Times {
+    let step = step(last - first + 1);
+    let columns = (last - first + step) / step;
+    let mut total = DayTime::default();
+    let mut days = vec![DayTime::default(); usize::try_from(columns).unwrap_or(0)];
+    let mut projects: BTreeMap<Option<String>, DayTime> = BTreeMap::new();
+    for row in &rows {
+        add(projects.entry(row.project.clone()).or_default(), row);
+        if wanted.is_some() && row.project != wanted {
+            continue;
+        }
+        add(&mut total, row);
+        let column = usize::try_from((row.day - first) / step).ok();
+        if let Some(day) = column.and_then(|column| days.get_mut(column)) {
+            add(day, row);
+        }
+    }
+    let project = |(project, sum): (Option<String>, DayTime)| Project {
+        url: match &project {
+            Some(name) => format!("/sessions?project={}", super::escape(name)),
+            None => "/sessions".to_owned(),
+        },
+        project,
+        sums: sum.into(),
+    };
+    let mut items: Vec<_> = projects.into_iter().map(project).collect();
+    items.sort_by_key(|item| core::cmp::Reverse(item.sums.active_us));
+    let from_us = first * DAY_US;
+    let column = |(n, sum): (i64, DayTime)| Column {
+        from_us: from_us + n * step * DAY_US,
+        sums: sum.into(),
+    };
+    Times {
+        from_us,
+        to_us: (last + 1) * DAY_US,
+        step_us: step * DAY_US,
+        project: wanted,
+        total: total.into(),
+        days: (0..).zip(days).map(column).collect(),
+        items,
+        url: "/time",
+    }
+}
+
+/// Days of one column.
+fn step(days: i64) -> i64 {
+    [1, 7, 28, 91].into_iter().find(|step| days <= step * COLUMNS_MAX).unwrap_or(91)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(day: i64, project: Option<&str>, thinking: i64, other: i64) -> DayTime {
+        let parts = Parts { thinking, other, ..Parts::default() };
+        let active_ns = thinking + other;
+        let project = project.map(str::to_owned);
+        DayTime { day, project, turns: 1, active_ns, parts, ..DayTime::default() }
+    }
+
+    #[test]
+    fn every_turn_is_in_one_column_and_one_project() {
+        let rows = || {
+            vec![
+                row(9, Some("api"), 1_000, 2_000),
+                row(10, Some("web"), 0, 9_000),
+                row(10, None, 0, 1_000),
+            ]
+        };
+        let all = times(rows(), (8, 10), None);
+        assert_eq!((all.total.turns, all.total.active_us, all.days.len()), (3, 13, 3));
+        assert_eq!(all.days.iter().map(|day| day.sums.turns).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(
+            all.items.iter().map(|one| one.project.as_deref()).collect::<Vec<_>>(),
+            [Some("web"), Some("api"), None]
+        );
+        let one = times(rows(), (8, 10), Some("api".to_owned()));
+        assert_eq!((one.total.active_us, one.total.parts.thinking_us, one.items.len()), (3, 1, 3));
+    }
+
+    #[test]
+    fn a_long_period_has_wider_columns_and_loses_no_day() {
+        let rows = (0..3_660).map(|day| row(day, Some("api"), 0, 1_000)).collect();
+        let all = times(rows, (0, 3_659), None);
+        assert!(all.days.len() <= 62, "{}", all.days.len());
+        assert_eq!(all.days.iter().map(|day| day.sums.turns).sum::<u64>(), 3_660);
+    }
+}

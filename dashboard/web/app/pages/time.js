@@ -1,0 +1,65 @@
+// Where the time went: finished turns by day, what they were made of, and which project they were for.
+import { html } from "../html.js";
+import { count, duration, plural } from "../format.js";
+import { LABELS, mix, PARTS } from "../shares.js";
+import { visible } from "../text.js";
+import { Choice, Page, useAnswer, useQuery, useTitle } from "../ui.js";
+
+const DAYS = [7, 30, 90, 365];
+/** Days are those of UTC, as the sketches are. */
+const day = (us) => new Date(us / 1_000).toISOString().slice(0, 10);
+
+export function Time({ query, go }) {
+  const { params, set } = useQuery("/time", query, go);
+  const days = DAYS.includes(Number(params.get("days"))) ? Number(params.get("days")) : 30;
+  const project = params.get("project");
+  const asked = `time?days=${days}${project ? `&project=${encodeURIComponent(project)}` : ""}`;
+  const { data, error, reload } = useAnswer(asked, (event) => event === "session" || event === "resync", 5_000);
+  useTitle("Time");
+  const tools = html`<${Choice} name="days" values=${DAYS} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`;
+  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (data.items.length === 0
+    ? html`<p class="dim pad-y">No turn has finished in these days.</p>`
+    : html`<${Total} data=${data} project=${project} clear=${() => set("project", "")} /><${Days} data=${data} />
+      <${Projects} items=${data.items} project=${project} set=${set} />`)}<//>`;
+}
+
+function Total({ data, project, clear }) {
+  const { total } = data;
+  const us = PARTS.map((key) => [key, total.parts[`${key}_us`]]).filter(([, one]) => one > 0);
+  return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span> in ${plural(total.turns, "turn")}${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
+    <ul class="legend">${us.map(([key, one]) => html`<li key=${key}><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(one)}</span> <span class="dim num">${share(one, total.active_us)}</span></li>`)}</ul></section>`;
+}
+
+function share(us, all) {
+  return us < all / 200 ? "<1%" : `${Math.round((us / all) * 100)}%`;
+}
+
+function words(one, step) {
+  const until = step > 86_400e6 ? ` to ${day(one.from_us + step - 86_400e6)}` : "";
+  if (!one.turns) return `${day(one.from_us)}${until}: nothing`;
+  const most = PARTS.toSorted((a, b) => one.parts[`${b}_us`] - one.parts[`${a}_us`]).slice(0, 3).filter((key) => one.parts[`${key}_us`] > 0);
+  return `${day(one.from_us)}${until}: ${duration(one.active_us)}, ${plural(one.turns, "turn")}${one.errors ? `, ${plural(one.errors, "error")}` : ""} (${most.map((key) => `${LABELS[key]} ${share(one.parts[`${key}_us`], one.active_us)}`).join(", ")})`;
+}
+
+// One bar per column; every so many say their day.
+function Days({ data }) {
+  const most = Math.max(1, ...data.days.map((one) => one.active_us));
+  const every = Math.ceil(data.days.length / 10);
+  return html`<section aria-labelledby="time-days"><h2 id="time-days">By ${data.step_us > 86_400e6 ? `${data.step_us / 86_400e6} days` : "day"} <small class="dim">UTC, highest ${duration(most)}</small></h2>
+    <ol class="days">${data.days.map((one, i) => html`<li key=${one.from_us} title=${words(one, data.step_us)}>
+      <span class="day" aria-hidden="true"><i style=${{ height: `${(one.active_us / most) * 100}%`, background: mix(one.parts, "0deg") }}></i></span>
+      <span class="sr">${words(one, data.step_us)}</span>${i % every === 0 && html`<span class="dim day-name" aria-hidden="true">${day(one.from_us).slice(5)}</span>`}</li>`)}</ol></section>`;
+}
+
+function Projects({ items, project, set }) {
+  const most = Math.max(1, ...items.map((one) => one.active_us));
+  return html`<section aria-labelledby="time-projects"><h2 id="time-projects">By project</h2>
+    <table class="list numbers"><thead><tr><th>project</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">tok out</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
+      <tbody>${items.map((one) => html`<tr key=${one.project} class=${one.project !== null && one.project === project ? "chosen" : ""}>
+        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} title="Only this one above" onClick=${() => set("project", one.project === project ? "" : one.project)}>${visible(one.project)}</button>`}</td>
+        <td class="r num">${duration(one.active_us)}</td><td class="r num">${count(one.turns)}</td><td class="r num">${count(one.calls)}</td>
+        <td class=${`r num ${one.errors ? "bad" : "dim"}`}>${one.errors || "–"}</td>
+        <td class="r num">${count(one.input_tokens)}</td><td class="r num">${count(one.output_tokens)}</td>
+        <td class="wide" aria-hidden="true"><i class="time-bar" style=${{ width: `${(one.active_us / most) * 100}%`, background: mix(one.parts) }}></i></td>
+        <td class="r"><a href=${one.url}>sessions</a></td></tr>`)}</tbody></table></section>`;
+}
