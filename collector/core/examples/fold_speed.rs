@@ -1,9 +1,13 @@
 //! Events per second through `normalise` and the fold, on one core: `cargo run --release -p hookspan-core --example
-//! fold_speed`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say.
+//! fold_speed [CASE [ROUNDS]]`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say. The
+//! allocator is the collector's.
 
 use std::time::Instant;
 
 use hookspan_core::{Config, Hook, Sessions, Timestamp, normalise};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const MS: i64 = 1_000_000;
 
@@ -102,8 +106,9 @@ type Case<'a> = (&'a str, &'a dyn Fn() -> Vec<Hook>, usize);
 
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]
 fn main() {
-    // With a number only that case runs, ten times: for a profiler.
-    let only = std::env::args().nth(1).and_then(|text| text.parse::<usize>().ok());
+    // With a number only that case runs, some rounds of it: for a profiler.
+    let number = |at| std::env::args().nth(at).and_then(|text| text.parse::<usize>().ok());
+    let (only, rounds) = (number(1), number(2).unwrap_or(10));
     let many = || stream(60_000, 20, 12);
     let cases: [Case<'_>; 6] = [
         ("20 sessions, 12 calls a turn, batches of 1,000", &many, 1_000),
@@ -118,7 +123,7 @@ fn main() {
             None => measure(what, &hooks(), batch),
             Some(chosen) if chosen == index => {
                 let hooks = hooks();
-                (0..10).for_each(|_| measure(what, &hooks, batch));
+                (0..rounds).for_each(|_| measure(what, &hooks, batch));
             }
             Some(_) => {}
         }

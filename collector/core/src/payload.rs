@@ -53,9 +53,35 @@ impl<'a> Raw<'a> {
 /// The fields of one JSON object, in order, values unread.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
-    fields: Vec<(Cow<'a, str>, Raw<'a>)>,
+    fields: Vec<Field<'a>>,
     /// Some key has an upper-case letter, so camelCase spellings are worth a second look.
     camel: bool,
+}
+
+#[derive(Debug)]
+struct Field<'a> {
+    /// [`tag`] of the key: a hook has twenty fields and is asked for thirty, so most comparisons must be cheap.
+    tag: u32,
+    key: Cow<'a, str>,
+    value: Raw<'a>,
+}
+
+impl<'a> Field<'a> {
+    fn new(key: Cow<'a, str>, value: Raw<'a>) -> Self {
+        Self { tag: tag(&key), key, value }
+    }
+}
+
+/// Equal for equal names, and different for nearly all others.
+const fn tag(name: &str) -> u32 {
+    match name.as_bytes() {
+        [] => 0,
+        bytes @ [first, .., last] => {
+            let middle = bytes[bytes.len() / 2];
+            u32::from_le_bytes([*first, middle, *last, bytes.len() as u8])
+        }
+        [only] => *only as u32,
+    }
 }
 
 impl<'a> Fields<'a> {
@@ -64,7 +90,7 @@ impl<'a> Fields<'a> {
         let mut camel = false;
         let fields = split::object(text, |key, value| {
             camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
-            (Cow::Borrowed(key), Raw(value))
+            Field::new(Cow::Borrowed(key), Raw(value))
         });
         match fields {
             Some(fields) => Some(Self { fields, camel }),
@@ -74,17 +100,20 @@ impl<'a> Fields<'a> {
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
     pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
-        let exact = self.fields.iter().rev().find(|(key, _)| key == name);
+        let tag = tag(name);
+        let exact = self.fields.iter().rev().find(|field| field.tag == tag && field.key == name);
         let found = match exact {
-            None if self.camel => self.fields.iter().rev().find(|(key, _)| is_camel_of(key, name)),
+            None if self.camel => {
+                self.fields.iter().rev().find(|field| is_camel_of(&field.key, name))
+            }
             exact => exact,
         };
-        found.map(|&(_, value)| value).filter(|value| value.get() != "null")
+        found.map(|field| field.value).filter(|value| value.get() != "null")
     }
 
     /// The names of all fields, as sent.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|(name, _)| &**name)
+        self.fields.iter().map(|field| &*field.key)
     }
 
     /// The first of `names` that is present.
@@ -227,7 +256,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 let mut camel = false;
                 while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
                     camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
-                    fields.push((key, Raw(value.get())));
+                    fields.push(Field::new(key, Raw(value.get())));
                 }
                 Ok(Fields { fields, camel })
             }

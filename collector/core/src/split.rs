@@ -238,19 +238,41 @@ impl Scan<'_> {
 /// Where the next byte from `at` on is that a string cannot hold as it is: a quote, a backslash, a control character.
 /// The end, if there is none.
 fn special(bytes: &[u8], mut at: usize) -> usize {
-    const BLOCK: usize = 32;
-    let is_special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    // A whole block at a time, without a branch inside, is what a compiler makes vector instructions of.
-    while let Some(block) = bytes.get(at..at + BLOCK) {
-        if block.iter().fold(false, |any, &byte| any | is_special(byte)) {
+    let is_special =
+        |byte: u8| u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
+    // A block of known length at a time, without a branch inside, becomes vector instructions.
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<64>) {
+        if block.iter().fold(0, |any, &byte| any | is_special(byte)) != 0 {
             break;
         }
-        at += BLOCK;
+        at += block.len();
     }
-    while bytes.get(at).is_some_and(|&byte| !is_special(byte)) {
+    // Short texts, and the last block: eight bytes in one word.
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let found = special_in(u64::from_le_bytes(*block));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += block.len();
+    }
+    while bytes.get(at).is_some_and(|&byte| is_special(byte) == 0) {
         at += 1;
     }
     at
+}
+
+/// The highest bit of each special byte of a word. A borrow can mark bytes above the first special one by mistake, never
+/// one below it.
+const fn special_in(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const fn zero(word: u64) -> u64 {
+        word.wrapping_sub(EACH) & !word
+    }
+    let quote = zero(word ^ (EACH * b'"' as u64));
+    let backslash = zero(word ^ (EACH * b'\\' as u64));
+    let control = word.wrapping_sub(EACH * 0x20) & !word;
+    (quote | backslash | control) & HIGH
 }
 
 #[cfg(test)]
@@ -348,6 +370,23 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// Whole blocks, whole words and the rest agree with looking at each byte.
+        #[test]
+        fn the_first_special_byte_is_found(
+            mut bytes in prop::collection::vec(prop::sample::select(b"ax \x7f\x80\xa2\xdc\xff!#[]".to_vec()), 0..200),
+            places in prop::collection::vec((0_usize..200, prop::sample::select(b"\"\\\x00\x1f\n".to_vec())), 0..4),
+            from in 0_usize..100,
+        ) {
+            for (place, byte) in places {
+                if let Some(slot) = bytes.get_mut(place) {
+                    *slot = byte;
+                }
+            }
+            let from = from.min(bytes.len());
+            let expected = bytes[from..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            prop_assert_eq!(special(&bytes, from), from + expected.unwrap_or(bytes.len() - from));
+        }
 
         /// Documents from the alphabet of JSON, most of them broken somewhere.
         #[test]
