@@ -188,7 +188,7 @@ fn the_story_teller_knows_every_event() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example campaign -- 100000`.
+/// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example stories -- 100000`.
 #[test]
 fn generated_sessions_come_out_as_they_happened() {
     let wrong = (0..40).find_map(|seed| campaign::live(seed).err().map(|what| (seed, what)));

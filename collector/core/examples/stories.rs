@@ -1,8 +1,8 @@
 //! Makes up sessions and lives through each of them in every way a stream can arrive; the tests do so with the first few.
 //!
 //! ```sh
-//! cargo run --release -p hookspan-core --example campaign -- 100000          # seeds 0 to 99,999
-//! cargo run --release -p hookspan-core --example campaign -- 1 4711          # one seed again
+//! cargo run --release -p hookspan-core --example stories -- 100000          # seeds 0 to 99,999
+//! cargo run --release -p hookspan-core --example stories -- 1 4711          # one seed again
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a broken session is a bug to be seen")]
