@@ -42,10 +42,14 @@ pub struct Content {
 #[must_use]
 pub fn extract(field: Field, body: &[u8]) -> Option<Content> {
     let body = decode(body);
-    let envelope = Fields::parse(&body)?;
+    of(field, &Fields::parse(&body)?)
+}
+
+/// Reads `field` from a body that has been cut into its fields.
+pub(crate) fn of(field: Field, envelope: &Fields<'_>) -> Option<Content> {
     let mut store = String::new();
     let tool_info = envelope.object("tool_info", &mut store);
-    let fields = tool_info.as_ref().unwrap_or(&envelope);
+    let fields = tool_info.as_ref().unwrap_or(envelope);
     match field {
         Field::Prompt => message(fields.first(&["prompt", "user_prompt"])?, "user", "text"),
         Field::Response => message(fields.first(&["text", "response"])?, "assistant", "text"),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::content::{self, Content, Field};
 use crate::contract::unseen;
 use crate::digest::{content_key, digest};
 use crate::payload::{Fields, Raw, array, decode, object, scan, text};
@@ -390,9 +391,23 @@ impl Evidence {
 /// Reads a hook. Never fails; see [`EventKind::Malformed`].
 #[must_use]
 pub fn normalise(hook: &Hook) -> Event {
+    normalise_with(hook, |_| None).0
+}
+
+/// Reads a hook, and with it the content that `wanted` names once it is known what happened: the body is read once.
+#[must_use]
+pub fn normalise_with(
+    hook: &Hook,
+    wanted: impl FnOnce(&EventKind) -> Option<Field>,
+) -> (Event, Option<Content>) {
     let body = decode(&hook.body);
+    let mut content = None;
     let mut event = match Fields::parse(&body) {
-        Some(fields) => read(hook, &fields),
+        Some(fields) => {
+            let event = read(hook, &fields);
+            content = wanted(&event.kind).and_then(|field| content::of(field, &fields));
+            event
+        }
         None => malformed(hook, &body),
     };
     // Ids are compared and stored everywhere: a forged one must not be a megabyte.
@@ -401,7 +416,7 @@ pub fn normalise(hook: &Hook) -> Event {
     if event.generation == event.conversation {
         event.generation.clear();
     }
-    event
+    (event, content)
 }
 
 fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {

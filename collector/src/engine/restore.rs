@@ -1,9 +1,9 @@
 //! Bringing the fold to where the store is: at start, and for a rebuild.
 
-use hookspan_core::{Change, Timestamp, normalise};
+use hookspan_core::{Change, Timestamp, normalise, normalise_with};
 
 use super::{Engine, Stopped, drain, note_state, recall};
-use crate::store::write::{Changes, Committed, Reading};
+use crate::store::write::{Changes, Committed, Reading, subject_field};
 
 /// Hooks per transaction of a replay.
 const BLOCK: usize = 1_000;
@@ -68,8 +68,8 @@ impl Engine {
         let mut events: Vec<_> = hooks
             .iter()
             .map(|hook| {
-                let event = normalise(hook);
-                (hook.seq, Reading::of(&event, &hook.body), Some(event))
+                let (event, content) = normalise_with(hook, subject_field);
+                (hook.seq, Reading::of(&event, content.as_ref()), Some(event))
             })
             .collect();
         let mut changes = Changes::default();

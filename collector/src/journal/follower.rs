@@ -106,6 +106,8 @@ struct Held {
     /// What it is known to have, in its log or not.
     stored: u64,
     reserved: u64,
+    /// Read to its end, nobody is left who could write to it, and what it leaves unfinished has been handed out.
+    given_up: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +270,7 @@ impl Follower {
             forgettable: 0,
             stored: from,
             reserved: 0,
+            given_up: false,
         };
         self.held.insert(self.next_id, held);
         self.next_id += 1;
@@ -425,14 +428,17 @@ impl Follower {
             }
             if !held.segment.no_writers {
                 held.segment.no_writers = !has_writers(held, now);
-                if !held.segment.no_writers {
-                    continue;
-                }
-                self.read(id, now, usize::MAX, records)?;
-                self.assembler.give_up_on(id, &mut self.counters, records);
                 continue;
             }
             let len = held.segment.len().unwrap_or(u64::MAX);
+            if !held.given_up {
+                // It is read on in its turn, a little at a time like any other: behind a backlog it may be whole.
+                held.given_up = held.segment.offset() >= len;
+                if held.given_up {
+                    self.assembler.give_up_on(id, &mut self.counters, records);
+                }
+                continue;
+            }
             let committed = held.forgettable >= len || (len < 40 && held.segment.offset() >= len);
             if committed && self.assembler.oldest_in(id).is_none() {
                 files::remove(&held.path).map_err(JournalError::of("delete", &held.path))?;

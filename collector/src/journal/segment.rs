@@ -170,6 +170,11 @@ impl Segment {
     /// Reads more behind what there is, and returns whether the file has still more. What was not handed out counts: a
     /// reader that takes little at a time must not pile up the segment here, and a frame is far shorter than the buffer.
     fn fill(&mut self) -> io::Result<bool> {
+        // While half of it is left, a whole frame is: moving the rest to the front for each little step costs more than
+        // reading it did.
+        if self.buffer.len() - self.cursor >= READ_BYTES / 2 {
+            return Ok(true);
+        }
         self.buffer.drain(..self.cursor);
         self.start += self.cursor as u64;
         self.cursor = 0;

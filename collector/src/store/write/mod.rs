@@ -21,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
 use changes::Told;
-pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook};
+pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook, subject_field};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::open::{self, OpenError};
@@ -318,7 +318,7 @@ impl Transaction<'_> {
         for told in changes.spans.iter().flatten() {
             turns.extend(match told {
                 Told::Whole(span) => self.span(span)?,
-                Told::Final(id, root) => self.settle(*id, root)?,
+                Told::Final(id) => self.settle(*id)?,
             });
         }
         let Store { db, names, times, marks, .. } = &mut *self.store;
@@ -374,15 +374,16 @@ impl Transaction<'_> {
         Ok(turn)
     }
 
-    /// Notes that a stored span is final. Says which turn it is.
-    fn settle(&mut self, id: SpanId, root: &str) -> rusqlite::Result<Option<SettledTurn>> {
+    /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays. Says which turn it
+    /// is.
+    fn settle(&mut self, id: SpanId) -> rusqlite::Result<Option<SettledTurn>> {
         let Store { db, sketches, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match marks.rebuilding {
             true => replay::take_place(db, id)?.unwrap_or(next),
             false => next,
         };
-        if !derived::settle(db, marks.rev, id, offered)? {
+        if !derived::settle(db, id, offered)? {
             return Ok(None);
         }
         if offered == next {
@@ -398,7 +399,6 @@ impl Transaction<'_> {
             sketches.count(db, counted)?;
         }
         self.committed.settled = true;
-        self.committed.add(root, 1);
         Ok(turn)
     }
 

@@ -1,8 +1,8 @@
 //! The raw log: hooks as they came, and how they are read back.
 
-use hookspan_core::content::{Field, extract};
+use hookspan_core::content::{Content, Field};
 use hookspan_core::hook::HookContext;
-use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp, normalise};
+use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp, normalise_with};
 use hookspan_dashboard::line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
@@ -32,8 +32,8 @@ impl Arrival {
     /// Reads and packs a hook.
     #[must_use]
     pub fn new(id: [u8; 16], flags: u8, mut hook: Hook, packer: &mut Packer) -> Self {
-        let event = normalise(&hook);
-        let reading = Reading::of(&event, &hook.body);
+        let (event, content) = normalise_with(&hook, subject_field);
+        let reading = Reading::of(&event, content.as_ref());
         let packed = packer.pack(&std::mem::take(&mut hook.body));
         Self { id, flags, hook, packed, reading, event: Some(event) }
     }
@@ -59,9 +59,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What is noted of `event`, which was read from `body`.
+    /// What is noted of `event`, and of the content that tells what it is about, see [`subject_field`].
     #[must_use]
-    pub fn of(event: &Event, body: &[u8]) -> Self {
+    pub fn of(event: &Event, content: Option<&Content>) -> Self {
         let malformed = matches!(event.kind, EventKind::Malformed);
         let name = if malformed { "" } else { &*event.name };
         let unknown = matches!(event.kind, EventKind::Unknown { .. });
@@ -73,30 +73,25 @@ impl Reading {
             unknown,
             unseen: event.unseen.clone(),
             version: version.filter(|_| unknown || !event.unseen.is_empty()).map(Into::into),
-            subject: subject(&event.kind, body),
+            subject: content.and_then(line::subject).map(Into::into),
         }
     }
 }
 
 /// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
-fn subject(kind: &EventKind, body: &[u8]) -> Option<Box<str>> {
-    let field = match kind {
+#[must_use]
+pub fn subject_field(kind: &EventKind) -> Option<Field> {
+    match kind {
         EventKind::ToolStart(tool)
         | EventKind::ToolEnd(tool)
         | EventKind::ToolFailure(tool)
         | EventKind::ShellStart(tool)
         | EventKind::ShellEnd(tool)
         | EventKind::McpStart(tool)
-        | EventKind::McpEnd(tool) => {
-            if tool.path.is_some() {
-                return None;
-            }
-            Field::ToolInput
-        }
-        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Field::Task,
-        _ => return None,
-    };
-    extract(field, body).as_ref().and_then(line::subject).map(Into::into)
+        | EventKind::McpEnd(tool) => tool.path.is_none().then_some(Field::ToolInput),
+        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Some(Field::Task),
+        _ => None,
+    }
 }
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
