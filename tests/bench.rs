@@ -18,7 +18,7 @@ use std::{env, fs, thread};
 use serde_json::json;
 
 use e2e_support::collector::Collector;
-use e2e_support::journal::JournalWriter;
+use e2e_support::journal::{JournalWriter, now};
 use e2e_support::player;
 use e2e_support::random::Random;
 use e2e_support::wait::{eventually, pause};
@@ -31,6 +31,8 @@ const ABREAST: u64 = 20;
 /// Different texts of each step.
 const VARIANTS: u64 = 16;
 const BODY_BYTES: usize = 4096;
+/// Between two hooks of a backlog.
+const PAUSE_NS: u64 = 1_000_000;
 /// A collector that is further behind does not keep up, and the disk is not ours to fill.
 const BEHIND_MAX: u64 = 4 << 30;
 const TICK: Duration = Duration::from_millis(5);
@@ -56,6 +58,8 @@ fn main() {
 fn backlog(events: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
+    // They came over the last while, as they do, and not all at once: a turn is held until it is over for some time.
+    load.began = now().checked_sub(events * PAUSE_NS);
     load.write(events);
     let started = Instant::now();
     let collector = Collector::start(&world);
@@ -205,6 +209,8 @@ struct Load {
     /// By step, then variant: event, body, and where in it the session's number stands.
     templates: Vec<(&'static str, Vec<u8>, Vec<usize>)>,
     next: u64,
+    /// When the first hook came, of a backlog; otherwise each comes now.
+    began: Option<u64>,
 }
 
 impl Load {
@@ -225,6 +231,7 @@ impl Load {
             writer: JournalWriter::new(world.state().join("journal")),
             templates: steps.map(template).collect(),
             next: 0,
+            began: None,
         }
     }
 
@@ -238,7 +245,8 @@ impl Load {
             for &place in places.iter() {
                 body[place..place + digits.len()].copy_from_slice(digits.as_bytes());
             }
-            self.writer.append(event, body).unwrap();
+            let at = self.began.map_or_else(now, |began| began + number * PAUSE_NS);
+            self.writer.append(at, event, body).unwrap();
         }
         self.next += events;
         self.writer.flush().unwrap();
@@ -339,10 +347,15 @@ impl Usage {
         let then = |name: &str| {
             before.threads.iter().find(|(known, _)| known == name).map_or(0, |(_, ran)| *ran)
         };
-        let own = self.threads.iter().filter(|(name, _)| name == "ingest" || name == "engine");
-        let mut parts: Vec<String> =
-            own.map(|(name, ran)| format!("{name} {:.1}", per_event(*ran, then(name)))).collect();
-        parts.sort();
+        let mut threads: Vec<(&str, f64)> = self
+            .threads
+            .iter()
+            .map(|(name, ran)| (name.as_str(), per_event(*ran, then(name))))
+            .filter(|(_, cost)| *cost >= 0.5)
+            .collect();
+        threads.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let parts: Vec<String> =
+            threads.iter().map(|(name, cost)| format!("{name} {cost:.1}")).collect();
         format!("{:.1} µs ({})", per_event(self.all, before.all), parts.join(", "))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,12 +28,13 @@ impl JournalWriter {
         Self { path, random: Random::from_seed(now()), chunk: Vec::new() }
     }
 
-    /// Takes one hook, as of now. Nothing is written before [`Self::flush`], or before enough has come together.
+    /// Takes one hook of a time in nanoseconds since 1970. Nothing is written before [`Self::flush`], or before enough has
+    /// come together.
     ///
     /// # Errors
     /// As the file system fails.
-    pub fn append(&mut self, event: &str, body: &[u8]) -> io::Result<()> {
-        self.chunk.extend(frames::record(self.random.bits(), now(), event, body));
+    pub fn append(&mut self, at: u64, event: &str, body: &[u8]) -> io::Result<()> {
+        self.chunk.extend(frames::record(self.random.bits(), at, event, body));
         if self.chunk.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -43,12 +46,19 @@ impl JournalWriter {
         if self.chunk.is_empty() {
             return Ok(());
         }
-        File::options().create(true).append(true).open(&self.path)?.write_all(&self.chunk)?;
+        let mut options = File::options();
+        options.create(true).append(true);
+        // As the shim makes it: the collector refuses a journal that others can open.
+        #[cfg(unix)]
+        options.mode(0o600);
+        options.open(&self.path)?.write_all(&self.chunk)?;
         self.chunk.clear();
         Ok(())
     }
 }
 
-fn now() -> u64 {
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }

@@ -8,10 +8,11 @@ use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record,
 use crate::store::codec::Packer;
 use crate::store::write::Arrival;
 
-/// Hooks of a batch.
-const ROWS: usize = 1_000;
-/// Bytes of a batch, the last few hooks aside.
-const BYTES: usize = 8 << 20;
+/// Hooks of a batch. A page of the database that several hooks change is written once a batch, so large ones cost less; only
+/// a backlog fills one.
+const ROWS: usize = 2_000;
+/// Bytes of a batch, the last few hooks aside, before they are packed.
+const BYTES: usize = 16 << 20;
 /// Records asked for at a time: bounds what large ones can take beyond [`BYTES`].
 const STEP: usize = 50;
 
@@ -56,7 +57,7 @@ impl Intake {
     pub fn read(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
         let mut batch = Batch { horizon: Horizon::Now, ..Batch::default() };
         let (mut bytes, mut last) = (0, None);
-        let mut position = None;
+        let (mut position, mut behind) = (None, false);
         loop {
             let found = self.follower.poll(STEP)?;
             position = found.position.or(position);
@@ -69,10 +70,12 @@ impl Intake {
                 batch.arrivals.push(self.arrival(record));
             }
             if batch.arrivals.len() >= ROWS || bytes >= BYTES {
+                behind = true;
                 batch.horizon = last.map_or(Horizon::Still, Horizon::At);
                 break;
             }
         }
+        self.packer.set_haste(behind);
         batch.position = position.as_ref().map(ToString::to_string);
         batch.counts = self.news();
         batch.gauges = self.losses();

@@ -138,6 +138,7 @@ enum StepError {
 
 impl Indexer {
     fn run(&self, inbox: &Receiver<Command>) {
+        give_way();
         let mut index = match Index::open(&self.path) {
             Ok(index) => index,
             Err(error) => {
@@ -188,8 +189,12 @@ impl Indexer {
         }
         if now.rev > place.rev {
             let spans = self.readers.with(|db| read::changed_spans(db, place.rev))?;
+            // In steps, since what is done of them is not done again: thousands of texts at once would be much memory.
+            for spans in spans.chunks(SPANS) {
+                self.add(index, &redactor, spans, &place)?;
+            }
             place.rev = now.rev;
-            self.add(index, &redactor, &spans, &place)?;
+            index.batch(|batch| write_place(batch, &place))?;
         }
         self.lag.store(0, Ordering::Relaxed);
         Ok(false)
@@ -245,6 +250,18 @@ impl Indexer {
         Ok(())
     }
 }
+
+/// Lets everything else go first: while hooks come faster than the machine can do all that follows from them, the index falls
+/// behind and the store does not.
+#[cfg(target_os = "linux")]
+fn give_way() {
+    // On Linux this is of the thread. Refused, the thread is one among equals.
+    let _refused = rustix::process::nice(19);
+}
+
+/// Elsewhere priorities are of the whole process.
+#[cfg(not(target_os = "linux"))]
+fn give_way() {}
 
 /// The texts of `wanted`, in the same order; empty where a hook does not hold one.
 fn texts(db: &Connection, wanted: &[(&Span, ContentRef)]) -> rusqlite::Result<Vec<String>> {

@@ -12,7 +12,7 @@ pub(super) enum Told {
     /// All of it.
     Whole(Box<Span>),
     /// That it is final, as it stands in the store.
-    Final(SpanId, Arc<str>),
+    Final(SpanId),
 }
 
 /// Changes of a batch. A running turn is changed by every hook in it; it is written once.
@@ -39,13 +39,13 @@ impl Changes {
                 self.drop_span(id);
                 self.put(id, Told::Whole(span));
             }
-            Change::Settle { id, root } => {
+            Change::Settle { id, .. } => {
                 let told = match self.drop_span(id) {
                     Some(Told::Whole(mut span)) => {
                         span.settled = true;
                         Told::Whole(span)
                     }
-                    _ => Told::Final(id, root),
+                    _ => Told::Final(id),
                 };
                 self.put(id, told);
             }

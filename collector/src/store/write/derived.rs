@@ -80,14 +80,9 @@ pub(super) fn span(
 }
 
 /// Gives a stored span its place in the export queue. False when it has one, or is not there: then nothing was written.
-pub(super) fn settle(
-    db: &Connection,
-    rev: u64,
-    id: SpanId,
-    settled_seq: i64,
-) -> rusqlite::Result<bool> {
-    let sql = "UPDATE span SET rev = ?2, settled_seq = ?3 WHERE id = ?1 AND settled_seq IS NULL";
-    Ok(db.prepare_cached(sql)?.execute((id.0, rev.cast_signed(), settled_seq))? > 0)
+pub(super) fn settle(db: &Connection, id: SpanId, settled_seq: i64) -> rusqlite::Result<bool> {
+    let sql = "UPDATE span SET settled_seq = ?2 WHERE id = ?1 AND settled_seq IS NULL";
+    Ok(db.prepare_cached(sql)?.execute((id.0, settled_seq))? > 0)
 }
 
 /// A span as it is stored.
