@@ -1,5 +1,5 @@
 //! Events per second through `normalise` and the fold, on one core: `cargo run --release -p hookspan-core --example
-//! fold_speed [CASE [ROUNDS]]`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say. The
+//! fold_speed [CASE [ROUNDS [EVENTS]]]`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say. The
 //! allocator is the collector's.
 
 use std::time::Instant;
@@ -109,12 +109,13 @@ fn main() {
     // With a number only that case runs, some rounds of it: for a profiler.
     let number = |at| std::env::args().nth(at).and_then(|text| text.parse::<usize>().ok());
     let (only, rounds) = (number(1), number(2).unwrap_or(10));
-    let many = || stream(60_000, 20, 12);
+    let events = number(3).unwrap_or(60_000);
+    let many = || stream(events, 20, 12);
     let cases: [Case<'_>; 6] = [
         ("20 sessions, 12 calls a turn, batches of 1,000", &many, 1_000),
         ("20 sessions, 12 calls a turn, batches of 20", &many, 20),
-        ("one session of 1,500 turns, batches of 1,000", &|| stream(60_000, 1, 12), 1_000),
-        ("one session of 1,500 turns, batches of 20", &|| stream(60_000, 1, 12), 20),
+        ("one session of 1,500 turns, batches of 1,000", &|| stream(events, 1, 12), 1_000),
+        ("one session of 1,500 turns, batches of 20", &|| stream(events, 1, 12), 20),
         ("one turn of 5,000 calls, batches of 1,000", &|| stream(15_003, 1, 5_000), 1_000),
         ("one turn of 5,000 calls, batches of 20", &|| stream(15_003, 1, 5_000), 20),
     ];

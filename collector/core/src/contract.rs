@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length: a name is
-/// compared with the few that are as long.
+use crate::payload::tag;
+
+/// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length.
 const KNOWN: [&str; 86] = [
     "cwd",
     "url",
@@ -92,25 +93,19 @@ const KNOWN: [&str; 86] = [
     "context_usage_percent",
     "parent_conversation_id",
 ];
-/// Longest known name.
-const WIDEST: usize = KNOWN[KNOWN.len() - 1].len();
-/// Where the names of each length begin in [`KNOWN`].
-const BEGIN: [usize; WIDEST + 2] = {
-    let mut begin = [KNOWN.len(); WIDEST + 2];
-    let mut at = KNOWN.len();
-    while at > 0 {
-        at -= 1;
-        begin[KNOWN[at].len()] = at;
-    }
-    // A length that no name has begins where the next one does.
-    let mut length = WIDEST + 1;
-    while length > 0 {
-        length -= 1;
-        if begin[length] == KNOWN.len() {
-            begin[length] = begin[length + 1];
+/// Where a name of [`KNOWN`] stands by its [`tag`]: its index and 1, at the first free place from [`slot`] on.
+const SLOTS: [u8; 256] = {
+    let mut slots = [0; 256];
+    let mut index = 0;
+    while index < KNOWN.len() {
+        let mut at = slot(tag(KNOWN[index]));
+        while slots[at] != 0 {
+            at = (at + 1) % slots.len();
         }
+        index += 1;
+        slots[at] = index as u8;
     }
-    begin
+    slots
 };
 /// Of one hook, no more than this many are named.
 const MOST: usize = 8;
@@ -123,13 +118,25 @@ pub(crate) fn unseen<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<Box<str>>
 }
 
 fn is_known(name: &str) -> bool {
-    is_listed(name)
-        || (name.bytes().any(|byte| byte.is_ascii_uppercase()) && is_listed(&snake(name)))
+    let listed = |name: &str| is_listed(name, tag(name));
+    listed(name) || (name.bytes().any(|byte| byte.is_ascii_uppercase()) && listed(&snake(name)))
 }
 
-fn is_listed(name: &str) -> bool {
-    let length = name.len();
-    length <= WIDEST && KNOWN[BEGIN[length]..BEGIN[length + 1]].contains(&name)
+/// Whether `name`, whose tag this is, is a known one as it stands. Asked for each field of each hook.
+pub(crate) fn is_listed(name: &str, tag: u32) -> bool {
+    let mut at = slot(tag);
+    // A third of the places is taken, so a free one is near.
+    while let Some(index) = usize::from(SLOTS[at]).checked_sub(1) {
+        if KNOWN[index] == name {
+            return true;
+        }
+        at = (at + 1) % SLOTS.len();
+    }
+    false
+}
+
+const fn slot(tag: u32) -> usize {
+    (tag.wrapping_mul(0x9e37_79b1) >> 24) as usize
 }
 
 /// `camelCase` as `camel_case`.

@@ -474,7 +474,7 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
     let mut event = blank(hook, kind, name);
     event.host = host;
     if host == Host::Cursor && !matches!(event.kind, EventKind::Unknown { .. }) {
-        event.unseen = unseen(fields.names());
+        event.unseen = unseen(fields.unlisted());
     }
     event.about = about(hook, fields);
     identify(&mut event, hook, fields);

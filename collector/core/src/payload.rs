@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::contract::is_listed;
 use crate::split;
 
 /// A body's text: without a byte order mark, UTF-16 converted, damaged UTF-8 repaired.
@@ -54,6 +55,8 @@ impl<'a> Raw<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
     fields: Vec<Field<'a>>,
+    /// A bit for each tag among the fields: most names that are asked for are not there.
+    tags: u64,
     /// Some key has an upper-case letter, so camelCase spellings are worth a second look.
     camel: bool,
 }
@@ -62,18 +65,14 @@ pub(crate) struct Fields<'a> {
 struct Field<'a> {
     /// [`tag`] of the key: a hook has twenty fields and is asked for thirty, so most comparisons must be cheap.
     tag: u32,
+    /// Whether some hook is known to send a field of this name.
+    listed: bool,
     key: Cow<'a, str>,
     value: Raw<'a>,
 }
 
-impl<'a> Field<'a> {
-    fn new(key: Cow<'a, str>, value: Raw<'a>) -> Self {
-        Self { tag: tag(&key), key, value }
-    }
-}
-
 /// Equal for equal names, and different for nearly all others.
-const fn tag(name: &str) -> u32 {
+pub(crate) const fn tag(name: &str) -> u32 {
     match name.as_bytes() {
         [] => 0,
         bytes @ [first, .., last] => {
@@ -84,24 +83,36 @@ const fn tag(name: &str) -> u32 {
     }
 }
 
+/// The bit of [`Fields::tags`] that stands for a tag.
+const fn bit(tag: u32) -> u64 {
+    1 << (tag.wrapping_mul(0x9e37_79b1) >> 26)
+}
+
 impl<'a> Fields<'a> {
     /// The object's fields, if `text` is exactly one JSON object.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let mut camel = false;
-        let fields = split::object(text, |key, value| {
-            camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
-            Field::new(Cow::Borrowed(key), Raw(value))
-        });
-        match fields {
-            Some(fields) => Some(Self { fields, camel }),
+        let mut all = Self { fields: Vec::with_capacity(20), ..Self::default() };
+        match split::object(text, |key, value| all.add(Cow::Borrowed(key), Raw(value))) {
+            Some(()) => Some(all),
             None => serde_json::from_str(text).ok(),
         }
+    }
+
+    fn add(&mut self, key: Cow<'a, str>, value: Raw<'a>) {
+        let tag = tag(&key);
+        let listed = is_listed(&key, tag);
+        // No listed name has a capital.
+        self.camel |= !listed && key.bytes().any(|byte| byte.is_ascii_uppercase());
+        self.tags |= bit(tag);
+        self.fields.push(Field { tag, listed, key, value });
     }
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
     pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
         let tag = tag(name);
-        let exact = self.fields.iter().rev().find(|field| field.tag == tag && field.key == name);
+        let exact = (self.tags & bit(tag) != 0)
+            .then(|| self.fields.iter().rev().find(|field| field.tag == tag && field.key == name))
+            .flatten();
         let found = match exact {
             None if self.camel => {
                 self.fields.iter().rev().find(|field| is_camel_of(&field.key, name))
@@ -111,9 +122,9 @@ impl<'a> Fields<'a> {
         found.map(|field| field.value).filter(|value| value.get() != "null")
     }
 
-    /// The names of all fields, as sent.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|field| &*field.key)
+    /// The names, as sent, that no hook is known to send in this spelling.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().filter(|field| !field.listed).map(|field| &*field.key)
     }
 
     /// The first of `names` that is present.
@@ -252,13 +263,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(20);
-                let mut camel = false;
+                let mut fields = Fields::default();
                 while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    camel |= key.bytes().any(|byte| byte.is_ascii_uppercase());
-                    fields.push(Field::new(key, Raw(value.get())));
+                    fields.add(key, Raw(value.get()));
                 }
-                Ok(Fields { fields, camel })
+                Ok(fields)
             }
         }
         deserializer.deserialize_map(Object)

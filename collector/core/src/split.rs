@@ -7,17 +7,13 @@
 /// Deepest nesting that is followed.
 const LEVELS: u32 = 64;
 
-/// What `field` makes of each field of the object that `text` is, and nothing else: keys without escapes, values as
-/// written.
-pub(crate) fn object<'a, T>(
-    text: &'a str,
-    mut field: impl FnMut(&'a str, &'a str) -> T,
-) -> Option<Vec<T>> {
+/// Hands each field of the object that `text` is to `field`: its key, which has no escapes, and its value as written.
+/// `None` when `text` is anything else; some fields may have been handed over by then.
+pub(crate) fn object<'a>(text: &'a str, mut field: impl FnMut(&'a str, &'a str)) -> Option<()> {
     let mut scan = Scan { text, at: 0 };
     scan.open(b'{')?;
-    let mut fields = Vec::with_capacity(20);
     if scan.skip_if(b'}') {
-        return scan.end().then_some(fields);
+        return scan.end().then_some(());
     }
     loop {
         if !scan.skip_if(b'"') {
@@ -32,9 +28,9 @@ pub(crate) fn object<'a, T>(
         scan.space();
         let start = scan.at;
         scan.value()?;
-        fields.push(field(key, text.get(start..scan.at)?));
+        field(key, text.get(start..scan.at)?);
         if scan.skip_if(b'}') {
-            return scan.end().then_some(fields);
+            return scan.end().then_some(());
         }
         if !scan.skip_if(b',') {
             return None;
@@ -283,8 +279,10 @@ mod tests {
 
     use super::*;
 
-    fn pair<'a>(key: &'a str, value: &'a str) -> (&'a str, &'a str) {
-        (key, value)
+    fn pairs(text: &str) -> Option<Vec<(&str, &str)>> {
+        let mut pairs = Vec::new();
+        object(text, |key, value| pairs.push((key, value)))?;
+        Some(pairs)
     }
 
     /// What `serde_json` makes of it, for documents with distinct keys.
@@ -293,7 +291,7 @@ mod tests {
     }
 
     fn agrees(text: &str) -> Result<(), TestCaseError> {
-        if let Some(fields) = object(text, pair) {
+        if let Some(fields) = pairs(text) {
             let expected = serde_object(text);
             prop_assert!(expected.is_some(), "only the scanner takes {text:?}");
             let mut expected = expected.unwrap_or_default();
@@ -321,7 +319,7 @@ mod tests {
     fn ordinary_documents_are_cut() {
         let text =
             " {\"a\":1 , \"b\" : [1, {\"c\":\"x\\n\\u00e9\"}] ,\"d\":\"\",\"e\":{}, \"f\":null}\n";
-        let fields = object(text, pair).unwrap();
+        let fields = pairs(text).unwrap();
         let expected = [
             ("a", "1"),
             ("b", "[1, {\"c\":\"x\\n\\u00e9\"}]"),
@@ -331,7 +329,7 @@ mod tests {
         ];
         assert_eq!(fields, expected);
         assert_eq!(array("[ 1,\"a\" ,[] ]").unwrap(), ["1", "\"a\"", "[]"]);
-        assert_eq!(object("{}", pair).unwrap(), []);
+        assert_eq!(pairs("{}").unwrap(), []);
     }
 
     #[test]
@@ -364,7 +362,7 @@ mod tests {
             &deep,
         ];
         for text in odd {
-            assert_eq!(object(text, pair), None, "{text}");
+            assert_eq!(pairs(text), None, "{text}");
         }
     }
 
@@ -411,7 +409,7 @@ mod tests {
         #[test]
         fn sound_documents_are_taken(keys in prop::collection::btree_map("[a-z_]{1,8}", ".{0,80}", 0..8)) {
             let text = serde_json::to_string(&keys).unwrap();
-            let found = object(&text, pair);
+            let found = pairs(&text);
             prop_assert!(found.is_some(), "{text}");
             agrees(&text)?;
         }
