@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::content::{self, Content, Field};
 use crate::contract::unseen;
 use crate::digest::{content_key, digest};
-use crate::payload::{Fields, Raw, array, decode, object, scan, text};
+use crate::payload::{Fields, Raw, array, decode, first, object, scan, text};
 use crate::tool::{ToolFacts, cut};
 use crate::{Hook, HookSource, Timestamp, Tokens};
 
@@ -454,9 +454,9 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
         let kind = EventKind::Evidence(evidence);
         return Event { conversation, ..blank(hook, kind, Cow::Borrowed("hookspan.evidence")) };
     }
-    let sent = ["hook_event_name", "agent_action_name"].iter().find_map(|name| fields.word(name));
+    let sent = ["hook_event_name", "agent_action_name"].iter().find_map(|name| fields.said(name));
     let in_body = sent.is_some();
-    let sent = sent.or_else(|| hook.argument.clone()).unwrap_or_default();
+    let sent = sent.or_else(|| hook.argument.as_deref().map(Cow::Borrowed)).unwrap_or_default();
     let host = host(hook, fields, &sent);
     let mut store = String::new();
     let tool_info = fields.object("tool_info", &mut store);
@@ -465,10 +465,10 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
     let kind = name.and_then(|name| kind(name, own, fields, in_body));
     let name = match name {
         Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(cut(sent.clone(), 64)),
+        None => Cow::Owned(cut(sent.clone().into_owned(), 64)),
     };
     let kind = kind.unwrap_or_else(|| EventKind::Unknown {
-        name: cut(sent, 256),
+        name: cut(sent.into_owned(), 256),
         body: digest(&[hook.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&hook.body)]),
     });
     let mut event = blank(hook, kind, name);
@@ -490,7 +490,7 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>) {
     let conversation = ids.iter().find_map(|name| fields.word(name));
     event.conversation = conversation.unwrap_or_else(|| synthetic_conversation(hook, fields));
     let ids = ["generation_id", "turn_id", "execution_id"];
-    let sent = ids.iter().find_map(|name| fields.word(name)).unwrap_or_default();
+    let sent = ids.iter().find_map(|name| fields.said(name)).unwrap_or_default();
     let (generation, step) = split_step(&sent);
     event.generation = generation.to_owned();
     if let (EventKind::Thought(thought), Some(step)) = (&mut event.kind, step) {
@@ -638,8 +638,7 @@ fn kind(name: &str, own: &Fields<'_>, envelope: &Fields<'_>, in_body: bool) -> O
 }
 
 fn about(hook: &Hook, fields: &Fields<'_>) -> About {
-    let roots = fields.raw("workspace_roots").map(array).unwrap_or_default();
-    let root = roots.first().and_then(|root| text(*root)).map(Cow::into_owned);
+    let root = fields.raw("workspace_roots").and_then(first).and_then(text).map(Cow::into_owned);
     let root = root.filter(|root| !root.is_empty()).or_else(|| {
         // Only other hosts name their project by `cwd`; Cursor's is the shell's.
         fields.raw("conversation_id").is_none().then(|| fields.word("cwd")).flatten()

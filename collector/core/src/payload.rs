@@ -137,9 +137,14 @@ impl<'a> Fields<'a> {
         self.raw(name).and_then(text)
     }
 
+    /// Text that is not empty.
+    pub(crate) fn said(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.text(name).filter(|text| !text.is_empty())
+    }
+
     /// Text that is not empty, owned.
     pub(crate) fn word(&self, name: &str) -> Option<String> {
-        self.text(name).filter(|text| !text.is_empty()).map(Cow::into_owned)
+        self.said(name).map(Cow::into_owned)
     }
 
     /// A number, also one written as text.
@@ -191,11 +196,16 @@ pub(crate) fn object<'s>(raw: Raw<'s>, store: &'s mut String) -> Option<Fields<'
 
 /// The elements of an array, unread.
 pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
-    let found = split::array(raw.get()).or_else(|| {
+    let found = split::array(raw.get(), Raw).or_else(|| {
         let found: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-        Some(found.into_iter().map(RawValue::get).collect())
+        Some(found.into_iter().map(|value| Raw(value.get())).collect())
     });
-    found.unwrap_or_default().into_iter().map(Raw).collect()
+    found.unwrap_or_default()
+}
+
+/// The first element of an array, unread.
+pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
+    array(raw).into_iter().next()
 }
 
 /// The text of a JSON string. Lone surrogates become replacement characters.

@@ -39,8 +39,8 @@ pub(crate) fn object<'a>(text: &'a str, mut field: impl FnMut(&'a str, &'a str))
     }
 }
 
-/// The elements of the array that `text` is, and nothing else.
-pub(crate) fn array(text: &str) -> Option<Vec<&str>> {
+/// What `element` makes of each element of the array that `text` is, and nothing else.
+pub(crate) fn array<'a, T>(text: &'a str, element: fn(&'a str) -> T) -> Option<Vec<T>> {
     let mut scan = Scan { text, at: 0 };
     scan.open(b'[')?;
     let mut elements = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) fn array(text: &str) -> Option<Vec<&str>> {
         scan.space();
         let start = scan.at;
         scan.value()?;
-        elements.push(text.get(start..scan.at)?);
+        elements.push(element(text.get(start..scan.at)?));
         if scan.skip_if(b']') {
             return scan.end().then_some(elements);
         }
@@ -303,7 +303,7 @@ mod tests {
             }
             prop_assert!(expected.is_empty(), "{text:?}: {expected:?}");
         }
-        if let Some(elements) = array(text) {
+        if let Some(elements) = array(text, |element| element) {
             let expected: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
             let expected: Vec<&str> = expected
                 .map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?
@@ -328,7 +328,7 @@ mod tests {
             ("f", "null"),
         ];
         assert_eq!(fields, expected);
-        assert_eq!(array("[ 1,\"a\" ,[] ]").unwrap(), ["1", "\"a\"", "[]"]);
+        assert_eq!(array("[ 1,\"a\" ,[] ]", |element| element).unwrap(), ["1", "\"a\"", "[]"]);
         assert_eq!(pairs("{}").unwrap(), []);
     }
 

@@ -1,5 +1,7 @@
 //! What one hook says about a tool call: small facts, never the texts themselves.
 
+use std::borrow::Cow;
+
 use crate::digest::{content_key, digest};
 use crate::payload::{Fields, Raw, array, object, text};
 
@@ -154,8 +156,9 @@ pub struct Delegate {
 impl ToolFacts {
     /// From preToolUse, postToolUse, postToolUseFailure and their relatives.
     pub(crate) fn generic(fields: &Fields<'_>) -> Self {
-        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.word(name));
-        let sent = cut(sent.unwrap_or_else(|| "unknown".to_owned()), 256);
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
+        let sent = sent.unwrap_or(Cow::Borrowed("unknown"));
+        let sent = if sent.len() > 256 { Cow::Owned(cut(sent.into_owned(), 256)) } else { sent };
         let input = fields.first(&["tool_input", "params"]);
         let raw = input.map_or("", Raw::get);
         let mut facts = Self { id: fields.word("tool_use_id"), ..Self::default() };
@@ -365,11 +368,15 @@ fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
 }
 
 fn path_content(path: &str) -> u64 {
-    let path = path.replace('\\', "/");
+    let path = if path.contains('\\') {
+        Cow::Owned(path.replace('\\', "/"))
+    } else {
+        Cow::Borrowed(path)
+    };
     // Windows spells one drive in three ways: `/d:/x`, `D:/x`, `d:/x`.
     let path = match path.as_bytes() {
         [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => &path[1..],
-        _ => &path,
+        _ => &*path,
     };
     match path.as_bytes() {
         [drive, b':', ..] => digest(&[&[drive.to_ascii_lowercase()], &path.as_bytes()[1..]]),
