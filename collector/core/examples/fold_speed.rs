@@ -59,7 +59,8 @@ impl Stream {
 
 /// The hooks of a turn, last first.
 fn turn(generation: usize, calls: usize) -> Vec<(&'static str, String)> {
-    let mut hooks = vec![("beforeSubmitPrompt", "\"prompt\":\"go on\",\"attachments\":[]".to_owned())];
+    let mut hooks =
+        vec![("beforeSubmitPrompt", "\"prompt\":\"go on\",\"attachments\":[]".to_owned())];
     for call in 0..calls {
         let tool = format!(
             "\"tool_name\":\"Read\",\"tool_input\":{{\"file_path\":\"/home/dev/app/{call}.rs\"}},\

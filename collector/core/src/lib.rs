@@ -41,7 +41,9 @@ mod parts;
 mod segment;
 mod group;
 
-pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource, normalise, normalise_with};
+pub use event::{
+    Confidence, Event, EventKind, Evidence, Host, LinkSource, normalise, normalise_with,
+};
 pub use hook::{Hook, HookSource};
 pub use id::{SpanId, TraceId};
 pub use sessions::{Change, Config, Sessions};

@@ -368,11 +368,8 @@ fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
 }
 
 fn path_content(path: &str) -> u64 {
-    let path = if path.contains('\\') {
-        Cow::Owned(path.replace('\\', "/"))
-    } else {
-        Cow::Borrowed(path)
-    };
+    let path =
+        if path.contains('\\') { Cow::Owned(path.replace('\\', "/")) } else { Cow::Borrowed(path) };
     // Windows spells one drive in three ways: `/d:/x`, `D:/x`, `d:/x`.
     let path = match path.as_bytes() {
         [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => &path[1..],

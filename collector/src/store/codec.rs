@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn what_was_packed_in_haste_reads_back_and_is_larger() {
-        let body: Vec<u8> = (0..400).flat_map(|n: u32| (n * n % 977).to_string().into_bytes()).collect();
+        let body: Vec<u8> =
+            (0..400).flat_map(|n: u32| (n * n % 977).to_string().into_bytes()).collect();
         let mut packer = Packer::new();
         let calm = packer.pack(&body);
         packer.set_haste(true);
