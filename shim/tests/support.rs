@@ -25,9 +25,10 @@ static SHIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
     target.join("shim")
 });
 
-/// The program as it is shipped.
+/// The program as it is shipped, or another build of it: one with a sanitizer, for the tests of what it does.
 pub(crate) fn program() -> PathBuf {
-    SHIPPED.join("hookspan-shim")
+    let other = std::env::var_os("HOOKSPAN_TEST_SHIM");
+    other.map_or_else(|| SHIPPED.join("hookspan-shim"), PathBuf::from)
 }
 
 /// The program that only exits.
