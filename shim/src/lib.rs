@@ -17,6 +17,10 @@ pub mod scan;
 pub mod losses;
 pub mod program;
 #[cfg(target_os = "linux")]
+mod environment;
+#[cfg(target_os = "linux")]
 pub mod linux;
+#[cfg(target_os = "linux")]
+mod path;
 #[cfg(not(freestanding))]
 pub mod portable;

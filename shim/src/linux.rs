@@ -23,12 +23,12 @@ use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags, preadv2, pwritev2, 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::pipe::fcntl_setpipe_size;
 
+pub use crate::environment::Environment;
+use crate::path::{PATH_BYTES, PathBuffer};
 use crate::program::{FRAME_BYTES, Invocation, LARGE_FRAME_BYTES, Place, Read, System};
 use crate::reply::Verdict;
 use crate::scan::Scan;
 
-/// The longest path the kernel takes, its NUL included.
-const PATH_BYTES: usize = 4_096;
 /// What a pipe is grown to for a large body: the most that anyone may ask for by default.
 const LARGE_PIPE_BYTES: usize = 1 << 20;
 /// The journal's stand-in once the bound is reached: nothing can open it with `O_NOFOLLOW`.
@@ -37,73 +37,6 @@ const STOP_TARGET: &CStr = c"journal-is-full";
 const NAME_BYTES: usize = 16;
 /// Bytes of memory that [`start`] needs: the path of the state directory, then a frame.
 pub const SCRATCH_BYTES: usize = PATH_BYTES + NAME_BYTES + 8 + FRAME_BYTES;
-
-/// What the program takes from its environment. Unset and empty are the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Environment<'a> {
-    /// `--dir`.
-    pub dir: &'a [u8],
-    /// The last argument.
-    pub argument: &'a [u8],
-    /// `HOOKSPAN_DIR`.
-    pub hookspan_dir: &'a [u8],
-    /// `XDG_STATE_HOME`.
-    pub state_home: &'a [u8],
-    /// `XDG_RUNTIME_DIR`.
-    pub runtime_dir: &'a [u8],
-    /// `HOME`.
-    pub home: &'a [u8],
-    /// `CURSOR_VERSION`.
-    pub cursor_version: &'a [u8],
-    /// `CURSOR_PROJECT_DIR`.
-    pub project_dir: &'a [u8],
-    /// `CURSOR_TRANSCRIPT_PATH`.
-    pub transcript_path: &'a [u8],
-    /// `CURSOR_CODE_REMOTE`.
-    pub code_remote: &'a [u8],
-    /// `PWD`.
-    pub pwd: &'a [u8],
-}
-
-impl<'a> Environment<'a> {
-    /// Takes one `NAME=value`, if it is one of ours.
-    pub fn take(&mut self, variable: &'a [u8]) {
-        let place: (&mut &'a [u8], &[u8]) = match variable {
-            [b'C', b'U', b'R', b'S', b'O', b'R', b'_', rest @ ..] => match rest {
-                [b'V', ..] => (&mut self.cursor_version, b"CURSOR_VERSION="),
-                [b'P', ..] => (&mut self.project_dir, b"CURSOR_PROJECT_DIR="),
-                [b'T', ..] => (&mut self.transcript_path, b"CURSOR_TRANSCRIPT_PATH="),
-                [b'C', ..] => (&mut self.code_remote, b"CURSOR_CODE_REMOTE="),
-                _ => return,
-            },
-            [b'X', b'D', b'G', b'_', b'S', ..] => (&mut self.state_home, b"XDG_STATE_HOME="),
-            [b'X', b'D', b'G', b'_', b'R', ..] => (&mut self.runtime_dir, b"XDG_RUNTIME_DIR="),
-            [b'H', b'O', b'O', ..] => (&mut self.hookspan_dir, b"HOOKSPAN_DIR="),
-            [b'H', b'O', b'M', ..] => (&mut self.home, b"HOME="),
-            [b'P', b'W', ..] => (&mut self.pwd, b"PWD="),
-            _ => return,
-        };
-        if let Some(value) = variable.strip_prefix(place.1) {
-            *place.0 = value;
-        }
-    }
-
-    /// The state directory in two parts, or `None` when nothing says where it is.
-    fn state_dir(&self) -> Option<(&'a [u8], &'static [u8])> {
-        if !self.dir.is_empty() {
-            Some((self.dir, b"/"))
-        } else if !self.hookspan_dir.is_empty() {
-            Some((self.hookspan_dir, b"/"))
-        } else if self.state_home.starts_with(b"/") {
-            // A relative one is to be ignored, says the XDG specification.
-            Some((self.state_home, b"/hookspan/"))
-        } else if !self.home.is_empty() {
-            Some((self.home, b"/.local/state/hookspan/"))
-        } else {
-            None
-        }
-    }
-}
 
 /// Nanoseconds of the wall clock and of `CLOCK_BOOTTIME`.
 #[must_use]
@@ -393,39 +326,6 @@ pub fn ignore_lease_signal() {
     let action = [SIG_IGN, 0, 0, 0];
     // SAFETY: the call reads the structure, which is no longer than these four words.
     unsafe { syscall4(NR_RT_SIGACTION, [SIGIO, (&raw const action) as usize, 0, 8]) };
-}
-
-/// A path built where there is no allocator.
-struct PathBuffer {
-    bytes: [u8; PATH_BYTES],
-    len: usize,
-}
-
-impl PathBuffer {
-    fn new() -> Self {
-        Self { bytes: [0; PATH_BYTES], len: 0 }
-    }
-
-    fn push(&mut self, part: &[u8]) -> Result<(), Errno> {
-        // The last byte stays zero.
-        let room = self.bytes.get_mut(self.len..PATH_BYTES - 1).unwrap_or_default();
-        room.get_mut(..part.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(part);
-        self.len += part.len();
-        Ok(())
-    }
-
-    fn push_hex(&mut self, number: u64) -> Result<(), Errno> {
-        let digits = 16 - (number | 1).leading_zeros() / 4;
-        for digit in (0..digits).rev() {
-            let nibble = (number >> (4 * digit)) as u8 & 15;
-            self.push(&[if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }])?;
-        }
-        Ok(())
-    }
-
-    fn as_c_str(&self) -> Result<&CStr, Errno> {
-        CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::NAMETOOLONG)
-    }
 }
 
 fn number(errno: Errno) -> u32 {
