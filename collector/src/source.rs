@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use hookspan_core::content::{Field, extract};
+use hookspan_core::price::{Prices, Usage};
 use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummary};
 use hookspan_dashboard::Source;
 use hookspan_dashboard::line::{Line, LineKind, subject, with_subject};
@@ -62,6 +63,8 @@ pub struct Extras {
     pub install: Option<AskInstall>,
     /// Resource of exported files.
     pub resource: ResourceBase,
+    /// What tokens cost.
+    pub prices: Prices,
     /// The search index's file.
     pub search_path: Option<PathBuf>,
     /// The indexer that fills it.
@@ -311,6 +314,14 @@ impl Source for StoreSource {
 
     fn totals(&self, from_ns: i64) -> Result<Totals> {
         self.read_or(Totals::default(), |db| read::totals(db, from_ns))
+    }
+
+    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>> {
+        self.read_or(Vec::new(), |db| read::usage(db, from_ns))
+    }
+
+    fn prices(&self) -> &Prices {
+        &self.extras.prices
     }
 
     fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {

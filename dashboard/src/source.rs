@@ -1,5 +1,6 @@
 //! What the dashboard asks of whoever stores the data.
 
+use hookspan_core::price::{Prices, Usage};
 use hookspan_core::{
     Parts, SessionState, SessionSummary, Span, SpanId, Timestamp, Tokens, TraceId, TurnSummary,
 };
@@ -58,6 +59,10 @@ pub trait Source: Send + Sync + 'static {
     fn exports(&self, row: i64) -> Result<Vec<(String, String)>>;
     /// Sums over the turns that started at or after a time, nanoseconds since the epoch.
     fn totals(&self, from_ns: i64) -> Result<Totals>;
+    /// Tokens by model over the turns that started at or after a time, nanoseconds since the epoch.
+    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>>;
+    /// What tokens cost, if anybody said so.
+    fn prices(&self) -> &Prices;
     /// Failed spans, newest first, at most `limit`, as lines with the message of each.
     fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>>;
     /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over the days given (days since the epoch,

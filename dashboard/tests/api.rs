@@ -491,3 +491,42 @@ async fn an_empty_period_says_that_there_are_older_spans() {
     assert!(!full["items"].as_array().unwrap().is_empty());
     assert!(full["older"].is_null());
 }
+
+#[tokio::test]
+async fn what_tokens_cost_is_an_estimate_that_names_what_it_leaves_out() {
+    let world = World::locked();
+    let session = world.get("/api/v1/sessions/0176a3f0-live").await.json();
+    let turns = world.get("/api/v1/sessions/0176a3f0-live/turns").await.json();
+    let mut sum = 0.0;
+    let mut unpriced = 0;
+    for turn in turns["items"].as_array().unwrap() {
+        let (tokens, cost) = (&turn["tokens"], &turn["cost"]);
+        if tokens.is_null() {
+            assert!(cost.is_null(), "{turn:#}");
+            continue;
+        }
+        // The table of the tests: 2 for a million in, 10 out, and nothing about the cache.
+        let cached =
+            tokens["cache_read"].as_u64().unwrap() + tokens["cache_write"].as_u64().unwrap();
+        let input = (tokens["input"].as_u64().unwrap() - cached) as f64;
+        let expected = (input * 2.0 + tokens["output"].as_f64().unwrap() * 10.0) / 1e6;
+        assert!((cost["estimated"].as_f64().unwrap() - expected).abs() < 1e-5, "{turn:#}");
+        assert_eq!(cost["unpriced_tokens"], cached);
+        sum += expected;
+        unpriced += cached;
+    }
+    assert!(sum > 0.0);
+    assert!((session["cost"]["estimated"].as_f64().unwrap() - sum).abs() < 1e-4);
+    assert_eq!(session["cost"]["unpriced_tokens"], unpriced);
+    assert_eq!(session["cost"]["currency"], "USD");
+}
+
+#[tokio::test]
+async fn the_parts_of_a_session_add_up_to_the_whole() {
+    let session = World::locked().get("/api/v1/sessions/0176a3f0-flaky").await.json();
+    let parts = session["parts"].as_object().unwrap();
+    let named = parts.iter().filter(|(name, _)| *name != "whole_us");
+    let sum: i64 = named.map(|(_, us)| us.as_i64().unwrap()).sum();
+    // Each part is cut to whole microseconds.
+    assert!((0..=11).contains(&(parts["whole_us"].as_i64().unwrap() - sum)), "{parts:#?}");
+}

@@ -38,6 +38,7 @@ mod window;
 mod attributes;
 mod build;
 mod parts;
+pub mod price;
 mod segment;
 mod group;
 

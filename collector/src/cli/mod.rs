@@ -23,6 +23,7 @@ pub mod rebuild;
 pub mod backup;
 pub mod prune;
 pub mod config;
+mod cost;
 pub mod output;
 pub mod service;
 pub mod text;

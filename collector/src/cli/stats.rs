@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use hookspan_core::price::Estimate;
 use hookspan_dashboard::source::LatencyRow;
 use serde::Serialize;
 
+use super::cost::{self, Cost};
 use super::output::{Misuse, Paint, note, print, print_json};
 use super::{Global, text};
 use crate::clock;
@@ -64,6 +66,9 @@ struct Row {
     p99_us: u64,
     max_us: u64,
     total_us: u64,
+    /// By model, and with a price table; never a bill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cost: Option<Cost>,
 }
 
 /// Runs the command.
@@ -78,8 +83,23 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let today = clock::now().0.div_euclid(DAY_NS);
     let rows = read::latency(&database, args.group.word(), (today - args.days + 1, today))
         .context("cannot read the database")?;
+    let prices = global.config()?.prices;
+    let used = if prices.is_empty() {
+        Vec::new()
+    } else {
+        let from_ns = (today - args.days + 1) * DAY_NS;
+        read::usage(&database, from_ns).context("cannot read the database")?
+    };
+    let cost_of = |model: &str| {
+        let (_, usage) = used.iter().find(|(name, _)| name.as_deref() == Some(model))?;
+        prices.estimate(Some(model), *usage)
+    };
     if args.json {
-        let rows: Vec<_> = rows.into_iter().map(Row::from).collect();
+        let row = |row: LatencyRow| {
+            let cost = (args.group == Group::Model).then(|| cost_of(&row.name)).flatten();
+            Row { estimated_cost: Cost::of(&prices, cost), ..Row::from(row) }
+        };
+        let rows: Vec<_> = rows.into_iter().map(row).collect();
         print_json(&rows)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -88,7 +108,20 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         note(&nothing(args.days, today, older.context("cannot read the database")?));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&table(args.group.word(), &rows, Paint::stdout(&global.env)))?;
+    let mut shown = table(args.group.word(), &rows, Paint::stdout(&global.env));
+    let costs = used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
+    if let Some(sum) = costs.reduce(Estimate::plus) {
+        shown += &format!("\nestimated cost, not a bill: {}\n", cost::words(&prices, sum));
+        if args.group == Group::Model {
+            for row in &rows {
+                if let Some(estimate) = cost_of(&row.name) {
+                    let name = text::cell(&row.name, 28);
+                    shown += &format!("  {name}  {}\n", cost::words(&prices, estimate));
+                }
+            }
+        }
+    }
+    print(&shown)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -104,7 +137,18 @@ impl From<LatencyRow> for Row {
     fn from(row: LatencyRow) -> Self {
         let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us } =
             row;
-        Self { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us }
+        Self {
+            name,
+            count,
+            errors,
+            p50_us,
+            p90_us,
+            p95_us,
+            p99_us,
+            max_us,
+            total_us,
+            estimated_cost: None,
+        }
     }
 }
 

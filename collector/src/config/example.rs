@@ -56,6 +56,17 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # While the database is larger than this many bytes the oldest sessions are deleted; 0 = it may grow.
 #max_bytes = 0
 
+# What tokens cost, for estimates on pages and in `hookspan show` and `stats`: never a bill, and nothing is shown without a table.
+# The name is a model's label, `*` stands for anything, and the name that says most holds. Repeat the table for several.
+#[prices."example-model-*"]
+# Prices of a million tokens; what has none is shown as unpriced. Cache tokens are inside the input, and priced as what they are.
+#input = 3.0
+#output = 15.0
+#cache_read = 0.3
+#cache_write = 3.75
+# One for all tables.
+#currency = "USD"
+
 # Where traces are sent. Without one, nothing leaves this computer. Repeat the table for several.
 # OTEL_EXPORTER_OTLP_ENDPOINT and its sisters make one more, called "env".
 #[[destination]]
@@ -159,6 +170,8 @@ mod tests {
         File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);
         assert_eq!(config.destinations.len(), 1);
         config.destinations.clear();
+        assert_eq!(config.prices.rows().count(), 1);
+        config.prices = hookspan_core::price::Prices::default();
         assert_eq!(config.to_toml(), Config::default().to_toml());
     }
 
@@ -169,6 +182,10 @@ mod tests {
             let (shown, form) = match &example[&name] {
                 toml::Value::Array(tables) => {
                     (tables[0].as_table().unwrap(), format!("[[{name}]]\n\"?\" = 1"))
+                }
+                table if name == "prices" => {
+                    let (pattern, prices) = table.as_table().unwrap().iter().next().unwrap();
+                    (prices.as_table().unwrap(), format!("[prices.\"{pattern}\"]\n\"?\" = 1"))
                 }
                 table => (table.as_table().unwrap(), format!("[{name}]\n\"?\" = 1")),
             };

@@ -1,9 +1,11 @@
 //! The configuration file as it is written: every key optional, an unknown one an error.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hookspan_core::price::{Price, Prices};
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
 use serde::{Deserialize, Deserializer};
 
@@ -21,6 +23,8 @@ pub(super) struct File {
     evidence: Option<EvidenceTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
+    #[serde(default, deserialize_with = "prices")]
+    prices: Option<Prices>,
     destination: Option<Vec<DestinationForm>>,
     /// The same as written: [`super::destination`] resolves it when it is used.
     #[serde(skip)]
@@ -109,6 +113,20 @@ struct JournalTable {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct PriceTable {
+    #[serde(default, deserialize_with = "rate")]
+    input: Option<f64>,
+    #[serde(default, deserialize_with = "rate")]
+    output: Option<f64>,
+    #[serde(default, deserialize_with = "rate")]
+    cache_read: Option<f64>,
+    #[serde(default, deserialize_with = "rate")]
+    cache_write: Option<f64>,
+    currency: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RetentionTable {
     #[serde(default, deserialize_with = "time")]
     max_age: Option<i64>,
@@ -158,6 +176,7 @@ impl File {
             set(&mut config.retention.max_age_ns, table.max_age);
             set(&mut config.retention.max_bytes, table.max_bytes);
         }
+        set(&mut config.prices, self.prices);
         config.destinations = self.destinations;
     }
 }
@@ -237,6 +256,40 @@ fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Erro
         Some(0) => Err(serde::de::Error::custom("this duration must be longer than zero")),
         time => Ok(time),
     }
+}
+
+fn rate<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
+    let price = f64::deserialize(input)?;
+    if !(0.0..=1e9).contains(&price) {
+        return Err(serde::de::Error::custom(format!(
+            "{price} is not a price of a million tokens: 0 or more"
+        )));
+    }
+    Ok(Some(price))
+}
+
+/// Amounts of different currencies cannot be added up, so there is one.
+fn prices<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Prices>, D::Error> {
+    let tables = BTreeMap::<String, PriceTable>::deserialize(input)?;
+    let mut currency: Option<String> = None;
+    for said in tables.values().filter_map(|table| table.currency.as_deref()) {
+        if said.is_empty() || said.chars().count() > 8 || said.chars().any(char::is_control) {
+            return Err(serde::de::Error::custom("a currency is a short word like \"USD\""));
+        }
+        if currency.get_or_insert_with(|| said.to_owned()) != said {
+            return Err(serde::de::Error::custom(
+                "prices of two currencies: use one for all models",
+            ));
+        }
+    }
+    let price = |table: PriceTable| Price {
+        input: table.input,
+        output: table.output,
+        cache_read: table.cache_read,
+        cache_write: table.cache_write,
+    };
+    let rows = tables.into_iter().map(|(pattern, table)| (pattern, price(table)));
+    Ok(Some(Prices::new(currency.unwrap_or_else(|| "USD".to_owned()), rows)))
 }
 
 /// A journal smaller than one large payload would lose what it is there to keep.

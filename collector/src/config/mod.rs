@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub use environment::Environment;
 pub use file::position;
 
+use hookspan_core::price::Prices;
+
 use crate::cli::output::Misuse;
 use file::File;
 
@@ -35,6 +37,8 @@ pub struct Config {
     pub semconv: Semconv,
     /// `[evidence]`.
     pub evidence: Evidence,
+    /// `[prices.*]`: empty, nothing is estimated.
+    pub prices: Prices,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
@@ -145,6 +149,7 @@ impl Default for Config {
             retention: Retention::default(),
             semconv: Semconv::default(),
             evidence: Evidence::default(),
+            prices: Prices::default(),
             destinations: Vec::new(),
             otel: BTreeMap::new(),
         }
@@ -193,6 +198,24 @@ mod tests {
     }
 
     #[test]
+    fn prices_are_of_one_currency_and_not_below_zero() {
+        let text =
+            "[prices.\"gpt-*\"]\ninput = 1\n[prices.\"a\"]\noutput = 2.5\ncurrency = \"EUR\"\n";
+        let mut config = Config::default();
+        File::parse(Path::new("config.toml"), text).unwrap().apply(&mut config);
+        assert_eq!(config.prices.currency, "EUR");
+        assert_eq!(config.prices.rows().map(|(name, _)| name).collect::<Vec<_>>(), ["gpt-*", "a"]);
+        for wrong in [
+            "[prices.a]\ninput = -1\n",
+            "[prices.a]\ninput = nan\n",
+            "[prices.a]\ncurrency = \"EUR\"\n[prices.b]\ncurrency = \"USD\"\n",
+            "[prices]\na = 1\n",
+        ] {
+            assert!(File::parse(Path::new("config.toml"), wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
         check_error(
             "[dashboard]\nlistn = \"127.0.0.1:1\"\n",
@@ -202,7 +225,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
-             `evidence`, `journal`, `retention`, `destination`; did you mean `journal`?",
+             `evidence`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",

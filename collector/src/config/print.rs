@@ -36,6 +36,26 @@ impl Config {
             ("max_bytes".into(), int(self.retention.max_bytes)),
         ]);
         root.insert("retention".into(), Value::Table(retention));
+        let prices: Table = self
+            .prices
+            .rows()
+            .map(|(pattern, price)| {
+                let rates = [
+                    ("input", price.input),
+                    ("output", price.output),
+                    ("cache_read", price.cache_read),
+                    ("cache_write", price.cache_write),
+                ];
+                let rates = rates.into_iter().filter_map(|(key, rate)| Some((key, rate?)));
+                let mut table: Table =
+                    rates.map(|(key, rate)| (key.to_owned(), Value::from(rate))).collect();
+                table.insert("currency".into(), Value::from(self.prices.currency.as_str()));
+                (pattern.to_owned(), Value::Table(table))
+            })
+            .collect();
+        if !prices.is_empty() {
+            root.insert("prices".into(), Value::Table(prices));
+        }
         let destinations: Vec<Value> =
             self.destinations.iter().map(|table| Value::Table(hide_secrets(table))).collect();
         if !destinations.is_empty() {

@@ -154,6 +154,7 @@ impl One<'_> {
             privacy,
             install: Some(install_steps(dir, env)),
             resource,
+            prices: config.prices.clone(),
             search_path: Some(dir.search()),
             search: Some(search.handle()),
             shim: plan::program(dir, Scope::User),

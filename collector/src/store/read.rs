@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use hookspan_core::price::Usage;
 use hookspan_core::{Parts, SessionSummary, Span, SpanId, Tokens, TraceId, TurnSummary};
 use hookspan_dashboard::source::{
     Arrival, DayTime, Gap, HeatCell, LatencyRow, Position, SessionFilter, SessionSort, SpanFilter,
@@ -281,6 +282,37 @@ pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
         let active_ns = row.get::<_, f64>(1)? as i64;
         Ok(Totals { turns: count(row, 0)?, active_ns, errors: whole(2)?, tokens })
     })
+}
+
+/// Tokens by model over the turns that started at or after `from_ns`, each sorted by how it is priced.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
+    let mut statement = db.prepare_cached(
+        "SELECT t.model, t.input, t.output, t.cache_read, t.cache_write
+         FROM session s CROSS JOIN turn t ON t.root = s.root
+         WHERE s.last_ns >= ?1 AND t.started_ns >= ?1 AND t.input IS NOT NULL",
+    )?;
+    let mut sums: BTreeMap<Option<String>, Usage> = BTreeMap::new();
+    let mut rows = statement.query([from_ns])?;
+    while let Some(row) = rows.next()? {
+        let whole =
+            |index| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(index)?.max(0).cast_unsigned());
+        let tokens = Tokens {
+            input: whole(1)?,
+            output: whole(2)?,
+            cache_read: whole(3)?,
+            cache_write: whole(4)?,
+        };
+        let used = Usage::from(tokens);
+        let sum = sums.entry(row.get(0)?).or_default();
+        sum.input = sum.input.saturating_add(used.input);
+        sum.output = sum.output.saturating_add(used.output);
+        sum.cache_read = sum.cache_read.saturating_add(used.cache_read);
+        sum.cache_write = sum.cache_write.saturating_add(used.cache_write);
+    }
+    Ok(sums.into_iter().collect())
 }
 
 /// Spans in the order in which they settled, after `after`, at most `limit`.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::price::Estimate;
 use hookspan_core::{SessionState, SessionSummary};
 use serde::Serialize;
 
 use super::extract::Params;
-use super::sessions::{SessionItem, TokenCounts, project};
+use super::sessions::{CostItem, SessionItem, TokenCounts, project};
 use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::line::Line;
@@ -59,6 +60,7 @@ struct Today {
     turns: u64,
     errors: u64,
     tokens: Option<TokenCounts>,
+    cost: Option<CostItem>,
     /// As in `tokens`; null when no turn reported any.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
@@ -144,7 +146,12 @@ fn need(
 fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> source::Result<Today> {
     let from_us = from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000);
     let totals = source.totals(from_us.saturating_mul(1_000))?;
+    let prices = source.prices();
+    let used =
+        if prices.is_empty() { Vec::new() } else { source.usage(from_us.saturating_mul(1_000))? };
+    let costs = used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
     Ok(Today {
+        cost: CostItem::of(prices, costs.reduce(Estimate::plus)),
         from_us,
         active_us: totals.active_ns / 1_000,
         turns: totals.turns,

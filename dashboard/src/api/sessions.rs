@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::price::{Estimate, Prices};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use serde::Serialize;
 
@@ -51,6 +52,24 @@ impl From<Tokens> for TokenCounts {
     fn from(tokens: Tokens) -> Self {
         let Tokens { input, output, cache_read, cache_write } = tokens;
         Self { input, output, cache_read, cache_write }
+    }
+}
+
+/// What tokens would have cost by the table in the configuration: an estimate, never a bill.
+#[derive(Serialize)]
+pub(super) struct CostItem {
+    estimated: f64,
+    currency: String,
+    /// Tokens without a price, which are not in `estimated`.
+    unpriced_tokens: u64,
+}
+
+impl CostItem {
+    pub(super) fn of(prices: &Prices, estimate: Option<Estimate>) -> Option<Self> {
+        let Estimate { amount, unpriced_tokens } = estimate?;
+        // Millionths are finer than any price list.
+        let estimated = (amount * 1e6).round() / 1e6;
+        Some(Self { estimated, currency: prices.currency.clone(), unpriced_tokens })
     }
 }
 
@@ -150,6 +169,8 @@ fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> P
 struct SessionDetail {
     #[serde(flatten)]
     item: SessionItem,
+    /// Null without a price table, or when no turn reported tokens.
+    cost: Option<CostItem>,
     parts: SessionPartItem,
 }
 
@@ -167,12 +188,15 @@ pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>)
     let found = read(&app, move |source| {
         let Some(session) = source.session(&root)? else { return Ok(None) };
         let turns = source.turns(&root)?;
-        Ok(Some((session, turns)))
+        let prices = source.prices();
+        let cost = CostItem::of(prices, prices.of_turns(&turns));
+        Ok(Some((session, turns, cost)))
     });
-    let (session, turns) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
+    let (session, turns, cost) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
     let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
     json(&SessionDetail {
         item: session.into(),
+        cost,
         parts: SessionPartItem {
             turns: parts.into(),
             idle_us: idle / 1_000,
@@ -197,6 +221,7 @@ struct TurnItem {
     calls: u64,
     errors: u64,
     tokens: Option<TokenCounts>,
+    cost: Option<CostItem>,
     parts: PartItem,
     url: String,
 }
@@ -232,9 +257,10 @@ impl From<Parts> for PartItem {
     }
 }
 
-impl From<TurnSummary> for TurnItem {
-    fn from(turn: TurnSummary) -> Self {
+impl TurnItem {
+    fn new(turn: TurnSummary, prices: &Prices) -> Self {
         Self {
+            cost: CostItem::of(prices, prices.of_turn(&turn)),
             id: turn.span.to_string(),
             trace_id: turn.trace.to_string(),
             generation: turn.generation.to_string(),
@@ -259,8 +285,10 @@ pub(super) async fn turns(State(app): State<Arc<App>>, Route(root): Route<String
         if source.session(&root)?.is_none() {
             return Ok(None);
         }
-        source.turns(&root).map(Some)
+        let prices = source.prices();
+        let turns = source.turns(&root)?;
+        Ok(Some(turns.into_iter().map(|turn| TurnItem::new(turn, prices)).collect()))
     });
     let turns = turns.await?.ok_or_else(|| Problem::not_found("session"))?;
-    json(&Page { items: turns.into_iter().map(TurnItem::from).collect(), next: None })
+    json(&Page { items: turns, next: None })
 }

@@ -5,8 +5,9 @@ pub mod client;
 pub mod story;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
+use hookspan_core::price::{Price, Prices, Usage};
 use hookspan_core::{
     SessionSummary, Span, SpanId, SpanKind, Timestamp, Tokens, TraceId, TurnSummary,
 };
@@ -289,6 +290,23 @@ impl Source for ListSource {
             }
         }
         Ok(totals)
+    }
+
+    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>> {
+        let data = self.data();
+        let turns = data.turns.values().flatten().filter(|turn| turn.started_at.0 >= from_ns);
+        let used = turns.filter_map(|turn| {
+            Some((turn.model.as_deref().map(str::to_owned), turn.tokens?.into()))
+        });
+        Ok(used.collect())
+    }
+
+    fn prices(&self) -> &Prices {
+        static TABLE: LazyLock<Prices> = LazyLock::new(|| {
+            let price = Price { input: Some(2.0), output: Some(10.0), ..Price::default() };
+            Prices::new("USD".to_owned(), [("composer-*".to_owned(), price)])
+        });
+        &TABLE
     }
 
     fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {

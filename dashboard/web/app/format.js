@@ -37,6 +37,11 @@ export function offset(us, step = 1e6) {
   return `${base}.${String(Math.floor(all % 1e6)).padStart(6, "0").slice(0, digits)}`;
 }
 
+/** What tokens would have cost by the configured prices: never a bill, so never without a word that says so. */
+export function cost({ estimated, currency, unpriced_tokens: unpriced }) {
+  return `≈ ${estimated.toFixed(2)} ${currency} est.${unpriced ? ` (${count(unpriced)} tok unpriced)` : ""}`;
+}
+
 /** 1.2M, 31k, 470. */
 export function count(n) {
   if (n == null) return "–";

@@ -4,7 +4,7 @@ import { enc, get } from "./api.js";
 import { decode, ERROR, merge } from "./columns.js";
 import { criticalPath } from "./critical.js";
 import { matches, parse } from "./filter.js";
-import { count, plural } from "./format.js";
+import { cost, count, plural } from "./format.js";
 import { Lanes } from "./lanes.js";
 import { kindIndex } from "./rows.js";
 import { mix } from "./shares.js";
@@ -18,6 +18,7 @@ function note(turn) {
     turn.calls ? plural(turn.calls, "call") : null,
     turn.errors ? `${turn.errors} err` : null,
     turn.tokens ? `${count(turn.tokens.input + turn.tokens.output)} tok` : null,
+    turn.cost ? cost(turn.cost) : null,
   ];
   return words.filter(Boolean).join(" · ");
 }

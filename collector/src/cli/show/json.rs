@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Span, Status, TurnSummary, Value};
 use serde::Serialize;
 
+use crate::cli::cost::Cost;
 use crate::cli::sessions::{Session, Tokens, rfc3339};
 
 /// What `show --json` prints.
@@ -15,6 +17,8 @@ pub(super) struct Shown {
     /// Where the session's time went: its turns' parts and `idle`. They add up to `whole_ns`.
     parts_ns: BTreeMap<&'static str, i64>,
     whole_ns: i64,
+    /// By the price table of the configuration, never a bill; null without one.
+    estimated_cost: Option<Cost>,
     turns: Vec<Turn>,
     spans: Vec<ShownSpan>,
 }
@@ -35,6 +39,7 @@ struct Turn {
     errors: u64,
     tokens: Tokens,
     parts_ns: BTreeMap<&'static str, i64>,
+    estimated_cost: Option<Cost>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,7 +61,12 @@ struct ShownSpan {
 }
 
 impl Shown {
-    pub(super) fn new(session: SessionSummary, turns: Vec<TurnSummary>, spans: Vec<Span>) -> Self {
+    pub(super) fn new(
+        session: SessionSummary,
+        turns: Vec<TurnSummary>,
+        spans: Vec<Span>,
+        prices: &Prices,
+    ) -> Self {
         let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
         let mut parts_ns = BTreeMap::from(parts.named());
         parts_ns.insert("idle", idle);
@@ -64,15 +74,17 @@ impl Shown {
             session: session.into(),
             parts_ns,
             whole_ns: whole,
-            turns: turns.into_iter().map(Into::into).collect(),
+            estimated_cost: Cost::of(prices, prices.of_turns(&turns)),
+            turns: turns.into_iter().map(|turn| Turn::new(turn, prices)).collect(),
             spans: spans.into_iter().map(Into::into).collect(),
         }
     }
 }
 
-impl From<TurnSummary> for Turn {
-    fn from(turn: TurnSummary) -> Self {
+impl Turn {
+    fn new(turn: TurnSummary, prices: &Prices) -> Self {
         Self {
+            estimated_cost: Cost::of(prices, prices.of_turn(&turn)),
             index: turn.index,
             generation: turn.generation.to_string(),
             span_id: turn.span.to_string(),

@@ -42,10 +42,11 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let session = read::session(&database, &root).context(unreadable)?;
     let session = session.with_context(|| format!("session {root} is gone"))?;
     let turns = read::turns(&database, &root).context(unreadable)?;
+    let prices = global.config()?.prices;
     if args.json {
         let spans = read::spans(&database, &root, usize::MAX).context(unreadable)?;
         let spans = spans.into_iter().map(|(_, span)| span).collect();
-        print_json(&json::Shown::new(session, turns, spans))?;
+        print_json(&json::Shown::new(session, turns, spans, &prices))?;
         return Ok(ExitCode::SUCCESS);
     }
     let source = StoreSource::new(
@@ -57,7 +58,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let lines = source.lines(&root, None, LINES_MAX);
     let lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
     let paint = Paint::stdout(&global.env);
-    let mut shown = waterfall::draw(&session, &turns, &lines.lines, output::columns(), paint);
+    let mut shown =
+        waterfall::draw(&session, &turns, &lines.lines, &prices, output::columns(), paint);
     if lines.total > lines.lines.len() as u64 {
         shown += &format!("… {} of {} lines\n", lines.lines.len(), lines.total);
     }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
 use hookspan_dashboard::line::{Line, LineKind, Outcome};
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::cli::cost;
 use crate::cli::output::Paint;
 use crate::cli::sessions::{folder_name, rfc3339, state_word};
 use crate::cli::text;
@@ -19,17 +21,22 @@ pub(super) fn draw(
     session: &SessionSummary,
     turns: &[TurnSummary],
     lines: &[Line],
+    prices: &Prices,
     columns: usize,
     paint: Paint,
 ) -> String {
     let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
     page.heading(session);
+    if let Some(estimate) = prices.of_turns(turns) {
+        page.line(&format!("estimated cost, not a bill: {}", cost::words(prices, estimate)));
+    }
     page.parts(&SessionParts::of(session, turns));
     let outside: Vec<&Line> =
         roots(lines).into_iter().flat_map(|root| page.outside(root)).collect();
     for turn in turns {
         if let Some(line) = lines.iter().find(|line| line.id == turn.span) {
-            page.turn(turn, line);
+            let cost = prices.of_turn(turn).map(|estimate| cost::words(prices, estimate));
+            page.turn(turn, cost, line);
         }
     }
     if !outside.is_empty() {
@@ -117,7 +124,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn turn(&mut self, turn: &TurnSummary, line: &'a Line) {
+    fn turn(&mut self, turn: &TurnSummary, cost: Option<String>, line: &'a Line) {
         let mut right =
             vec![text::duration(turn.ended_at.map_or(0, |end| end.since(turn.started_at)))];
         if turn.ended_at.is_none() {
@@ -126,6 +133,7 @@ impl<'a> Page<'a> {
         if let Some(Tokens { input, output, .. }) = turn.tokens {
             right.push(format!("{} in {} out", text::count(input), text::count(output)));
         }
+        right.extend(cost);
         match turn.status.as_deref() {
             None | Some("completed") => {}
             Some(status) => right.push(text::visible(status, 12)),

@@ -1,6 +1,6 @@
 // What needs the person now, what runs, today in sums.
 import { html } from "../html.js";
-import { clock, count, duration, plural } from "../format.js";
+import { clock, cost, count, duration, plural } from "../format.js";
 import { visible } from "../text.js";
 import { Age, Loading, Place, State, Trouble, useAnswer, useTitle } from "../ui.js";
 import { Waiting } from "./waiting.js";
@@ -40,6 +40,7 @@ export function Overview({ overview: { data, error, reload } }) {
         <div><dt>turns</dt><dd>${today.turns}</dd></div>
         <div><dt>tokens in</dt><dd>${count(today.tokens?.input ?? today.input_tokens)}</dd></div>
         <div><dt>tokens out</dt><dd>${count(today.tokens?.output ?? today.output_tokens)}</dd></div>
+        ${today.cost && html`<div><dt>estimated cost</dt><dd title="by the prices in the configuration, not a bill">${visible(cost(today.cost))}</dd></div>`}
         <div><dt>errors</dt><dd class=${today.errors ? "bad" : ""}>${today.errors}</dd></div>
       </dl></section>
     ${gaps.length > 0 && html`<section aria-labelledby="gaps"><h2 id="gaps">Without a collector</h2>

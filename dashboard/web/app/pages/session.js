@@ -1,6 +1,6 @@
 // One session: where the time went, its lanes, its waterfall and other views of it, and a span beside it.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
-import { count, duration, plural } from "../format.js";
+import { cost, count, duration, plural } from "../format.js";
 import { bind } from "../keys.js";
 import { controller } from "../session.js";
 import { LABELS, PARTS } from "../shares.js";
@@ -126,7 +126,8 @@ function Facts({ session, spans }) {
     ${spans != null && html`<span class="num">${plural(spans, "span")}</span>`}
     <span class=${session.errors ? "bad num" : "num"}>${plural(session.errors, "error")}</span>
     <span class="num" title=${session.tokens ? `input ${session.tokens.input} (cache read ${session.tokens.cache_read}, write ${session.tokens.cache_write}), output ${session.tokens.output}` : "no turn reported tokens"}>
-      ${session.tokens ? `${count(session.tokens.input + session.tokens.output)} tok` : "– tok"}</span></p>`;
+      ${session.tokens ? `${count(session.tokens.input + session.tokens.output)} tok` : "– tok"}</span>
+    ${session.cost && html`<span class="num" title="an estimate by the prices in the configuration, not a bill; what subagents used is in no hook">${visible(cost(session.cost))}</span>`}</p>`;
 }
 
 function PartsBar({ turns, session }) {

@@ -1,0 +1,45 @@
+//! An estimate of what tokens cost, as commands print it.
+
+use hookspan_core::price::{Estimate, Prices};
+use serde::Serialize;
+
+use super::text;
+
+/// In JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Cost {
+    amount: f64,
+    currency: String,
+    unpriced_tokens: u64,
+}
+
+impl Cost {
+    pub(crate) fn of(prices: &Prices, estimate: Option<Estimate>) -> Option<Self> {
+        let Estimate { amount, unpriced_tokens } = estimate?;
+        let amount = (amount * 1e6).round() / 1e6;
+        Some(Self { amount, currency: prices.currency.clone(), unpriced_tokens })
+    }
+}
+
+/// In words: what it comes to, and what is not in it.
+pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
+    let Estimate { amount, unpriced_tokens } = estimate;
+    let currency = text::visible(&prices.currency, 8);
+    match unpriced_tokens {
+        0 => format!("about {amount:.2} {currency}"),
+        some => format!("about {amount:.2} {currency}, {} tokens unpriced", text::count(some)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_priced_is_said() {
+        let prices = Prices::new("EUR".to_owned(), []);
+        let said = |amount, unpriced_tokens| words(&prices, Estimate { amount, unpriced_tokens });
+        assert_eq!(said(1.005_1, 0), "about 1.01 EUR");
+        assert_eq!(said(0.0, 12_000), "about 0.00 EUR, 12.0k tokens unpriced");
+    }
+}
