@@ -78,6 +78,9 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// A payload alone, without a time: it is stamped when it is staged.
+const UNTIMED: &str = "{\"hook_event_name\": \"stop\", \"conversation_id\": \"c\"}";
+
 fn lines(n: usize) -> String {
     let line = |i: usize| {
         json!({"ts": 1_780_000_000_000_000_000_i64 + i as i64, "event": {
@@ -85,8 +88,7 @@ fn lines(n: usize) -> String {
             "text": format!("thought {}", i / 2), "duration_ms": 5,
         }})
     };
-    (0..n).map(|i| format!("{}\n", line(i))).collect::<String>()
-        + "no JSON\n{\"hook_event_name\": \"stop\", \"conversation_id\": \"c\"}\n"
+    (0..n).map(|i| format!("{}\n", line(i))).collect::<String>() + &format!("no JSON\n{UNTIMED}\n")
 }
 
 #[test]
@@ -162,7 +164,11 @@ fn an_import_without_a_collector_gives_nothing_new_the_second_time() {
 #[test]
 fn a_rebuild_of_an_import_gives_equal_spans() {
     let world = World::new();
-    world.import(1, &lines(300));
+    // A stop without a time would be stamped now, and settle or not by how long the import takes.
+    let timed = json!({"ts": 1_780_000_010_000_000_000_i64, "event": {"hook_event_name": "stop", "conversation_id": "c"}});
+    let text = lines(300).replace(UNTIMED, &timed.to_string());
+    assert!(!text.contains(UNTIMED));
+    world.import(1, &text);
     let spans = || {
         let db = Connection::open(world.dir.database()).unwrap();
         let sql = "SELECT hex(id), detail, start_ns, end_ns, settled_seq FROM span ORDER BY id";
