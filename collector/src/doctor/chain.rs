@@ -1,6 +1,6 @@
 //! Everything around the hooks: configuration, state directory, collector, database, destinations, Cursor's own log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ const CHECKED_MAX_BYTES: u64 = 256 << 20;
 const ARRIVAL: Duration = Duration::from_secs(5);
 const LOG_MAX_BYTES: u64 = 4 << 20;
 const LOGS_MAX: usize = 8;
+/// Hooks that came twice are worth a warning from so many on, and from one in so many.
+const DOUBLED_LEAST: u64 = 20;
+const DOUBLED_PART: u64 = 5;
 
 /// Configuration and state directory.
 pub(super) fn configuration(global: &Global) -> Vec<Finding> {
@@ -82,6 +85,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(database(global, &status));
     findings.extend(state_of_the_store(&status));
     findings.extend(losses(&status));
+    findings.extend(doubled(&status.counters, ours));
     findings.push(contract(&status));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
@@ -198,6 +202,41 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
         Finding::warning("database", aside.clone(), remedy)
     }));
     findings
+}
+
+/// Whether hooks come twice: Cursor runs the entries of every hooks.json, and those of Claude's settings too.
+fn doubled(counters: &BTreeMap<String, u64>, ours: &[Ours]) -> Option<Finding> {
+    let count = |key: &str| counters.get(key).copied().unwrap_or_default();
+    let twice = count(crate::engine::DUPLICATE_CONTENT);
+    let new = count("received").saturating_sub(count("duplicate"));
+    if twice == 0 {
+        return None;
+    }
+    let what =
+        format!("{twice} of {new} hooks said what another one had just said; each was taken once");
+    // Cursor itself repeats a hook now and then. Of two sources, half is a repetition.
+    if twice < DOUBLED_LEAST || twice.saturating_mul(DOUBLED_PART) < new {
+        return Some(Finding::ok("hooks", what));
+    }
+    let files: BTreeSet<&Path> = ours.iter().map(|ours| ours.file.as_path()).collect();
+    let remedy = if files.len() > 1 {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        format!(
+            "{} all run hookspan: `hookspan uninstall --scope SCOPE` for all but one",
+            names.join(" and ")
+        )
+    } else {
+        "look for hookspan-shim in a team's or project's hooks.json, in .claude/settings.json and in plugins, and \
+         keep one entry; if only one is left already, this is the past: it is counted since recording began"
+            .to_owned()
+    };
+    Some(Finding::warning(
+        "hooks",
+        format!(
+            "{what}. Two sources, such as two hooks.json, run hookspan, so each event starts two programs"
+        ),
+        remedy,
+    ))
 }
 
 /// What Cursor sends that this version of hookspan has never seen.
@@ -385,6 +424,31 @@ fn cursor_store(evidence: &Evidence, counters: &BTreeMap<String, u64>) -> Findin
 mod tests {
     use super::*;
     use crate::doctor::Level;
+    use crate::hooks_json::Scope;
+
+    #[test]
+    fn hooks_that_come_twice_are_a_warning_when_they_are_many() {
+        let ours = |scope: Scope, file: &str| Ours {
+            scope,
+            file: file.into(),
+            event: "stop".to_owned(),
+            command: "/b/hookspan-shim stop".to_owned(),
+        };
+        let one = [ours(Scope::User, "/u/hooks.json"), ours(Scope::User, "/u/hooks.json")];
+        let two = [ours(Scope::User, "/u/hooks.json"), ours(Scope::Project, "/p/hooks.json")];
+        let found = |twice: u64, ours: &[Ours]| {
+            let counters = [("received", 1_010), ("duplicate", 10), ("duplicate_content", twice)];
+            doubled(&counters.map(|(key, n)| (key.to_owned(), n)).into(), ours)
+        };
+        assert_eq!(found(0, &two), None);
+        assert_eq!(found(8, &two).unwrap().level, Level::Ok);
+        let finding = found(500, &two).unwrap();
+        assert_eq!(finding.level, Level::Warning);
+        assert!(finding.what.starts_with("500 of 1000 hooks"), "{}", finding.what);
+        let remedy = finding.remedy.unwrap();
+        assert!(remedy.starts_with("/p/hooks.json and /u/hooks.json all run hookspan"), "{remedy}");
+        assert!(found(500, &one).unwrap().remedy.unwrap().contains("keep one entry"));
+    }
 
     #[test]
     fn cursors_database_is_judged_by_what_can_be_read_of_it() {

@@ -3,7 +3,7 @@
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
-use super::{Engine, STRAGGLER_NS, drain, note_state, recall};
+use super::{DUPLICATE_CONTENT, Engine, STRAGGLER_NS, drain, note_state, recall};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -60,6 +60,8 @@ pub struct Outcome {
 pub(super) struct Work {
     batch: Batch,
     folded: usize,
+    /// Hooks that say what another one of these seconds says.
+    doubled: u64,
     passed: bool,
     changes: Changes,
     counts: ImportCounts,
@@ -70,6 +72,7 @@ impl Work {
         Self {
             batch,
             folded: 0,
+            doubled: 0,
             passed: false,
             changes: Changes::default(),
             counts: ImportCounts::default(),
@@ -87,7 +90,7 @@ impl Work {
 
 impl Engine {
     pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
-        let Self { store, sessions, evicted, stateless, .. } = self;
+        let Self { store, sessions, evicted, stateless, doubles, .. } = self;
         let ((), committed) = store.transaction(|open| {
             work.counts = ImportCounts::default();
             let now = clock::now();
@@ -101,6 +104,7 @@ impl Engine {
                     && index >= work.folded
                 {
                     let arrival = &mut work.batch.arrivals[index];
+                    work.doubled += u64::from(doubles.note(arrival));
                     let conversation = &arrival.reading.conversation;
                     let known = conversation.is_empty()
                         || sessions.holds(conversation)
@@ -118,6 +122,9 @@ impl Engine {
             }
             pass(sessions, work);
             drain(sessions, &mut work.changes);
+            if work.doubled > 0 {
+                open.count(DUPLICATE_CONTENT, work.doubled);
+            }
             let left = sessions.evicted().saturating_sub(*evicted);
             if left > 0 {
                 open.count("session_evicted", left);

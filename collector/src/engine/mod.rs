@@ -5,6 +5,7 @@
 //! journal goes on collecting.
 
 mod batch;
+mod doubles;
 mod restore;
 mod thread;
 
@@ -20,6 +21,7 @@ use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
 
 pub use batch::{Batch, Horizon, ImportStep, Outcome};
+pub use doubles::COUNTER as DUPLICATE_CONTENT;
 pub use thread::{Input, spawn};
 
 use crate::store::salvage;
@@ -88,6 +90,7 @@ pub struct Engine {
     patience: Option<Duration>,
     config: hookspan_core::Config,
     stateless: HashSet<String>,
+    doubles: doubles::Doubles,
 }
 
 impl Engine {
@@ -110,6 +113,7 @@ impl Engine {
             patience: None,
             config,
             stateless: HashSet::new(),
+            doubles: doubles::Doubles::default(),
         }
     }
 

@@ -372,3 +372,34 @@ fn a_database_that_has_lost_commits_asks_for_a_new_start() {
     engine.recover(&failed());
     assert_eq!(*engine.signals.restart.borrow(), Some(Restart::FellBack));
 }
+
+#[test]
+fn hooks_that_come_twice_under_two_ids_are_counted_and_folded_once() {
+    let (once, twice) = (World::new(), World::new());
+    let arrivals = stream();
+    let copies = |arrivals: &[Arrival]| -> Vec<Arrival> {
+        let copy = |arrival: &Arrival| {
+            let mut copy = arrival.clone();
+            copy.id[0] ^= 0x80;
+            copy.hook.observed_at = copy.hook.observed_at.plus(7_000_000);
+            copy.event =
+                copy.event.map(|event| hookspan_core::Event { at: copy.hook.observed_at, ..event });
+            copy
+        };
+        arrivals.iter().flat_map(|arrival| [arrival.clone(), copy(arrival)]).collect()
+    };
+    let counted = |world: &World, arrivals: &[Arrival]| {
+        let mut engine = world.engine();
+        play(&mut engine, arrivals, 7);
+        finish(&mut engine);
+        drop(engine);
+        let db = Connection::open(&world.path).unwrap();
+        let counter = "SELECT coalesce(sum(value), 0) FROM counter WHERE key = 'duplicate_content'";
+        let calls = "SELECT sum(tool_calls), sum(input), sum(generations) FROM session";
+        (rows(&db, counter)[0][0].as_u64().unwrap(), rows(&db, calls))
+    };
+    let (before, of_once) = counted(&once, &arrivals);
+    let (after, of_twice) = counted(&twice, &copies(&arrivals));
+    assert_eq!(after - before, arrivals.len() as u64);
+    assert_eq!(of_once, of_twice);
+}

@@ -1,0 +1,78 @@
+//! Hooks that were delivered twice, found by what they say.
+//!
+//! Cursor runs the hooks of every source, so with entries in two of them each event comes twice, a few milliseconds apart, as
+//! two records with ids of their own. The fold takes them as one; here they are counted, so that a person hears of it.
+
+use std::collections::{HashMap, VecDeque};
+
+use hookspan_core::Timestamp;
+use hookspan_shim::hash::xxh64;
+
+use crate::store::write::Arrival;
+
+/// The counter.
+pub const COUNTER: &str = "duplicate_content";
+/// As long as the fold takes equal hooks for one.
+const WINDOW_NS: i64 = 5_000_000_000;
+/// Far more than come in that time; past it, the oldest are not recognised any more.
+const MOST: usize = 4_096;
+
+/// Body, and event name with conversation: as hashes.
+type Key = (i64, u64);
+
+/// What came within the last seconds.
+#[derive(Debug, Default)]
+pub(super) struct Doubles {
+    seen: HashMap<Key, Timestamp>,
+    order: VecDeque<(Timestamp, Key)>,
+}
+
+impl Doubles {
+    /// Takes a hook that is new to the raw log. True if an equal one came less than five seconds before or after it.
+    pub(super) fn note(&mut self, arrival: &Arrival) -> bool {
+        let reading = &arrival.reading;
+        let name = xxh64(reading.name.as_bytes(), 0);
+        let key = (arrival.packed.xxh64, xxh64(reading.conversation.as_bytes(), name));
+        self.meet(arrival.hook.observed_at, key)
+    }
+
+    fn meet(&mut self, at: Timestamp, key: Key) -> bool {
+        let near = |one: &Timestamp| at.since(*one).saturating_abs() <= WINDOW_NS;
+        if self.seen.get(&key).is_some_and(near) {
+            return true;
+        }
+        self.seen.insert(key, at);
+        self.order.push_back((at, key));
+        if self.order.len() > MOST
+            && let Some((at, key)) = self.order.pop_front()
+            && self.seen.get(&key) == Some(&at)
+        {
+            self.seen.remove(&key);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    #[test]
+    fn equal_hooks_are_one_within_five_seconds_of_the_first() {
+        let mut doubles = Doubles::default();
+        let found = [0, 1, 5, 6, 10, 2].map(|s| doubles.meet(Timestamp(s * SECOND), (7, 7)));
+        assert_eq!(found, [false, true, true, false, true, true]);
+        assert!(!doubles.meet(Timestamp(0), (7, 8)) && !doubles.meet(Timestamp(0), (8, 7)));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_forgets_the_oldest() {
+        let mut doubles = Doubles::default();
+        let most = MOST as i64;
+        assert!((0..=most).all(|key| !doubles.meet(Timestamp(0), (key, 0))));
+        assert_eq!((doubles.seen.len(), doubles.order.len()), (MOST, MOST));
+        assert!(doubles.meet(Timestamp(0), (most, 0)) && !doubles.meet(Timestamp(0), (0, 0)));
+    }
+}
