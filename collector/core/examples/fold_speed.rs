@@ -1,6 +1,7 @@
 //! Events per second through `normalise` and the fold, on one core: `cargo run --release -p hookspan-core --example
 //! fold_speed [CASE [ROUNDS [EVENTS]]]`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say. The
-//! allocator is the collector's.
+//! allocator is the collector's. What one case alone takes is how much memory an event held costs, with its part of the spans
+//! that were told of it.
 
 use std::time::Instant;
 
@@ -85,6 +86,13 @@ fn cpu_seconds(start: Instant) -> f64 {
     ran.map_or_else(|| start.elapsed().as_secs_f64(), |ns| ns / 1e9)
 }
 
+/// Bytes of this process in memory, where the system tells it, as Linux does.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? * 1_024)
+}
+
 /// Hooks between two looks at the clock. Making them is not timed; it leaves them in the cache, as reading them would.
 const STRETCH: usize = 1_000;
 
@@ -92,6 +100,14 @@ const STRETCH: usize = 1_000;
 #[expect(clippy::print_stdout, reason = "the result is for the terminal")]
 fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
     let origin = Instant::now();
+    // The room that a stretch takes is there from now on, so that what is added is the fold's.
+    drop(
+        (0..STRETCH)
+            .map(|_| stream.next())
+            .map(|hook| (normalise(&hook), hook))
+            .collect::<Vec<_>>(),
+    );
+    let (before, mut grown) = (resident(), None);
     let mut sessions = Sessions::new(Config::default());
     let (mut read, mut fold, mut changes, mut most) = (0.0, 0.0, 0_u64, 0);
     for _ in 0..events / STRETCH {
@@ -112,11 +128,16 @@ fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
         let end = cpu_seconds(origin);
         read += between - start;
         fold += end - between;
-        most = most.max(sessions.held());
+        if sessions.held() > most {
+            most = sessions.held();
+            grown = resident().zip(before).map(|(now, before)| now.saturating_sub(before) / most);
+        }
     }
+    let memory =
+        grown.map_or_else(String::new, |bytes| format!(", {bytes} bytes resident for each"));
     let per_event = |seconds: f64| seconds * 1e6 / events as f64;
     println!(
-        "{what}: {:.0} events/s; normalise {:.2} us, fold {:.2} us per event; {changes} changes; {most} events held at most",
+        "{what}: {:.0} events/s; normalise {:.2} us, fold {:.2} us per event; {changes} changes; {most} events held at most{memory}",
         events as f64 / (read + fold),
         per_event(read),
         per_event(fold),

@@ -163,3 +163,46 @@ fn the_longest_idle_session_makes_room_and_says_so() {
     assert_eq!(reasons, [(Some(EndReason::Evicted), true); 6]);
     assert!(!sessions.holds("old") && sessions.holds("busy"));
 }
+
+#[test]
+fn only_sessions_at_work_hold_more_than_the_bound() {
+    const BOUND: usize = 64;
+    let mut sessions = Sessions::with_bound(Config::default(), BOUND);
+    let mut store = Store::default();
+    let (mut seq, mut beyond) = (0, 0);
+    let end = |conversation: &str, seq: u64, second: i64| {
+        let body = json!({"hook_event_name": "stop", "conversation_id": conversation,
+            "generation_id": "g", "status": "completed"});
+        Hook { body: body.to_string().into_bytes(), ..begin(conversation, seq, second) }
+    };
+    for second in 0..600_i64 {
+        // Every second a session of one turn comes and goes, and every fourth one is left in the middle. One is at work
+        // for a while, with an open turn.
+        let short = format!("short-{second}");
+        let mut hooks = vec![begin(&short, seq + 1, second)];
+        if second % 4 != 0 {
+            hooks.push(end(&short, seq + 2, second));
+        }
+        if second < 100 {
+            hooks.push(begin("at work", seq + 3, second));
+        }
+        seq += 3;
+        for hook in &hooks {
+            sessions.handle(normalise(hook));
+        }
+        sessions.handle_deadline(Timestamp(second * 1_000_000_000));
+        store.drain(&mut sessions);
+        let worked = if sessions.holds("at work") { 100.min(second as usize + 1) } else { 0 };
+        // One in four was left in the middle within five minutes; one between turns settles in two seconds.
+        let left_open = 300 / 4 + 1;
+        let room = BOUND.max(worked + left_open + 8);
+        assert!(sessions.held() <= room, "{} at {second}, {worked} at work", sessions.held());
+        beyond += usize::from(sessions.held() > BOUND);
+    }
+    assert!(beyond > 0 && sessions.evicted() > 300, "{beyond} {}", sessions.evicted());
+    // Nobody has been at work for a while: one more event, and what is idle has made room.
+    sessions.handle(normalise(&begin("last", seq + 1, 1_000)));
+    store.drain(&mut sessions);
+    assert!(sessions.held() <= BOUND, "{}", sessions.held());
+    assert!(!sessions.holds("at work"));
+}
