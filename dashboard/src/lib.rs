@@ -61,6 +61,7 @@ const PAGES: &[&str] = &[
     "/t/{trace}/{span}",
     "/errors",
     "/latency",
+    "/time",
     "/search",
     "/live",
     "/health",

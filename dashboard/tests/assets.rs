@@ -47,6 +47,18 @@ fn vendored_files_are_the_ones_that_were_published() {
     }
 }
 
+#[tokio::test]
+async fn the_server_knows_every_page_that_the_script_draws() {
+    let script = fs::read_to_string(web().join("app/main.js")).unwrap();
+    let world = World::locked();
+    let cases = script.split("case \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let pages: Vec<&str> = cases.filter(|path| path.starts_with('/')).collect();
+    assert!(pages.len() > 8, "{pages:?}");
+    for page in pages {
+        assert_eq!(world.get(page).await.status, 200, "{page}");
+    }
+}
+
 #[test]
 fn no_script_of_ours_uses_a_sink_that_reads_text_as_code() {
     // Split, so that this file does not contain what it looks for.

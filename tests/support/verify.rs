@@ -1,12 +1,14 @@
 //! Compares what hookspan made of a stream with the numbers beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::collector::Collector;
 use crate::fixture::Fixture;
 use crate::spans::{self, Span};
+use crate::wait::pause;
 use crate::world::World;
 
 /// Everything a stream promises, through every way out of a store: the session list and the OTLP export. Returns the
@@ -211,4 +213,39 @@ fn raw_body(line: &str) -> Vec<u8> {
         Some(_) => serde_json::from_str::<String>(event).unwrap().into_bytes(),
         None => event.as_bytes().to_vec(),
     }
+}
+
+/// A rebuild from the raw log gives the spans that are stored. Waits until nothing more changes by time alone: no span may
+/// change for `rest`, which is longer than the world's configuration lets a session be idle.
+#[track_caller]
+pub fn rebuild_is_equal(world: &World, rest: Duration) -> String {
+    let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
+    // Time passes in a rebuild too: what is still open now could be idle by then.
+    let collector = Collector::start(world);
+    let (mut before, mut since) = (spans(), Instant::now());
+    let started = since;
+    while since.elapsed() < rest {
+        assert!(started.elapsed() < Duration::from_secs(300), "the sessions never came to rest");
+        pause(Duration::from_millis(500));
+        let now = spans();
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+    }
+    drop(collector);
+    world.ok(&["rebuild"]);
+    let after = spans();
+    let parts = || first_difference(&before, &after);
+    assert!(after == before, "what is stored is not what the raw log says\n{}", parts());
+    after
+}
+
+/// Where two exports part, with what is around it.
+fn first_difference(left: &str, right: &str) -> String {
+    let at = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
+    let around = |text: &str| {
+        let bytes = text.as_bytes().get(at.saturating_sub(600)..).unwrap_or_default();
+        String::from_utf8_lossy(&bytes[..bytes.len().min(900)]).into_owned()
+    };
+    format!("left: {}\nright: {}", around(left), around(right))
 }

@@ -347,8 +347,10 @@ impl Sessions {
             let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
             let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
             group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK_NS));
-            // A quiet one just has its idle time at once: whether it stayed in memory shows nowhere, unless it comes back.
-            group.evicted = !quiet;
+            // A quiet one just has its idle time at once: whether it stayed in memory shows nowhere, unless it comes back. Nor
+            // does it of one that is idle by the clock, and only waits for time to be let pass.
+            let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);
+            group.evicted = !quiet && !idle_by_now;
             group.force = !quiet;
             self.derive_group(&id, None);
             self.evicted += u64::from(!self.groups.contains_key(&id));

@@ -11,6 +11,7 @@ use crate::ledger::{self, Ledger};
 use crate::machine;
 use crate::player;
 use crate::random::Random;
+use crate::verify::rebuild_is_equal;
 use crate::wait::pause;
 use crate::world::World;
 
@@ -35,8 +36,6 @@ const READY_ONE_IN: u64 = 5;
 /// Sessions that end soon are forgotten soon: otherwise every start replays the whole campaign. Segments that are put aside
 /// early are put aside often.
 const CONFIG: &str = "[trace]\nsession_idle = \"2s\"\ngeneration_idle = \"1s\"\n\n[journal]\nsegment_bytes = 1048576\n";
-/// Longer than anything of [`CONFIG`] takes to be idle and settled.
-const ALL_IDLE: Duration = Duration::from_secs(8);
 
 /// Kills the collector again and again under `at_once` shims, some of which are killed too.
 #[track_caller]
@@ -76,7 +75,8 @@ pub fn run(plan: Plan) -> Report {
     collector.drained(Duration::from_secs(900));
     drop(collector);
     nothing_is_lost(&world, &ledger);
-    rebuild_is_equal(&world);
+    // Longer than anything of the configuration takes to be idle and settled.
+    rebuild_is_equal(&world, Duration::from_secs(8));
     let (sent, lost) = control.end();
     assert!(lost > 0, "the negative control lost nothing of {sent}: this campaign proves nothing");
     ready.sort();
@@ -213,38 +213,6 @@ fn kill_in(world: &World, kind: &str, call: u64) -> bool {
     child.kill().unwrap();
     child.wait().unwrap();
     false
-}
-
-#[track_caller]
-fn rebuild_is_equal(world: &World) {
-    let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
-    // Time passes in a rebuild too: what is still open now could be idle by then.
-    let collector = Collector::start(world);
-    let (mut before, mut since) = (spans(), Instant::now());
-    let started = since;
-    while since.elapsed() < ALL_IDLE {
-        assert!(started.elapsed() < Duration::from_secs(300), "the sessions never came to rest");
-        pause(Duration::from_millis(500));
-        let now = spans();
-        if now != before {
-            (before, since) = (now, Instant::now());
-        }
-    }
-    drop(collector);
-    world.ok(&["rebuild"]);
-    let after = spans();
-    let parts = || first_difference(&before, &after);
-    assert!(after == before, "what a crash left is not what the raw log says\n{}", parts());
-}
-
-/// Where two exports part, with what is around it.
-fn first_difference(left: &str, right: &str) -> String {
-    let at = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
-    let around = |text: &str| {
-        let bytes = text.as_bytes().get(at.saturating_sub(600)..).unwrap_or_default();
-        String::from_utf8_lossy(&bytes[..bytes.len().min(900)]).into_owned()
-    };
-    format!("left: {}\nright: {}", around(left), around(right))
 }
 
 /// How many segments there have been.

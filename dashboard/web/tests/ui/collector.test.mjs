@@ -7,7 +7,7 @@ import { axe, chromium, eventually, missing } from "./support.mjs";
 
 const skip = await missing(noCollector);
 const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
-const PAGES = ["/", "/sessions", "/errors", "/latency?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
+const PAGES = ["/", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
 const VIEWS = ["waterfall", "flame", "log", "edits", "insights"];
 let collector;
 let browser;
@@ -101,7 +101,7 @@ test("every page shows real data, passes axe in both themes, and says nothing on
 test("g and a letter goes to each page, and the rail says where one is", { skip }, async () => {
   const page = await open("/");
   const { tab } = page;
-  for (const [key, name, path] of [["s", "Sessions", "/sessions"], ["e", "Errors", "/errors"], ["l", "Latency", "/latency"], ["f", "Search", "/search"], ["v", "Live", "/live"], ["h", "Health", "/health"], ["p", "Privacy", "/privacy"], ["o", "Overview", "/"]]) {
+  for (const [key, name, path] of [["s", "Sessions", "/sessions"], ["e", "Errors", "/errors"], ["l", "Latency", "/latency"], ["t", "Time", "/time"], ["f", "Search", "/search"], ["v", "Live", "/live"], ["h", "Health", "/health"], ["p", "Privacy", "/privacy"], ["o", "Overview", "/"]]) {
     await tab.locator("body").click({ position: { x: 700, y: 890 } });
     await tab.evaluate(() => document.activeElement?.blur());
     await tab.keyboard.press("g");
@@ -370,6 +370,25 @@ test("twelve tabs are live over one stream, and all of them follow a restart wit
   for (const [i, { tab }] of pages.entries()) if (i % 3) await tab.getByText("came while it was away").first().waitFor();
   for (const { tab } of pages) assert.equal(await tab.evaluate(() => window.stays), true);
   for (const page of pages) await page.close();
+});
+
+test("where the time went adds up by day and project, and one project can be chosen", { skip }, async () => {
+  const talk = new Talk({ at: ago(7_200_000), project: "lamplight", seed: 21 }).start("trim the wick").shell("make wick", 4_000).end();
+  await collector.take(jsonl(talk, new Talk({ at: ago(3_600_000), project: "harbour", seed: 22 }).start("count the boats").shell("ls boats", 9_000).end()));
+  const page = await open("/time?days=7");
+  const { tab } = page;
+  await tab.getByRole("button", { name: "lamplight" }).waitFor();
+  const total = () => tab.locator("#time-total").textContent();
+  const all = await total();
+  await tab.getByRole("button", { name: "lamplight" }).click();
+  await eventually("one project", async () => (await total()).includes("lamplight") && (await total()) !== all);
+  assert.match(tab.url(), /project=lamplight/);
+  await tab.reload();
+  await eventually("still one", async () => (await total().catch(() => "")).includes("in 1 turn · lamplight"));
+  assert.equal(await tab.locator(".days > li").count(), 7);
+  await tab.getByRole("button", { name: "all projects" }).click();
+  await eventually("all again", async () => (await total()) === all);
+  await page.close();
 });
 
 test("the live page follows, keeps still while it is paused, and catches up", { skip }, async () => {
