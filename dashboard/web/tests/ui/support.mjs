@@ -90,6 +90,8 @@ export async function eventually(what, condition, ms = 15_000) {
 
 /** What axe-core finds on a page, as text. Our own policy refuses script tags, so it goes in through the debugger. */
 export async function axe(context, tab) {
+  // What is on its way is shown faint for a moment.
+  await eventually("nothing is out of date", async () => (await tab.locator(".stale").count()) === 0);
   const source = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   const debug = await context.newCDPSession(tab);
   await debug.send("Runtime.evaluate", { expression: source });
