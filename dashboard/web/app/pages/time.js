@@ -56,7 +56,7 @@ function Projects({ items, project, set }) {
   return html`<section aria-labelledby="time-projects"><h2 id="time-projects">By project</h2>
     <table class="list numbers"><thead><tr><th>project</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">tok out</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
       <tbody>${items.map((one) => html`<tr key=${one.project} class=${one.project !== null && one.project === project ? "chosen" : ""}>
-        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} title="Only this one above" onClick=${() => set("project", one.project === project ? "" : one.project)}>${visible(one.project)}</button>`}</td>
+        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} onClick=${() => set("project", one.project === project ? "" : one.project)}>${visible(one.project)}</button>`}</td>
         <td class="r num">${duration(one.active_us)}</td><td class="r num">${count(one.turns)}</td><td class="r num">${count(one.calls)}</td>
         <td class=${`r num ${one.errors ? "bad" : "dim"}`}>${one.errors || "–"}</td>
         <td class="r num">${count(one.input_tokens)}</td><td class="r num">${count(one.output_tokens)}</td>

@@ -386,6 +386,8 @@ test("where the time went adds up by day and project, and one project can be cho
   await tab.reload();
   await eventually("still one", async () => (await total().catch(() => "")).includes("in 1 turn · lamplight"));
   assert.equal(await tab.locator(".days > li").count(), 7);
+  const background = (bar) => getComputedStyle(bar).backgroundImage;
+  assert.match(await tab.locator(".time-bar").first().evaluate(background), /gradient/);
   await tab.getByRole("button", { name: "all projects" }).click();
   await eventually("all again", async () => (await total()) === all);
   await page.close();

@@ -23,7 +23,7 @@ const pages = ({ session, other }) => [
   ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
   ["edits", `${session}?view=edits`], ["insights", `${session}?view=insights`],
   ["compare", `/compare?a=${session.slice(3)}&b=${other.slice(3)}`],
-  ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
+  ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["time", "/time?days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
   ["health", "/health"], ["privacy", "/privacy"],
 ];
 

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { barText, readBar } from "../../app/bar.js";
 import { edges, grid, strength } from "../../app/heat.js";
 import { pieces } from "../../app/marks.js";
 import { rank } from "../../app/palette.js";
-import { mix } from "../../app/shares.js";
+import { mix, PARTS } from "../../app/shares.js";
 
 test("the filter of the list and the address say the same", () => {
   for (const text of ["deploy", "flaky test tool:Shell", "kind:mcp dur>2s", "dur>1500ms", "a:b c", ""]) {
@@ -51,4 +52,9 @@ test("the shares of a turn fill the bar and leave out what is zero", () => {
   const none = { thinking_us: 0, responding_us: 0, hooks_us: 0, tools_us: 0, shell_us: 0, mcp_us: 0, edits_us: 0, subagent_us: 0, wait_us: 0, other_us: 0 };
   assert.equal(mix(none), undefined);
   assert.equal(mix({ ...none, shell_us: 3, other_us: 1 }), "linear-gradient(90deg, var(--k-shell) 0.0% 75.0%, var(--k-other) 75.0% 100.0%)");
+});
+
+test("every part of the time has a colour in each theme", () => {
+  const css = readFileSync(new URL("../../app/app.css", import.meta.url), "utf8");
+  for (const part of PARTS) assert.equal(css.split(` --k-${part}: #`).length - 1, 3, part);
 });
