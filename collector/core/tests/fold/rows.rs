@@ -164,6 +164,28 @@ fn the_longest_idle_session_makes_room_and_says_so() {
     assert!(!sessions.holds("old") && sessions.holds("busy"));
 }
 
+/// Late hooks hold time back in a rebuild; what is idle by then ends there as it did when it happened.
+#[test]
+fn a_session_that_is_idle_by_the_clock_is_not_called_evicted() {
+    let config = Config {
+        generation_idle_ns: 1_000_000_000,
+        session_idle_ns: 2_000_000_000,
+        ..Config::default()
+    };
+    let mut sessions = Sessions::with_bound(config, 8);
+    let mut store = Store::default();
+    let mut hooks = vec![begin("old", 1, 0)];
+    hooks.extend((0..20).map(|index| begin("busy", index + 2, 400 + index as i64)));
+    for hook in &hooks {
+        sessions.handle(normalise(hook));
+        store.drain(&mut sessions);
+    }
+    assert_eq!(store.forgotten, ["old"]);
+    let ended = store.spans.values().filter(|span| *span.root == *"old");
+    let reasons: Vec<_> = ended.map(|span| span.end.map(|end| end.reason)).collect();
+    assert_eq!(reasons, [Some(EndReason::Idle); 3]);
+}
+
 #[test]
 fn only_sessions_at_work_hold_more_than_the_bound() {
     const BOUND: usize = 64;
