@@ -427,7 +427,7 @@ impl Group {
                 *told == span
             });
             if same && settles {
-                changes.push_back(Change::Settle { id: span.id, root: span.root.clone() });
+                changes.push_back(Change::Settle(span.id));
             } else if !same {
                 changes.push_back(Change::Span(Box::new(span.clone())));
             }
@@ -607,7 +607,7 @@ fn tell(
         match told.filter(|told| told.signature == signature) {
             Some(told) if told.settled == settled => {}
             Some(_) if settled => {
-                changes.push_back(Change::Settle { id: node.id, root: shared.root.clone() });
+                changes.push_back(Change::Settle(node.id));
             }
             _ => changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled)))),
         }

@@ -74,12 +74,7 @@ pub enum Change {
     /// Insert or replace a span.
     Span(Box<Span>),
     /// A span that was told is final now, and nothing else about it has changed: [`Span::settled`] becomes true.
-    Settle {
-        /// The span.
-        id: SpanId,
-        /// The topmost conversation it was told under.
-        root: Arc<str>,
-    },
+    Settle(SpanId),
     /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
     /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
     Withdraw(SpanId),

@@ -118,7 +118,7 @@ impl Store {
                 Change::Span(span) => {
                     self.spans.insert(span.id, *span);
                 }
-                Change::Settle { id, .. } => {
+                Change::Settle(id) => {
                     if let Some(span) = self.spans.get_mut(&id) {
                         span.settled = true;
                     }

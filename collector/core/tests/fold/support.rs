@@ -38,7 +38,7 @@ impl Store {
                 span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);
             }
-            Change::Settle { id, .. } => {
+            Change::Settle(id) => {
                 // After a restart it may be told once more.
                 self.spans.get_mut(&id).expect("only what was told settles").settled = true;
             }

@@ -306,7 +306,7 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     let all = |readers: &Readers| readers.with(|db| times(db, (-1, 1))).unwrap();
     assert_eq!(all(&readers), []);
     // Once with its summary beside it, once by what is stored, and never twice.
-    write(&mut store, [Change::Settle { id: turn("r").id, root: "r".into() }]);
+    write(&mut store, [Change::Settle(turn("r").id)]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
     let found = all(&readers);

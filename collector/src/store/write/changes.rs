@@ -39,7 +39,7 @@ impl Changes {
                 self.drop_span(id);
                 self.put(id, Told::Whole(span));
             }
-            Change::Settle { id, .. } => {
+            Change::Settle(id) => {
                 let told = match self.drop_span(id) {
                     Some(Told::Whole(mut span)) => {
                         span.settled = true;
