@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,18 +38,15 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     while done < cuts {
         let mut world = World::new();
         let at = world.home().join(".local/state");
-        // In memory if there is any: how long a sync takes is the disk's business, and here it is not to be judged.
-        let memory = Path::new("/dev/shm");
-        let image = tempfile::Builder::new()
-            .prefix("hookspan-disk-")
-            .tempfile_in(if memory.is_dir() { memory } else { Path::new("/tmp") })
-            .map_err(|error| error.to_string())?;
+        let (image, other) = (image()?, image()?);
         let disk = Mounted::ext4(image.path(), &at, 512)?;
+        let yardstick = Mounted::ext4(other.path(), &world.scratch("yardstick"), 64)?;
+        let mut probe = fs::File::create(yardstick.path().join("probe")).unwrap();
         world.copy_shim();
         let mut first = 0;
         let mut all = Ledger::of(ledger::mixed);
         for _ in 0..CUTS_PER_STATE.min(cuts - done) {
-            first = one(&world, &disk, &mut random, first, &mut all, &mut sum)?;
+            first = one(&world, (&disk, &mut probe), &mut random, first, &mut all, &mut sum)?;
             done += 1;
             bar.inc(1);
         }
@@ -63,8 +62,8 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     assert_eq!(sum.control_kept, 0, "the unsynced control kept lines: the cut is no cut");
     Ok(format!(
         "power-cut: seed {seed}, {cuts} cuts, {} hooks accepted before them; older than {WINDOW:?}: 0 lost; in the window: \
-         {} lost, the oldest {lost_ms} ms before the cut (median of cuts), {worst} ms at most (threads waited {:.0?} for a processor); position ahead of the disk: \
-         0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
+         {} lost, the oldest {lost_ms} ms before the cut (median of cuts), {worst} ms at most (a sync \
+         beside it waited {:.0?} at most); position ahead of the disk: 0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
         sum.accepted,
         sum.lost,
         sum.stall,
@@ -73,17 +72,30 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Waits, and measures for how long this machine let a thread that wanted to run not run: nobody can sync in such a time.
-fn stalls(until: Instant) -> Duration {
+/// How long this machine keeps what wants to sync waiting, until there is enough: for a processor, and for the sync itself. It
+/// syncs to a file system of its own, as a sync here would take others along and hide what is to be found.
+fn stalls(yardstick: &mut fs::File, enough: &AtomicBool) -> Duration {
     const TICK: Duration = Duration::from_millis(5);
     let (mut worst, mut last) = (Duration::ZERO, Instant::now());
-    while last < until {
+    while !enough.load(Ordering::Relaxed) {
         pause(TICK);
+        yardstick.write_all(&[0; 4_096]).unwrap();
+        yardstick.sync_data().unwrap();
         let now = Instant::now();
         worst = worst.max((now - last).saturating_sub(TICK));
         last = now;
     }
+    yardstick.set_len(0).unwrap();
+    yardstick.rewind().unwrap();
     worst
+}
+
+/// In memory if there is any: how long a sync takes is the disk's business, and here it is not to be judged.
+fn image() -> Result<tempfile::NamedTempFile, String> {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory } else { Path::new("/tmp") };
+    let mut image = tempfile::Builder::new();
+    image.prefix("hookspan-disk-").tempfile_in(place).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +110,7 @@ struct Sum {
 
 fn one(
     world: &World,
-    disk: &Mounted,
+    (disk, probe): (&Mounted, &mut fs::File),
     random: &mut Random,
     first: u64,
     all: &mut Ledger,
@@ -119,15 +131,22 @@ fn one(
                 traffic.run(seed, |number| {
                     times.lock().unwrap().insert(number, SystemTime::now());
                     let mut sent = sent.lock().unwrap();
-                    if std::io::Write::write_all(&mut sent.0, b"a line\n").is_ok() {
+                    if sent.0.write_all(b"a line\n").is_ok() {
                         sent.1 += 1;
                     }
                 });
             });
         }
         traffic.allow(1_000_000);
-        stall = stalls(Instant::now() + Duration::from_millis(random.between(200, 1_200)));
-        disk.cut_power()
+        let enough = AtomicBool::new(false);
+        thread::scope(|measuring| {
+            let stalls = measuring.spawn(|| stalls(probe, &enough));
+            pause(Duration::from_millis(random.between(200, 1_200)));
+            let cut = disk.cut_power();
+            enough.store(true, Ordering::Relaxed);
+            stall = stalls.join().unwrap();
+            cut
+        })
     });
     collector.kill();
     let control_sent = sent.into_inner().unwrap().1;
@@ -178,7 +197,7 @@ fn judge(
         let before = cut.duration_since(*at).unwrap_or_default();
         assert!(
             before <= window,
-            "hook {number} was accepted {before:?} before the cut and is gone"
+            "hook {number} was accepted {before:?} before the cut and is gone; {window:?} are allowed"
         );
         sum.lost += 1;
         all.enter_killed(*number);
