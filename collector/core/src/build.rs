@@ -36,11 +36,15 @@ pub(crate) struct Shared<'a> {
     pub(crate) ambiguous: bool,
 }
 
-/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, anything else the IDE.
+/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
 pub(crate) fn surface(version: Option<&str>) -> &'static str {
-    let Some(version) = version else { return "unknown" };
-    let year = version.split('.').next().unwrap_or_default();
-    if year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) { "cli" } else { "ide" }
+    let first = version.unwrap_or_default().split('.').next().unwrap_or_default();
+    let is_number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
+    match (is_number, first.len()) {
+        (true, 4) => "cli",
+        (true, _) => "ide",
+        _ => "unknown",
+    }
 }
 
 /// `request.model` of a turn: of prompt or stop the id, else the label; else that of a tool, a thought or a response.

@@ -231,11 +231,13 @@ impl Sessions {
             conversation.lineage.get_or_insert(lineage);
         }
         let decides = decides_links(&event.kind);
+        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(event.at);
         let transcript_is_new =
             transcript.is_some() && conversation.transcript() != transcript.as_ref();
         conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
         self.newest = self.newest.max(event.at);
         self.held += usize::from(conversation.add(&generation, Fact::new(event, model)));
+        let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         // A new turn of a child may belong to a call that resumed it.
         let resumed = is_child && generations != conversation.explicit.len();
         let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none())

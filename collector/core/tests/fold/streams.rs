@@ -100,3 +100,25 @@ fn the_index_lists_every_stream_once() {
         .collect();
     assert_eq!(listed, names);
 }
+
+#[test]
+fn every_fact_is_shown_by_what_exists_and_every_stream_shows_one() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut unused = texts(&package.join("tests/streams"));
+    let known: Vec<String> = unused.keys().cloned().collect();
+    let facts = std::fs::read_to_string(package.join("tests/streams/FACTS.md")).unwrap();
+    let rows = facts.lines().filter(|line| line.starts_with("| ") && !line.ends_with("shown by |"));
+    for row in rows {
+        let shown = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let names: Vec<&str> = shown.split(", ").map(|name| name.trim_matches('`')).collect();
+        for name in names {
+            unused.remove(name);
+            let is_test = name.split_once("::").is_some_and(|(file, test)| {
+                let file = package.join(format!("tests/fold/{file}.rs"));
+                std::fs::read_to_string(file).unwrap().contains(&format!("fn {test}("))
+            });
+            assert!(is_test || known.iter().any(|stream| stream == name), "{name} in {row}");
+        }
+    }
+    assert_eq!(unused.into_keys().collect::<Vec<_>>(), Vec::<String>::new());
+}

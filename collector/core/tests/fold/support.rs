@@ -209,9 +209,10 @@ pub(crate) fn render(store: &Store) -> String {
     for row in store.sessions.values() {
         writeln!(
             text,
-            "session {} {} generations={} tool_calls={} subagents={} errors={} tokens={}",
+            "session {} {} surface={} generations={} tool_calls={} subagents={} errors={} tokens={}",
             row.root,
             row.state.as_str(),
+            row.surface,
             row.generations,
             row.tool_calls,
             row.subagents,
