@@ -21,7 +21,7 @@ use axum::http::Request;
 use hookspan::engine::{Batch, Engine, Horizon, Signals};
 use hookspan::search::Search;
 use hookspan::source::{Extras, StoreSource};
-use hookspan::store::codec::Packer;
+use hookspan::store::write::Preparer;
 use hookspan::store::write::{Arrival, Store};
 use hookspan_core::{Hook, HookSource, Timestamp};
 use hookspan_dashboard::source::{Deleted, JournalHealth, Result as Answer};
@@ -80,7 +80,7 @@ fn fill(database: &Path, sessions: usize) -> Vec<String> {
     let config = hookspan_core::Config::default();
     let mut engine = Engine::new(store, config, Signals::default(), crossbeam_channel::never());
     let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos()).unwrap();
-    let mut packer = Packer::new();
+    let mut preparer = Preparer::default();
     let roots: Vec<String> = (0..sessions).map(|n| format!("bench-{n:06}")).collect();
     for (number, root) in roots.iter().enumerate() {
         let share = (sessions - number) as f64 / sessions as f64;
@@ -89,7 +89,7 @@ fn fill(database: &Path, sessions: usize) -> Vec<String> {
         for turn in 0..CALLS / CALLS_PER_TURN {
             let mut hook = |name: &str, own: Value| {
                 at += 40_000_000;
-                arrivals.push(arrival(&mut packer, root, turn, at, name, own));
+                arrivals.push(arrival(&mut preparer, root, turn, at, name, own));
             };
             hook(
                 "beforeSubmitPrompt",
@@ -136,7 +136,7 @@ fn fill(database: &Path, sessions: usize) -> Vec<String> {
 }
 
 fn arrival(
-    packer: &mut Packer,
+    preparer: &mut Preparer,
     root: &str,
     turn: usize,
     at: i64,
@@ -154,7 +154,7 @@ fn arrival(
     let mut id = [0; 16];
     id[..8].copy_from_slice(&at.to_be_bytes());
     id[8..].copy_from_slice(&xx(root).to_be_bytes());
-    Arrival::new(id, 0, hook, packer)
+    preparer.prepare(id, 0, hook)
 }
 
 /// A number for a name.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use hookspan_core::{Config, Event, Hook, Sessions, Timestamp, normalise};
+use hookspan_core::{Config, Event, Hook, Reader, Sessions, Timestamp};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -104,16 +104,16 @@ fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
     drop(
         (0..STRETCH)
             .map(|_| stream.next())
-            .map(|hook| (normalise(&hook), hook))
+            .map(|hook| (Reader::default().read(&hook), hook))
             .collect::<Vec<_>>(),
     );
     let (before, mut grown) = (resident(), None);
-    let mut sessions = Sessions::new(Config::default());
+    let (mut reader, mut sessions) = (Reader::default(), Sessions::new(Config::default()));
     let (mut read, mut fold, mut changes, mut most) = (0.0, 0.0, 0_u64, 0);
     for _ in 0..events / STRETCH {
         let hooks: Vec<Hook> = (0..STRETCH).map(|_| stream.next()).collect();
         let start = cpu_seconds(origin);
-        let normalised: Vec<Event> = hooks.iter().map(normalise).collect();
+        let normalised: Vec<Event> = hooks.iter().map(|hook| reader.read(hook)).collect();
         let between = cpu_seconds(origin);
         let mut normalised = normalised.into_iter();
         for chunk in hooks.chunks(batch) {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smol_str::SmolStr;
+
 use crate::{Attribute, Class, Value};
 
 /// Attributes under construction.
@@ -18,19 +20,19 @@ impl Attributes {
         self.0.push(Attribute { key: Cow::Borrowed(key), value, class });
     }
 
-    pub(crate) fn text(&mut self, key: &'static str, value: impl Into<String>) {
+    pub(crate) fn text(&mut self, key: &'static str, value: impl Into<SmolStr>) {
         self.push(key, Value::Str(value.into()), Class::Plain);
     }
 
-    pub(crate) fn some_text(&mut self, key: &'static str, value: Option<&str>) {
+    pub(crate) fn some_text(&mut self, key: &'static str, value: Option<impl Into<SmolStr>>) {
         if let Some(value) = value {
             self.text(key, value);
         }
     }
 
-    pub(crate) fn detail(&mut self, key: &'static str, value: Option<&str>) {
+    pub(crate) fn detail(&mut self, key: &'static str, value: Option<impl Into<SmolStr>>) {
         if let Some(value) = value {
-            self.push(key, Value::Str(value.to_owned()), Class::Detail);
+            self.push(key, Value::Str(value.into()), Class::Detail);
         }
     }
 
@@ -40,9 +42,9 @@ impl Attributes {
         }
     }
 
-    pub(crate) fn path(&mut self, key: &'static str, value: Option<&str>) {
+    pub(crate) fn path(&mut self, key: &'static str, value: Option<impl Into<SmolStr>>) {
         if let Some(value) = value {
-            self.push(key, Value::Str(value.to_owned()), Class::Path);
+            self.push(key, Value::Str(value.into()), Class::Path);
         }
     }
 
@@ -75,7 +77,11 @@ impl Attributes {
 
     /// Sorted bytewise, unique: of equal keys the first.
     pub(crate) fn finish(mut self) -> Vec<Attribute> {
-        self.0.sort_by(|a, b| a.key.as_bytes().cmp(b.key.as_bytes()));
+        // Most pairs differ in their first letter, which is cheaper to compare than the rest.
+        let order = |one: &Attribute| one.key.as_bytes().first().copied();
+        self.0.sort_by(|a, b| {
+            order(a).cmp(&order(b)).then_with(|| a.key.as_bytes().cmp(b.key.as_bytes()))
+        });
         self.0.dedup_by(|a, b| a.key == b.key);
         self.0
     }

@@ -36,26 +36,27 @@ pub(crate) struct Shared<'a> {
     pub(crate) ambiguous: bool,
 }
 
-/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
+/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, anything else the IDE.
 pub(crate) fn surface(version: Option<&str>) -> &'static str {
-    let first = version.unwrap_or_default().split('.').next().unwrap_or_default();
-    let is_number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
-    match (is_number, first.len()) {
-        (true, 4) => "cli",
-        (true, _) => "ide",
-        _ => "unknown",
-    }
+    let Some(version) = version else { return "unknown" };
+    let year = version.split('.').next().unwrap_or_default();
+    if year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) { "cli" } else { "ide" }
 }
 
-/// `request.model` of a turn: of prompt or stop the id, else the label; else that of a tool, a thought or a response.
+/// `request.model` of a turn: of prompt or stop the id, else the label; else a tool's.
 pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
     let prompt = reading.prompt.map(|(fact, _)| fact);
     let stop = reading.stop.map(|(fact, _)| fact);
     let said = |fact: &'a Fact| {
-        let id = fact.labels.as_ref().and_then(|labels| labels.0.as_deref());
+        let id = fact.labels.as_ref().and_then(|labels| labels.id.as_deref());
         id.filter(|id| !id.is_empty() && *id != "default").or_else(|| label(fact))
     };
-    [prompt, stop].into_iter().flatten().find_map(said).or_else(|| reading.other_model())
+    [prompt, stop]
+        .into_iter()
+        .flatten()
+        .find_map(said)
+        .or(reading.tool_model)
+        .or(reading.thought_model)
 }
 
 /// How a call came out: `hookspan.tool.outcome` and the status.
@@ -190,11 +191,11 @@ fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'stat
 
 /// The keys of §2.3.
 fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: &str) {
-    attributes.text("gen_ai.conversation.id", &**root);
-    attributes.text("session.id", &**root);
-    attributes.text("cursor.conversation.id", &*node.conversation.id);
+    attributes.text("gen_ai.conversation.id", root.clone());
+    attributes.text("session.id", root.clone());
+    attributes.text("cursor.conversation.id", node.conversation.id.clone());
     if !node.generation.is_empty() {
-        attributes.text("cursor.generation.id", &*node.generation);
+        attributes.text("cursor.generation.id", node.generation.clone());
     }
     attributes.text("gen_ai.agent.name", agent);
     attributes.text("hookspan.kind", node.kind.as_str());
@@ -265,7 +266,8 @@ fn turn(
     let facts = [reading.prompt.map(|(fact, _)| fact), reading.stop.map(|(fact, _)| fact)];
     let sent = facts.into_iter().flatten().find_map(|fact| fact.model.as_deref());
     attributes.some_text("cursor.model", sent.filter(|model| !model.is_empty()));
-    let params = facts.into_iter().flatten().find_map(|fact| fact.labels.as_ref()?.1.as_deref());
+    let params =
+        facts.into_iter().flatten().find_map(|fact| fact.labels.as_ref()?.params.as_deref());
     attributes.some_text("cursor.model.params", params);
     attributes.some_text(
         "cursor.composer_mode",
@@ -374,7 +376,7 @@ fn response(
 
 /// `execute_tool {tool}` and its program or agent type.
 fn tool_name(call: &Call<'_>) -> (String, Cow<'static, str>) {
-    let tool = call.find(|tool| Some(tool.tool.as_str())).unwrap_or("unknown");
+    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
     let more = match call.class() {
         ToolClass::Shell => call.find(|tool| tool.executable.as_deref()),
         ToolClass::Task => call.find(|tool| tool.delegate.as_ref()?.agent.as_deref()),
@@ -399,7 +401,7 @@ fn tool(
     contents: &mut Vec<ContentRef>,
 ) {
     let class = call.class();
-    let tool = call.find(|tool| Some(tool.tool.as_str())).unwrap_or("unknown");
+    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
     attributes.text("gen_ai.operation.name", "execute_tool");
     let mcp = class == ToolClass::Mcp;
     if mcp {
@@ -408,13 +410,12 @@ fn tool(
         attributes.text("gen_ai.tool.name", tool);
     }
     attributes.text("gen_ai.tool.type", if mcp { "extension" } else { "function" });
-    attributes.some_text("gen_ai.tool.call.id", call.find(|tool| tool.id.as_deref()));
+    attributes.some_text("gen_ai.tool.call.id", call.find(|tool| tool.id.clone()));
     let duration = call.find(|tool| tool.duration_ms);
     attributes.double("cursor.duration_ms", duration);
     attributes.some_text("cursor.failure_type", call.find(|tool| tool.failure.as_deref()));
     attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
     attributes.double("hookspan.wait_ms", wait_ms(call));
-    attributes.double("hookspan.hook_ms", hook_ms(call));
     attributes.text("hookspan.tool.class", class.as_str());
     attributes.text("hookspan.tool.outcome", outcome);
     let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
@@ -436,29 +437,28 @@ pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
 }
 
 /// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
-/// ones; and all of it where nobody is asked. `None` when the hooks that arrived tell no part of it.
+/// ones; and all of it where nobody is asked.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
     if matches!(call.class(), ToolClass::Read | ToolClass::Search) {
         return Some(wait);
     }
-    let between = |from: Option<&Fact>, to: Option<&Fact>| {
-        let (from, to) = from.zip(to)?;
-        Some((to.at.since(from.at) as f64 / 1e6).max(0.0))
+    let between = |from: Option<&Fact>, to: Option<&Fact>| match (from, to) {
+        (Some(from), Some(to)) => (to.at.since(from.at) as f64 / 1e6).max(0.0),
+        _ => 0.0,
     };
-    let pairs = [between(call.pre, call.before), between(call.after, call.post)];
-    let known = pairs.into_iter().flatten().reduce(|sum, more| sum + more)?;
+    let known = between(call.pre, call.before) + between(call.after, call.post);
     Some(known.min(wait))
 }
 
 fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
-    let path = call.find(|tool| tool.path.as_deref());
+    let path = call.find(|tool| tool.path.as_ref());
     match class {
         ToolClass::Shell => {
             attributes
                 .detail("process.executable.name", call.find(|tool| tool.executable.as_deref()));
             attributes.int("process.exit.code", call.find(|tool| tool.exit_code));
-            attributes.path("process.working_directory", call.find(|tool| tool.cwd.as_deref()));
+            attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
             attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.sandbox));
             attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.timeout_ms));
         }
@@ -470,8 +470,8 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
             attributes.flag("cursor.subagent.run_in_background", background);
         }
         _ => {
-            attributes.path("file.path", path);
-            attributes.some_text("file.extension", path.and_then(extension));
+            attributes.path("file.path", path.cloned());
+            attributes.some_text("file.extension", path.and_then(|path| extension(path)));
             attributes.int("cursor.read.content_length", call.find(|tool| tool.content_length));
             attributes.some_text(
                 "cursor.search.output_mode",

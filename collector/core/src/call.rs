@@ -1,7 +1,9 @@
 //! Pairing: which hooks belong to one tool call.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::digest::ContentKey;
 use crate::fact::Fact;
 use crate::tool::{ToolClass, ToolFacts};
 use crate::{EventKind, Timestamp};
@@ -15,7 +17,7 @@ const DUPLICATE_NS: i64 = 5_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
     /// Key of its span id.
-    pub(crate) key: String,
+    pub(crate) key: Cow<'a, str>,
     pub(crate) pre: Option<&'a Fact>,
     pub(crate) post: Option<&'a Fact>,
     pub(crate) before: Option<&'a Fact>,
@@ -127,17 +129,17 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
 fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(facts.len() / 2 + 1);
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut by_input: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut by_input: BTreeMap<ContentKey, Vec<usize>> = BTreeMap::new();
     for &fact in facts.iter().filter(|fact| is_generic(&fact.kind)) {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
         let starts = matches!(fact.kind, EventKind::ToolStart(_));
         if let Some(id) = tool.id.as_deref() {
-            let at = *by_id.entry(id).or_insert_with(|| push(&mut calls, id.to_owned()));
+            let at = *by_id.entry(id).or_insert_with(|| push(&mut calls, Cow::Borrowed(id)));
             let slot = if starts { &mut calls[at].pre } else { &mut calls[at].post };
             slot.get_or_insert(fact);
             continue;
         }
-        let equals = by_input.entry(tool.fallback.as_str()).or_default();
+        let equals = by_input.entry(tool.fallback).or_default();
         let repeated = equals.iter().any(|&at| {
             let other = if starts { calls[at].pre } else { calls[at].post };
             other.is_some_and(|other| is_repeat(other, fact))
@@ -147,7 +149,7 @@ fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
         }
         let waiting = equals.iter().copied().find(|&at| !starts && calls[at].post.is_none());
         let at = waiting.unwrap_or_else(|| {
-            let at = push(&mut calls, format!("{}#{}", tool.fallback, equals.len()));
+            let at = push(&mut calls, Cow::Owned(format!("{}#{}", tool.fallback, equals.len())));
             equals.push(at);
             at
         });
@@ -156,7 +158,7 @@ fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     calls
 }
 
-fn push(calls: &mut Vec<Call<'_>>, key: String) -> usize {
+fn push<'a>(calls: &mut Vec<Call<'a>>, key: Cow<'a, str>) -> usize {
     calls.push(Call { key, ..Call::default() });
     calls.len() - 1
 }
@@ -194,7 +196,7 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
             Found::Call(at) => *calls[at].slot(&fact.kind) = Some(fact),
             Found::Repeat => {}
             Found::New => {
-                let at = push(calls, tool.fallback.clone());
+                let at = push(calls, Cow::Owned(tool.fallback.to_string()));
                 *calls[at].slot(&fact.kind) = Some(fact);
                 equals.push(at);
             }
@@ -248,10 +250,10 @@ fn choose(
 
 /// Numbers equal calls without a generic half.
 fn number(calls: &mut [Call<'_>]) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<Cow<'_, str>, usize> = BTreeMap::new();
     for call in calls {
         let count = seen.entry(call.key.clone()).or_default();
-        call.key = format!("{}#{count}", call.key);
+        call.key = Cow::Owned(format!("{}#{count}", call.key));
         *count += 1;
     }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::call::tool_facts;
 use crate::digest::{digest, mix};
-use crate::event::{Evidence, Host, Lineage};
+use crate::event::{About, Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
-use crate::tool::ToolClass;
 use crate::turn::{label, repeats};
 use crate::{Config, EventKind, Timestamp};
 
@@ -24,11 +23,11 @@ pub(crate) struct Conversation {
     pub(crate) id: Arc<str>,
     pub(crate) host: Host,
     /// First workspace root and when it was said; the earliest wins.
-    workspace: Option<(Timestamp, u64, Arc<str>)>,
+    workspace: Option<SaidAt>,
     /// `cursor_version`; the latest wins.
-    version: Option<(Timestamp, u64, Arc<str>)>,
+    version: Option<SaidAt>,
     /// `transcript_path`; the latest wins.
-    transcript: Option<(Timestamp, u64, Arc<str>)>,
+    transcript: Option<SaidAt>,
     /// Facts that name their generation.
     pub(crate) explicit: BTreeMap<Arc<str>, Vec<Fact>>,
     /// Facts that belong to whatever turn is open.
@@ -38,13 +37,12 @@ pub(crate) struct Conversation {
     /// Tab events.
     pub(crate) tabs: Vec<Fact>,
     /// Which generation a call id was first named in.
-    homes: BTreeMap<Box<str>, (Timestamp, Arc<str>)>,
+    /// Kept once something asks for it: events without a generation, or delegations.
+    homes: Option<Homes>,
     /// Work handed to other agents, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
     /// Stops and prompts: a foreground delegation does not outlive them.
-    breaks: Vec<Timestamp>,
-    /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
-    thoughts: Vec<Timestamp>,
+    pub(crate) breaks: Vec<Timestamp>,
     /// Prompts by (time, hook), with their generation.
     prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     pub(crate) first: Timestamp,
@@ -68,17 +66,41 @@ pub(crate) struct Conversation {
     pub(crate) layout: u64,
     /// Changes whenever workspace or version do.
     pub(crate) mark: u64,
-    /// The generation its last event named.
-    generation: Option<Arc<str>>,
+    /// What `mark` is made from.
+    described: ((Option<u64>, Host), Option<Arc<str>>),
+    /// Whether it is among those with new facts.
+    pub(crate) touched: bool,
 }
 
-/// Text that most events of a conversation repeat.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
-    pub(crate) workspace: Option<Arc<str>>,
-    pub(crate) version: Option<Arc<str>>,
-    pub(crate) transcript: Option<Arc<str>>,
-    pub(crate) generation: Option<Arc<str>>,
+/// By call id, when and in which generation it was first named.
+type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
+
+fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
+    let Some(id) = call_id(&fact.kind) else { return };
+    match homes.get_mut(id) {
+        Some(home) if (home.0, &home.1) <= (fact.at, generation) => {}
+        Some(home) => *home = (fact.at, generation.clone()),
+        None => {
+            homes.insert(id.into(), (fact.at, generation.clone()));
+        }
+    }
+}
+
+/// What was said when, and in which hook.
+type SaidAt = (Timestamp, u64, Arc<str>);
+
+/// Takes what was said, unless something else was said later.
+fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
+    match known {
+        Some((known_at, known_seq, known)) if (at, seq) > (*known_at, *known_seq) => {
+            (*known_at, *known_seq) = (at, seq);
+            if known != value {
+                *known = value.clone();
+            }
+        }
+        Some(_) => {}
+        None => *known = Some((at, seq, value.clone())),
+    }
 }
 
 /// A stretch of work between prompt and stop.
@@ -100,8 +122,6 @@ pub(crate) struct Delegation {
     /// delivered late together would put it before the turn.
     pub(crate) computed_start: Option<Timestamp>,
     pub(crate) stop: Option<Timestamp>,
-    /// `subagentStart` came, so a stop is to be expected.
-    pub(crate) announced: bool,
     pub(crate) background: bool,
     pub(crate) model: Option<String>,
 }
@@ -118,10 +138,9 @@ impl Conversation {
             loose: Vec::new(),
             session: Vec::new(),
             tabs: Vec::new(),
-            homes: BTreeMap::new(),
+            homes: None,
             delegations: BTreeMap::new(),
             breaks: Vec::new(),
-            thoughts: Vec::new(),
             prompts: BTreeMap::new(),
             first: Timestamp(i64::MAX),
             last: Timestamp(i64::MIN),
@@ -136,7 +155,8 @@ impl Conversation {
             changed: Timestamp(i64::MIN),
             layout: 0,
             mark: 0,
-            generation: None,
+            described: ((None, host), None),
+            touched: false,
         }
     }
 
@@ -152,16 +172,6 @@ impl Conversation {
         self.transcript.as_ref().map(|(_, _, value)| value)
     }
 
-    /// What its events said last.
-    pub(crate) fn said(&self) -> Said {
-        Said {
-            workspace: self.workspace().cloned(),
-            version: self.version().cloned(),
-            transcript: self.transcript().cloned(),
-            generation: self.generation.clone(),
-        }
-    }
-
     /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
     /// its own in one event tells for the rest.
     pub(crate) fn meet(&mut self, host: Host) {
@@ -171,41 +181,33 @@ impl Conversation {
     }
 
     /// Notes what the envelope says about the conversation as a whole.
-    pub(crate) fn describe(
-        &mut self,
-        (at, seq): (Timestamp, u64),
-        workspace: Option<Arc<str>>,
-        version: Option<Arc<str>>,
-        transcript: Option<Arc<str>>,
-    ) {
+    pub(crate) fn describe(&mut self, (at, seq): (Timestamp, u64), host: Host, about: &About) {
         self.first = self.first.min(at);
         self.last = self.last.max(at);
-        let before = self.mark;
-        if let Some(value) = workspace
+        if let Some(value) = &about.workspace
             && self.workspace.as_ref().is_none_or(|&(t, s, _)| (at, seq) < (t, s))
         {
-            self.workspace = Some((at, seq, value));
+            self.workspace = Some((at, seq, value.clone()));
         }
-        let newer = |old: &Option<(Timestamp, u64, Arc<str>)>| {
-            old.as_ref().is_none_or(|&(t, s, _)| (at, seq) > (t, s))
-        };
-        if let Some(value) = version
-            && newer(&self.version)
-        {
-            self.version = Some((at, seq, value));
+        if let Some(value) = &about.cursor_version {
+            latest(&mut self.version, (at, seq), value);
+        } else if host != Host::Cursor {
+            latest(&mut self.version, (at, seq), &host.as_str().into());
         }
-        self.mark = self.workspace.as_ref().map_or(0, |(_, seq, _)| mix(7, *seq));
-        self.mark = mix(self.mark, self.host as u64);
-        if let Some((_, _, version)) = &self.version {
-            self.mark = mix(self.mark, digest(&[version.as_bytes()]));
+        if let Some(value) = &about.transcript_path {
+            latest(&mut self.transcript, (at, seq), value);
         }
-        if self.mark != before {
+        let workspace = self.workspace.as_ref().map(|(_, seq, _)| *seq);
+        let version = self.version.as_ref().map(|(_, _, version)| version);
+        let described = (workspace, self.host);
+        if described != self.described.0 || version != self.described.1.as_ref() {
+            self.described = (described, version.cloned());
+            self.mark = workspace.map_or(0, |seq| mix(7, seq));
+            self.mark = mix(self.mark, self.host as u64);
+            if let Some(version) = version {
+                self.mark = mix(self.mark, digest(&[version.as_bytes()]));
+            }
             self.touch(Timestamp(i64::MIN));
-        }
-        if let Some(value) = transcript
-            && newer(&self.transcript)
-        {
-            self.transcript = Some((at, seq, value));
         }
     }
 
@@ -221,21 +223,19 @@ impl Conversation {
     pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
         use EventKind as K;
         self.note_delegation(&fact);
-        let times = match fact.kind {
-            K::Stop(_) | K::Prompt(_) => Some(&mut self.breaks),
-            K::Thought(_) => Some(&mut self.thoughts),
-            _ => None,
-        };
-        if let Some(times) = times
-            && let Err(at) = times.binary_search(&fact.at)
+        if matches!(fact.kind, K::Stop(_) | K::Prompt(_))
+            && let Err(at) = self.breaks.binary_search(&fact.at)
         {
-            times.insert(at, fact.at);
+            self.breaks.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
             // It is the next prompt of whatever began since the one before.
             let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
             self.touch(before.map_or(Timestamp(i64::MIN), |(&(at, _), _)| at));
             self.prompts.insert((fact.at, fact.seq), generation.clone());
+        }
+        if self.homes.is_none() && (generation.is_empty() || !self.delegations.is_empty()) {
+            self.homes = Some(self.find_homes());
         }
         self.root_only |= matches!(
             fact.kind,
@@ -250,19 +250,13 @@ impl Conversation {
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => insert(&mut self.loose, fact),
             _ => {
-                if let Some(id) = call_id(&fact.kind) {
-                    match self.homes.get_mut(id) {
-                        Some(home) if (home.0, &home.1) <= (fact.at, generation) => {}
-                        Some(home) => *home = (fact.at, generation.clone()),
-                        None => {
-                            self.homes.insert(id.into(), (fact.at, generation.clone()));
-                        }
-                    }
+                if let Some(homes) = &mut self.homes {
+                    note_home(homes, &fact, generation);
                 }
-                if self.generation.as_ref() != Some(generation) {
-                    self.generation = Some(generation.clone());
-                }
-                let facts = self.explicit.entry(generation.clone()).or_default();
+                let facts = match self.explicit.get_mut(generation) {
+                    Some(facts) => facts,
+                    None => self.explicit.entry(generation.clone()).or_default(),
+                };
                 if facts.first().is_none_or(|first| fact.key() < first.key()) {
                     self.begun.push(generation.clone());
                 }
@@ -280,28 +274,6 @@ impl Conversation {
         is_new
     }
 
-    /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
-    /// ended it.
-    pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
-        if delegation.background {
-            return None;
-        }
-        let after = |times: &[Timestamp], start| {
-            times.get(times.partition_point(|&at| at <= start)).copied()
-        };
-        let thought = after(&self.thoughts, start.plus(SLACK_NS)).filter(|_| !delegation.announced);
-        [after(&self.breaks, start), thought].into_iter().flatten().min()
-    }
-
-    /// Whether a thought at `at` is the one that ends a delegation.
-    pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
-        let waits = |delegation: &Delegation| {
-            let start = delegation.start.filter(|_| delegation.stop.is_none());
-            start.is_some_and(|start| self.over(start, delegation) == Some(at))
-        };
-        self.delegations.values().any(waits)
-    }
-
     /// Notes that turns may differ which start at `from` or later.
     fn touch(&mut self, from: Timestamp) {
         self.changed = self.changed.min(from);
@@ -315,18 +287,14 @@ impl Conversation {
 
     fn note_delegation(&mut self, fact: &Fact) {
         use EventKind as K;
-        let (id, fallback, ended, duration_ms) = match &fact.kind {
-            K::SubagentStart(agent) => (&agent.id, &agent.fallback, false, None),
-            K::SubagentStop(agent) => (&agent.id, &agent.fallback, true, agent.duration_ms),
-            K::ToolStart(tool) if tool.class == ToolClass::Task => {
-                (&tool.id, &tool.fallback, false, None)
-            }
-            K::ToolEnd(tool) | K::ToolFailure(tool) if tool.class == ToolClass::Task => {
-                (&tool.id, &tool.fallback, true, tool.duration_ms)
-            }
+        let (key, ended, duration_ms) = match &fact.kind {
+            K::SubagentStart(agent) => (Some(agent.key()), false, None),
+            K::SubagentStop(agent) => (Some(agent.key()), true, agent.duration_ms),
+            K::ToolStart(tool) => (tool.delegation(), false, None),
+            K::ToolEnd(tool) | K::ToolFailure(tool) => (tool.delegation(), true, tool.duration_ms),
             _ => return,
         };
-        let key = id.as_deref().unwrap_or(fallback);
+        let Some(key) = key else { return };
         let entry = self.delegations.entry(key.into()).or_default();
         let earliest = |known: Option<Timestamp>, new| [known, new].into_iter().flatten().min();
         if ended {
@@ -337,12 +305,7 @@ impl Conversation {
             entry.start = earliest(entry.start, Some(fact.at));
         }
         match &fact.kind {
-            K::SubagentStart(agent) => {
-                entry.announced = true;
-                if entry.model.is_none() {
-                    entry.model = agent.model.clone();
-                }
-            }
+            K::SubagentStart(agent) if entry.model.is_none() => entry.model = agent.model.clone(),
             K::ToolStart(tool) => {
                 let background = tool.delegate.as_ref().and_then(|delegate| delegate.background);
                 entry.background |= background == Some(true);
@@ -445,7 +408,8 @@ impl Conversation {
         turns: &[Open],
         config: &Config,
     ) -> Place {
-        let home = call_id(&fact.kind).and_then(|id| self.homes.get(id));
+        let homes = self.homes.as_ref();
+        let home = homes.and_then(|homes| homes.get(call_id(&fact.kind)?));
         if let Some(home) = home.map(|(_, home)| home).or(near)
             && let Some(at) = turns.iter().position(|open| open.turn.generation == *home)
         {
@@ -519,8 +483,17 @@ impl Conversation {
     }
 
     /// The generation a call id belongs to.
-    pub(crate) fn home(&self, id: &str) -> Option<&Arc<str>> {
-        self.homes.get(id).map(|(_, generation)| generation)
+    pub(crate) fn home(&self, id: &str) -> Option<Arc<str>> {
+        let home = |homes: &Homes| homes.get(id).map(|(_, generation)| generation.clone());
+        self.homes.as_ref().map_or_else(|| home(&self.find_homes()), home)
+    }
+
+    fn find_homes(&self) -> Homes {
+        let mut homes = Homes::new();
+        for (generation, facts) in &self.explicit {
+            facts.iter().for_each(|fact| note_home(&mut homes, fact, generation));
+        }
+        homes
     }
 
     /// The next prompt that is not the turn's own.

@@ -1,5 +1,7 @@
 //! Small hashes inside the fold. Never part of an id that leaves it; those are SHA-256, see [`crate::id`].
 
+use std::fmt;
+
 use sha2::{Digest, Sha256};
 
 /// FNV-1a over parts, each closed by its length: equal parts, equal digest.
@@ -25,22 +27,33 @@ pub(crate) fn mix(hash: u64, value: u64) -> u64 {
     x.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ (x >> 29)
 }
 
-/// `~` and 16 hex digits of SHA-256: the key of something that came without an id.
-pub(crate) fn content_key(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for (i, part) in parts.iter().enumerate() {
-        if i > 0 {
-            hash.update([0]);
+/// The key of something that came without an id: the first eight bytes of a SHA-256. Written as `~` and 16 hex digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContentKey(u64);
+
+impl ContentKey {
+    /// Of parts, a zero byte between them.
+    pub(crate) fn of(parts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for (i, part) in parts.iter().enumerate() {
+            if i > 0 {
+                hash.update([0]);
+            }
+            hash.update(part.as_bytes());
         }
-        hash.update(part.as_bytes());
+        Self(hash.finalize().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)))
     }
-    let mut key = String::with_capacity(17);
-    key.push('~');
-    for byte in hash.finalize().iter().take(8) {
-        let digits = [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16));
-        key.extend(digits.into_iter().flatten());
+}
+
+impl fmt::Display for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "~{:016x}", self.0)
     }
-    key
+}
+
+/// [`ContentKey`] as text.
+pub(crate) fn content_key(parts: &[&str]) -> String {
+    ContentKey::of(parts).to_string()
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! What a hook means, in our words. `normalise` is total: every dialect, every damage.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::content::{self, Content, Field};
 use crate::contract::unseen;
 use crate::digest::{content_key, digest};
 use crate::payload::{Fields, Raw, array, decode, first, object, scan, text};
-use crate::tool::{ToolFacts, cut};
+use crate::tool::{ToolFacts, cut, cut_str};
+use crate::words::Words;
 use crate::{Hook, HookSource, Timestamp, Tokens};
 
 /// A hook, interpreted. Holds facts and sizes; texts stay in the raw body.
@@ -17,9 +19,9 @@ pub struct Event {
     /// Wall clock of receipt.
     pub at: Timestamp,
     /// `conversation_id`, else `session_id`; empty when the payload has no identity at all.
-    pub conversation: String,
+    pub conversation: Arc<str>,
     /// Normalised generation id; empty when the event belongs to whatever turn is open.
-    pub generation: String,
+    pub generation: Arc<str>,
     /// Event name for counters: ours for a known event (`preToolUse`), as sent (at most 64 characters) otherwise.
     pub name: Cow<'static, str>,
     /// Whose hook it is.
@@ -29,7 +31,7 @@ pub struct Event {
     /// Fields that no hook of Cursor is known to send, made plain: at most 8 names of at most 64 characters.
     pub unseen: Vec<Box<str>>,
     /// The parent a hook itself names for its conversation.
-    pub lineage: Option<Lineage>,
+    pub lineage: Option<Box<Lineage>>,
     /// What happened.
     pub kind: EventKind,
 }
@@ -68,17 +70,24 @@ impl Host {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// `model` as sent; empty is absent.
-    pub model: Option<String>,
-    /// `model_id`.
-    pub model_id: Option<String>,
-    /// `model_params` as JSON.
-    pub model_params: Option<String>,
+    pub model: Option<Arc<str>>,
+    /// `model_id` and `model_params`, where either is sent.
+    pub labels: Option<Box<Labels>>,
     /// `cursor_version`.
-    pub cursor_version: Option<String>,
+    pub cursor_version: Option<Arc<str>>,
     /// First of `workspace_roots`, else `cwd` of other hosts.
-    pub workspace: Option<String>,
+    pub workspace: Option<Arc<str>>,
     /// `transcript_path`.
-    pub transcript_path: Option<String>,
+    pub transcript_path: Option<Arc<str>>,
+}
+
+/// What only some events say of their model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// `model_id`.
+    pub id: Option<String>,
+    /// `model_params` as JSON.
+    pub params: Option<String>,
 }
 
 /// A child conversation's parent, by explicit ids.
@@ -103,7 +112,7 @@ pub enum EventKind {
         mode: Option<String>,
     },
     /// `sessionEnd`.
-    SessionEnd(SessionEnd),
+    SessionEnd(Box<SessionEnd>),
     /// `beforeSubmitPrompt`.
     Prompt(Box<Prompt>),
     /// `preToolUse`.
@@ -129,7 +138,7 @@ pub enum EventKind {
     /// `afterAgentThought`.
     Thought(Box<Thought>),
     /// `stop`.
-    Stop(Stop),
+    Stop(Box<Stop>),
     /// `subagentStart`.
     SubagentStart(Box<SubagentFacts>),
     /// `subagentStop`.
@@ -160,7 +169,7 @@ pub enum EventKind {
     /// A body that could not be read: kept, counted.
     Malformed,
     /// Proof of whose child a conversation is, found by the collector.
-    Evidence(Evidence),
+    Evidence(Box<Evidence>),
 }
 
 /// `sessionEnd`.
@@ -257,6 +266,13 @@ pub struct SubagentFacts {
     pub messages: Option<i64>,
     /// `tool_call_count`.
     pub tool_calls: Option<i64>,
+}
+
+impl SubagentFacts {
+    /// Its key among the delegations of its conversation.
+    pub(crate) fn key(&self) -> &str {
+        self.id.as_deref().unwrap_or(&self.fallback)
+    }
 }
 
 /// `preCompact`.
@@ -388,43 +404,53 @@ impl Evidence {
     }
 }
 
-/// Reads a hook. Never fails; see [`EventKind::Malformed`].
+/// Reads a hook. Never fails; see [`EventKind::Malformed`]. For more than one, a [`Reader`] takes less time and memory.
 #[must_use]
 pub fn normalise(hook: &Hook) -> Event {
-    normalise_with(hook, |_| None).0
+    Reader::default().read(hook)
 }
 
-/// Reads a hook, and with it the content that `wanted` names once it is known what happened: the body is read once.
-#[must_use]
-pub fn normalise_with(
-    hook: &Hook,
-    wanted: impl FnOnce(&EventKind) -> Option<Field>,
-) -> (Event, Option<Content>) {
-    let body = decode(&hook.body);
-    let mut content = None;
-    let mut event = match Fields::parse(&body) {
-        Some(fields) => {
-            let event = read(hook, &fields);
-            content = wanted(&event.kind).and_then(|field| content::of(field, &fields));
-            event
-        }
-        None => malformed(hook, &body),
-    };
-    // Ids are compared and stored everywhere: a forged one must not be a megabyte.
-    event.conversation = cut(event.conversation, 512);
-    event.generation = cut(event.generation, 512);
-    if event.generation == event.conversation {
-        event.generation.clear();
-    }
-    (event, content)
+/// Reads hooks. What it remembers of earlier ones saves memory and changes nothing.
+#[derive(Debug, Default)]
+pub struct Reader {
+    words: Words,
 }
+
+impl Reader {
+    /// Reads a hook. Never fails; see [`EventKind::Malformed`].
+    pub fn read(&mut self, hook: &Hook) -> Event {
+        self.read_with(hook, |_| None).0
+    }
+
+    /// Reads a hook, and with it the content that `wanted` names once it is known what happened: the body is read once.
+    pub fn read_with(
+        &mut self,
+        hook: &Hook,
+        wanted: impl FnOnce(&EventKind) -> Option<Field>,
+    ) -> (Event, Option<Content>) {
+        let body = decode(&hook.body);
+        let mut content = None;
+        let event = match Fields::parse(&body) {
+            Some(fields) => {
+                let event = read(hook, &fields, &mut self.words);
+                content = wanted(&event.kind).and_then(|field| content::of(field, &fields));
+                event
+            }
+            None => malformed(hook, &body, &mut self.words),
+        };
+        (event, content)
+    }
+}
+
+/// Ids are compared and stored everywhere: a forged one must not be a megabyte.
+const ID_BYTES: usize = 512;
 
 fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
     Event {
         seq: hook.seq,
         at: hook.observed_at,
-        conversation: String::new(),
-        generation: String::new(),
+        conversation: Arc::default(),
+        generation: Arc::default(),
         name,
         host: Host::Cursor,
         about: About::default(),
@@ -434,24 +460,32 @@ fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
     }
 }
 
-fn malformed(hook: &Hook, body: &str) -> Event {
+fn malformed(hook: &Hook, body: &str, words: &mut Words) -> Event {
     let mut event = blank(hook, EventKind::Malformed, Cow::Borrowed("malformed"));
     let id = |names: [&str; 2]| names.into_iter().find_map(|name| scan(body, name));
     let conversation = id(["conversation_id", "conversationId"]);
     let conversation = conversation.or_else(|| id(["session_id", "sessionId"]));
-    event.conversation = conversation.unwrap_or_default().to_owned();
+    event.conversation = words.get(cut_str(conversation.unwrap_or_default(), ID_BYTES));
     let generation = id(["generation_id", "generationId"]).unwrap_or_default();
-    event.generation = split_step(generation).0.to_owned();
+    name_generation(&mut event, split_step(generation).0, words);
     event
 }
 
-fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
+/// Some hooks outside any turn repeat the conversation's id there.
+fn name_generation(event: &mut Event, generation: &str, words: &mut Words) {
+    let generation = cut_str(generation, ID_BYTES);
+    if generation != &*event.conversation {
+        event.generation = words.get(generation);
+    }
+}
+
+fn read(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> Event {
     if hook.source == HookSource::Evidence {
         let Some(evidence) = Evidence::read(fields) else {
             return blank(hook, EventKind::Malformed, Cow::Borrowed("malformed"));
         };
-        let conversation = evidence.child.clone();
-        let kind = EventKind::Evidence(evidence);
+        let conversation = words.get(cut_str(&evidence.child, ID_BYTES));
+        let kind = EventKind::Evidence(Box::new(evidence));
         return Event { conversation, ..blank(hook, kind, Cow::Borrowed("hookspan.evidence")) };
     }
     let sent = ["hook_event_name", "agent_action_name"].iter().find_map(|name| fields.said(name));
@@ -462,10 +496,10 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
     let tool_info = fields.object("tool_info", &mut store);
     let name = known(&sent);
     let own = tool_info.as_ref().unwrap_or(fields);
-    let kind = name.and_then(|name| kind(name, own, fields, in_body));
+    let kind = name.and_then(|name| kind(name, (own, fields), in_body, words));
     let name = match name {
         Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(cut(sent.clone().into_owned(), 64)),
+        None => Cow::Owned(cut_str(&sent, 64).to_owned()),
     };
     let kind = kind.unwrap_or_else(|| EventKind::Unknown {
         name: cut(sent.into_owned(), 256),
@@ -476,36 +510,39 @@ fn read(hook: &Hook, fields: &Fields<'_>) -> Event {
     if host == Host::Cursor && !matches!(event.kind, EventKind::Unknown { .. }) {
         event.unseen = unseen(fields.unlisted());
     }
-    event.about = about(hook, fields);
-    identify(&mut event, hook, fields);
+    event.about = about(hook, fields, words);
+    identify(&mut event, hook, fields, words);
     event
 }
 
 /// Fills conversation, generation and lineage.
-fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>) {
+fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Words) {
     if matches!(event.kind, EventKind::WorkspaceOpen) {
         return;
     }
     let ids = ["conversation_id", "session_id", "trajectory_id"];
-    let conversation = ids.iter().find_map(|name| fields.word(name));
-    event.conversation = conversation.unwrap_or_else(|| synthetic_conversation(hook, fields));
-    let ids = ["generation_id", "turn_id", "execution_id"];
-    let sent = ids.iter().find_map(|name| fields.said(name)).unwrap_or_default();
-    let (generation, step) = split_step(&sent);
-    event.generation = generation.to_owned();
-    if let (EventKind::Thought(thought), Some(step)) = (&mut event.kind, step) {
-        thought.key = step.to_owned();
-        thought.step = true;
-    }
+    let conversation = ids.iter().find_map(|name| fields.said(name));
+    let conversation =
+        conversation.unwrap_or_else(|| Cow::Owned(synthetic_conversation(hook, fields)));
+    event.conversation = words.get(cut_str(&conversation, ID_BYTES));
     let about_child =
         matches!(event.kind, EventKind::SubagentStart(_) | EventKind::SubagentStop(_));
     if event.host == Host::Claude
         && !about_child
         && let Some(agent) = fields.word("agent_id")
     {
-        let child = format!("{}/{agent}", event.conversation);
-        let parent = std::mem::replace(&mut event.conversation, child);
-        event.lineage = Some(Lineage { parent, subagent: agent });
+        let child = format!("{conversation}/{agent}");
+        event.conversation = words.get(cut_str(&child, ID_BYTES));
+        let lineage = Lineage { parent: conversation.into_owned(), subagent: agent };
+        event.lineage = Some(Box::new(lineage));
+    }
+    let ids = ["generation_id", "turn_id", "execution_id"];
+    let sent = ids.iter().find_map(|name| fields.said(name)).unwrap_or_default();
+    let (generation, step) = split_step(&sent);
+    name_generation(event, generation, words);
+    if let (EventKind::Thought(thought), Some(step)) = (&mut event.kind, step) {
+        thought.key = step.to_owned();
+        thought.step = true;
     }
 }
 
@@ -599,37 +636,42 @@ fn known(sent: &str) -> Option<&'static str> {
 }
 
 /// `own` holds the event's own fields, `envelope` everything; they differ only for Windsurf.
-fn kind(name: &str, own: &Fields<'_>, envelope: &Fields<'_>, in_body: bool) -> Option<EventKind> {
+fn kind(
+    name: &str,
+    (own, envelope): (&Fields<'_>, &Fields<'_>),
+    in_body: bool,
+    words: &mut Words,
+) -> Option<EventKind> {
     let kind = match name {
         "workspaceOpen" => EventKind::WorkspaceOpen,
         "sessionStart" => EventKind::SessionStart {
             background: own.flag("is_background_agent"),
             mode: own.word("composer_mode").map(|text| cut(text, 64)),
         },
-        "sessionEnd" => EventKind::SessionEnd(session_end(own)),
+        "sessionEnd" => EventKind::SessionEnd(Box::new(session_end(own))),
         "beforeSubmitPrompt" => EventKind::Prompt(Box::new(prompt(own))),
-        "preToolUse" => EventKind::ToolStart(Box::new(ToolFacts::generic(own))),
-        "postToolUse" => EventKind::ToolEnd(Box::new(ToolFacts::generic(own))),
-        "postToolUseFailure" => EventKind::ToolFailure(Box::new(ToolFacts::generic(own))),
-        "beforeShellExecution" => EventKind::ShellStart(Box::new(ToolFacts::shell(own))),
-        "afterShellExecution" => EventKind::ShellEnd(Box::new(ToolFacts::shell(own))),
-        "beforeMCPExecution" => EventKind::McpStart(Box::new(ToolFacts::mcp(own))),
-        "afterMCPExecution" => EventKind::McpEnd(Box::new(ToolFacts::mcp(own))),
-        "beforeReadFile" => EventKind::FileRead(Box::new(ToolFacts::file(own, "Read"))),
-        "afterFileEdit" => EventKind::FileEdit(Box::new(ToolFacts::file(own, "Write"))),
+        "preToolUse" => EventKind::ToolStart(Box::new(ToolFacts::generic(own, words))),
+        "postToolUse" => EventKind::ToolEnd(Box::new(ToolFacts::generic(own, words))),
+        "postToolUseFailure" => EventKind::ToolFailure(Box::new(ToolFacts::generic(own, words))),
+        "beforeShellExecution" => EventKind::ShellStart(Box::new(ToolFacts::shell(own, words))),
+        "afterShellExecution" => EventKind::ShellEnd(Box::new(ToolFacts::shell(own, words))),
+        "beforeMCPExecution" => EventKind::McpStart(Box::new(ToolFacts::mcp(own, words))),
+        "afterMCPExecution" => EventKind::McpEnd(Box::new(ToolFacts::mcp(own, words))),
+        "beforeReadFile" => EventKind::FileRead(Box::new(ToolFacts::file(own, "Read", words))),
+        "afterFileEdit" => EventKind::FileEdit(Box::new(ToolFacts::file(own, "Write", words))),
         "afterAgentResponse" => EventKind::Response(Box::new(response(own))),
         "afterAgentThought" => EventKind::Thought(Box::new(thought(own))),
         // Without an envelope, `stop` is the end of the session: the oldest beta meant it so.
         "stop" if !in_body && envelope.raw("status").is_none() => {
-            EventKind::SessionEnd(session_end(own))
+            EventKind::SessionEnd(Box::new(session_end(own)))
         }
-        "stop" => EventKind::Stop(stop(own)),
+        "stop" => EventKind::Stop(Box::new(stop(own))),
         "subagentStart" => EventKind::SubagentStart(Box::new(subagent(own, true))),
         "subagentStop" => EventKind::SubagentStop(Box::new(subagent(own, false))),
         "preCompact" => EventKind::Compaction(Box::new(compaction(own))),
         "beforeTabFileRead" => EventKind::TabRead { path: path(own) },
         "afterTabFileEdit" => {
-            let edits = ToolFacts::file(own, "Write").edits.unwrap_or_default();
+            let edits = ToolFacts::file(own, "Write", words).edits.unwrap_or_default();
             EventKind::TabEdit { path: path(own), added: edits.added, removed: edits.removed }
         }
         _ => return None,
@@ -637,23 +679,24 @@ fn kind(name: &str, own: &Fields<'_>, envelope: &Fields<'_>, in_body: bool) -> O
     Some(kind)
 }
 
-fn about(hook: &Hook, fields: &Fields<'_>) -> About {
-    let root = fields.raw("workspace_roots").and_then(first).and_then(text).map(Cow::into_owned);
+fn about(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> About {
+    let root = fields.raw("workspace_roots").and_then(first).and_then(text);
     let root = root.filter(|root| !root.is_empty()).or_else(|| {
         // Only other hosts name their project by `cwd`; Cursor's is the shell's.
-        fields.raw("conversation_id").is_none().then(|| fields.word("cwd")).flatten()
+        fields.raw("conversation_id").is_none().then(|| fields.said("cwd")).flatten()
     });
-    let model = ["model", "subagent_model"].iter().find_map(|name| fields.word(name));
+    let root = root.as_deref().or(hook.context.project_dir.as_deref());
+    let transcript = fields.said("transcript_path");
+    let transcript = transcript.as_deref().or(hook.context.transcript_path.as_deref());
+    let model = ["model", "subagent_model"].iter().find_map(|name| fields.said(name));
+    let id = fields.word("model_id").map(|text| cut(text, 128));
+    let params = fields.raw("model_params").map(|raw| cut_str(raw.get(), 1_024).to_owned());
     About {
-        model: model.map(|text| cut(text, 128)),
-        model_id: fields.word("model_id").map(|text| cut(text, 128)),
-        model_params: fields.raw("model_params").map(|raw| cut(raw.get().to_owned(), 1_024)),
-        cursor_version: fields.word("cursor_version").map(|text| cut(text, 64)),
-        workspace: root.or_else(|| hook.context.project_dir.clone()).map(|text| cut(text, 4_096)),
-        transcript_path: fields
-            .word("transcript_path")
-            .or_else(|| hook.context.transcript_path.clone())
-            .map(|text| cut(text, 4_096)),
+        model: model.map(|text| words.get(cut_str(&text, 128))),
+        labels: (id.is_some() || params.is_some()).then(|| Box::new(Labels { id, params })),
+        cursor_version: fields.said("cursor_version").map(|text| words.get(cut_str(&text, 64))),
+        workspace: root.map(|text| words.get(cut_str(text, 4_096))),
+        transcript_path: transcript.map(|text| words.get(cut_str(text, 4_096))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::event::Labels;
 use crate::{Event, EventKind, Timestamp};
 
 /// One event inside a conversation.
@@ -11,17 +12,14 @@ pub(crate) struct Fact {
     pub(crate) seq: u64,
     /// Model label as sent.
     pub(crate) model: Option<Arc<str>>,
-    /// `model_id` and `model_params`, where sent.
-    pub(crate) labels: Option<Box<(Option<String>, Option<String>)>>,
+    pub(crate) labels: Option<Box<Labels>>,
     pub(crate) kind: EventKind,
 }
 
 impl Fact {
-    pub(crate) fn new(event: Event, model: Option<Arc<str>>) -> Self {
-        let about = event.about;
-        let labels = (about.model_id.is_some() || about.model_params.is_some())
-            .then(|| Box::new((about.model_id, about.model_params)));
-        Self { at: event.at, seq: event.seq, model, labels, kind: event.kind }
+    pub(crate) fn new(event: Event) -> Self {
+        let Event { at, seq, about, kind, .. } = event;
+        Self { at, seq, model: about.model, labels: about.labels, kind }
     }
 
     /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.

@@ -491,7 +491,7 @@ fn candidates(possible: &[(Arc<str>, Box<str>)], world: World<'_>) -> Vec<Link> 
         let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
         links.push(Link {
             trace,
-            span: SpanId::derive(parent, generation, SpanKind::Subagent.as_str(), key),
+            span: SpanId::derive(parent, &generation, SpanKind::Subagent.as_str(), key),
             kind: "subagent_candidate",
             at: start.unwrap_or_default(),
         });
@@ -511,10 +511,10 @@ fn trace_of_call<'a>(
         conversation = world.conversations.get(&link.parent)?;
     }
     let generation = conversation.home(key)?;
-    let turn = conversation.turns.iter().find(|turn| turn.generation == *generation)?;
+    let turn = conversation.turns.iter().find(|turn| turn.generation == generation)?;
     let segments = segment::starts(world, conversation);
     let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
-    Some(trace(world.config, &conversation.id, generation, segment))
+    Some(trace(world.config, &conversation.id, &generation, segment))
 }
 
 /// The trace a turn lives in.
@@ -764,7 +764,7 @@ fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
     let named = facts().find(|fact| crate::turn::label(fact).is_some());
     let named = named.and_then(|fact| fact.model.clone());
     named
-        .or_else(|| tree.reading.other_model().map(Arc::from))
+        .or_else(|| tree.reading.tool_model.or(tree.reading.thought_model).map(Arc::from))
         .or_else(|| facts().find_map(|fact| fact.model.clone()))
 }
 

@@ -35,6 +35,7 @@ mod turn;
 mod link;
 mod tree;
 mod window;
+mod words;
 mod attributes;
 mod build;
 mod parts;
@@ -42,9 +43,7 @@ pub mod price;
 mod segment;
 mod group;
 
-pub use event::{
-    Confidence, Event, EventKind, Evidence, Host, LinkSource, normalise, normalise_with,
-};
+pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource, Reader, normalise};
 pub use hook::{Hook, HookSource};
 pub use id::{SpanId, TraceId};
 pub use sessions::{Change, Config, Sessions};

@@ -118,7 +118,13 @@ fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
         return length;
     }
     let mut rest = length;
-    for kind in (0..SUBAGENT).rev() {
+    if leaves == 1 {
+        // Nearly always; no division is needed to give all of it to one.
+        rest = 0;
+        let kind = active[..SUBAGENT].iter().position(|count| *count == 1);
+        sums[kind.unwrap_or_default()] += length;
+    }
+    for kind in (0..SUBAGENT).rev().filter(|_| leaves > 1) {
         let given = (i128::from(length) * i128::from(active[kind]) / i128::from(leaves)) as i64;
         sums[kind] += given;
         rest -= given;

@@ -99,7 +99,7 @@ fn cut(
         !earlier.take(MAX_REPEATS).any(|other| repeats(other, fact))
     });
     items.extend(once.map(|(_, fact)| match &fact.kind {
-        EventKind::SessionEnd(end) => (fact.at, fact.at, Some(end)),
+        EventKind::SessionEnd(end) => (fact.at, fact.at, Some(&**end)),
         _ => (fact.at, fact.at, None),
     }));
     items.sort_by_key(|(start, last, end)| (*start, end.is_some(), *last));

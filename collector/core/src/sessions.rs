@@ -120,14 +120,13 @@ pub struct Sessions {
     groups: BTreeMap<Arc<str>, Group>,
     /// Root last told for each conversation.
     bound: BTreeMap<Arc<str>, Arc<str>>,
-    /// Conversations with new facts.
-    touched: BTreeSet<Arc<str>>,
+    /// Conversations with new facts, each once.
+    touched: Vec<Arc<str>>,
     /// Roots to derive again.
     dirty: BTreeSet<Arc<str>>,
     deadlines: BTreeSet<(Timestamp, Arc<str>)>,
     /// Something that decides about links has changed.
     relink: bool,
-    words: BTreeSet<Arc<str>>,
     /// Events held, and how many may be; `None` is [`MAX_EVENTS`].
     held: usize,
     max_events: Option<usize>,
@@ -138,9 +137,6 @@ pub struct Sessions {
     next_eviction: Timestamp,
     out: VecDeque<Change>,
 }
-
-/// Distinct labels and paths remembered so that equal ones share memory.
-const MAX_WORDS: usize = 4_096;
 
 /// Events held before idle sessions have to go. One takes about 1 KiB, with its part of the spans that were told of it
 /// (the example `fold_speed` measures it), so this is 34 MB. A call has two to four.
@@ -193,53 +189,40 @@ impl Sessions {
         if event.conversation.is_empty() || nowhere {
             return;
         }
-        // Nearly every event says what the one before it in its conversation said.
-        let held = self.conversations.get_key_value(event.conversation.as_str());
-        let (known_id, said) = held.map(|(id, c)| (id.clone(), c.said())).unzip();
-        let said = said.unwrap_or_default();
-        let id = known_id.unwrap_or_else(|| self.word(&event.conversation));
-        let about = &event.about;
-        let mut words = |text: &Option<String>, said: Option<Arc<str>>| {
-            let text = text.as_deref()?;
-            Some(said.filter(|said| **said == *text).unwrap_or_else(|| self.word(text)))
+        let is_known = self.conversations.contains_key(&event.conversation);
+        let conversation = match self.conversations.get_mut(&event.conversation) {
+            Some(conversation) => conversation,
+            None => {
+                let id = &event.conversation;
+                let new = || Conversation::new(id.clone(), event.host);
+                self.conversations.entry(id.clone()).or_insert_with(new)
+            }
         };
-        let model = words(&about.model, None);
-        let workspace = words(&about.workspace, said.workspace);
-        let version = words(&about.cursor_version, said.version);
-        let transcript = words(&about.transcript_path, said.transcript);
-        let host_name = (version.is_none() && event.host != crate::event::Host::Cursor)
-            .then(|| Arc::from(event.host.as_str()));
-        let same = said.generation.filter(|said| **said == *event.generation);
-        let generation = same.unwrap_or_else(|| self.word(&event.generation));
-        let known = self.conversations.len();
-        let is_child = self.links.contains_key(&id);
-        let conversation = self
-            .conversations
-            .entry(id.clone())
-            .or_insert_with(|| Conversation::new(id.clone(), event.host));
+        let id = conversation.id.clone();
         conversation.meet(event.host);
         let before = (conversation.first, conversation.root_only);
         let generations = conversation.explicit.len();
-        self.touched.insert(id.clone());
+        if !std::mem::replace(&mut conversation.touched, true) {
+            self.touched.push(id.clone());
+        }
         if let EventKind::Evidence(evidence) = event.kind {
-            conversation.consider(event.seq, evidence);
+            conversation.consider(event.seq, *evidence);
             self.relink = true;
             return;
         }
         if let Some(lineage) = event.lineage.clone() {
             self.relink |= conversation.lineage.is_none();
-            conversation.lineage.get_or_insert(lineage);
+            conversation.lineage.get_or_insert(*lineage);
         }
         let decides = decides_links(&event.kind);
-        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(event.at);
-        let transcript_is_new =
-            transcript.is_some() && conversation.transcript() != transcript.as_ref();
-        conversation.describe((event.at, event.seq), workspace, version.or(host_name), transcript);
+        let transcript = event.about.transcript_path.as_ref();
+        let transcript_is_new = transcript.is_some() && conversation.transcript() != transcript;
+        conversation.describe((event.at, event.seq), event.host, &event.about);
         self.newest = self.newest.max(event.at);
-        self.held += usize::from(conversation.add(&generation, Fact::new(event, model)));
-        let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
+        let generation = event.generation.clone();
+        self.held += usize::from(conversation.add(&generation, Fact::new(event)));
         // A new turn of a child may belong to a call that resumed it.
-        let resumed = is_child && generations != conversation.explicit.len();
+        let resumed = generations != conversation.explicit.len() && self.links.contains_key(&id);
         let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none())
             || self.unclear.contains_key(&id);
         self.relink |= decides
@@ -247,7 +230,7 @@ impl Sessions {
             || resumed
             || transcript_is_new
             || before != (conversation.first, conversation.root_only)
-            || known != self.conversations.len();
+            || !is_known;
     }
 
     /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
@@ -284,23 +267,12 @@ impl Sessions {
         self.out.pop_front()
     }
 
-    fn word(&mut self, text: &str) -> Arc<str> {
-        if let Some(word) = self.words.get(text) {
-            return word.clone();
-        }
-        if self.words.len() >= MAX_WORDS {
-            self.words.clear();
-        }
-        let word: Arc<str> = text.into();
-        self.words.insert(word.clone());
-        word
-    }
-
     /// Brings everything that depends on new facts or passed deadlines up to date, as of `now` if time has passed.
     fn derive(&mut self, now: Option<Timestamp>) {
         let touched = std::mem::take(&mut self.touched);
         for id in &touched {
             if let Some(conversation) = self.conversations.get_mut(id) {
+                conversation.touched = false;
                 conversation.lay_out(&self.config);
             }
         }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use crate::{SpanId, Timestamp, TraceId};
 
 /// A span as a whole value. It is upserted under its derived id, so replays, duplicates and late halves are one operation;
@@ -239,7 +241,7 @@ pub struct Attribute {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
-    Str(String),
+    Str(SmolStr),
     /// Counts, bytes, codes.
     Int(i64),
     /// Milliseconds (`_ms`) and percentages.

@@ -1,9 +1,11 @@
 //! What one hook says about a tool call: small facts, never the texts themselves.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::digest::{content_key, digest};
+use crate::digest::{ContentKey, digest};
 use crate::payload::{Fields, Raw, array, object, text};
+use crate::words::Words;
 
 /// `hookspan.tool.class`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,15 +71,15 @@ impl ToolClass {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolFacts {
     /// `tool_use_id`, byte for byte; empty is absent.
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// Tool name, bare for MCP.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// Class.
     pub class: ToolClass,
     /// What both hook layers of one call agree on: command, path, or MCP tool with its input.
     pub content: u64,
-    /// `~` + hash of name and input, the key of a call without an id.
-    pub fallback: String,
+    /// Of name and input: the key of a call without an id.
+    pub fallback: ContentKey,
     /// Bytes of the input as received.
     pub input_bytes: Option<u64>,
     /// Bytes of the output as received.
@@ -85,11 +87,11 @@ pub struct ToolFacts {
     /// `duration` in milliseconds.
     pub duration_ms: Option<f64>,
     /// File the call is about, as sent.
-    pub path: Option<String>,
+    pub path: Option<Arc<str>>,
     /// Executable of a simple shell command.
-    pub executable: Option<String>,
+    pub executable: Option<Arc<str>>,
     /// Working directory.
-    pub cwd: Option<String>,
+    pub cwd: Option<Arc<str>>,
     /// Shell sandbox.
     pub sandbox: Option<bool>,
     /// Shell timeout.
@@ -99,7 +101,7 @@ pub struct ToolFacts {
     /// The output itself says it failed (`isError`, `success: false`).
     pub is_error: bool,
     /// `failure_type`.
-    pub failure: Option<String>,
+    pub failure: Option<Arc<str>>,
     /// `is_interrupt`.
     pub interrupt: Option<bool>,
     /// Whether the body holds an error text.
@@ -109,7 +111,7 @@ pub struct ToolFacts {
     /// `content_length` of a read.
     pub content_length: Option<i64>,
     /// `output_mode` of a search.
-    pub output_mode: Option<String>,
+    pub output_mode: Option<Arc<str>>,
     /// MCP server.
     pub server: Option<Box<Server>>,
     /// Facts of a delegating call.
@@ -151,47 +153,54 @@ pub struct Delegate {
     pub background: Option<bool>,
     /// Digest of the prompt, to compare with a child's task.
     pub task: u64,
+    /// [`ToolFacts::fallback`] as text, for a call without an id.
+    pub key: Option<String>,
 }
 
 impl ToolFacts {
     /// From preToolUse, postToolUse, postToolUseFailure and their relatives.
-    pub(crate) fn generic(fields: &Fields<'_>) -> Self {
+    pub(crate) fn generic(fields: &Fields<'_>, words: &mut Words) -> Self {
         let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
-        let sent = sent.unwrap_or(Cow::Borrowed("unknown"));
-        let sent = if sent.len() > 256 { Cow::Owned(cut(sent.into_owned(), 256)) } else { sent };
+        let sent = sent.as_deref().map_or("unknown", |sent| cut_str(sent, 256));
         let input = fields.first(&["tool_input", "params"]);
         let raw = input.map_or("", Raw::get);
-        let mut facts = Self { id: fields.word("tool_use_id"), ..Self::default() };
-        facts.name(&sent);
-        if facts.id.is_none() {
-            facts.fallback = content_key(&[&sent, raw]);
-        }
+        let id = fields.said("tool_use_id").map(|id| words.get(&id));
+        let mut facts = Self { id, ..Self::default() };
+        facts.name(sent, words);
         facts.input_bytes = input.map(|input| input.get().len() as u64);
-        facts.read_input(input);
+        facts.read_input(input, words);
+        if facts.id.is_none() {
+            facts.fallback = ContentKey::of(&[sent, raw]);
+            if let Some(delegate) = &mut facts.delegate {
+                delegate.key = Some(facts.fallback.to_string());
+            }
+        }
         facts.duration_ms = milliseconds(fields);
-        facts.failure = fields.word("failure_type").map(|text| cut(text, 64));
+        facts.failure = fields.said("failure_type").map(|text| words.get(cut_str(&text, 64)));
         facts.interrupt = fields.flag("is_interrupt");
         facts.has_error_text = fields.first(&["error_message", "error"]).is_some();
-        facts.cwd = facts.cwd.take().or_else(|| fields.word("cwd")).map(|text| cut(text, 4_096));
+        if facts.cwd.is_none() {
+            facts.cwd = fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096)));
+        }
         facts.read_output(fields.first(&["tool_output", "tool_response", "result"]));
         facts
     }
 
     /// From beforeShellExecution and afterShellExecution.
-    pub(crate) fn shell(fields: &Fields<'_>) -> Self {
+    pub(crate) fn shell(fields: &Fields<'_>, words: &mut Words) -> Self {
         let command = fields.first(&["command", "command_line"]).and_then(text);
         let command = command.unwrap_or_default();
         let output = fields.raw("output");
         Self {
-            tool: "Shell".to_owned(),
+            tool: words.get("Shell"),
             class: ToolClass::Shell,
             content: shell_content(&command),
-            fallback: content_key(&["Shell", &command]),
+            fallback: ContentKey::of(&["Shell", &command]),
             input_bytes: Some(command.len() as u64),
             output_bytes: output.map(|output| output.get().len() as u64),
             duration_ms: milliseconds(fields),
-            executable: executable(&command),
-            cwd: fields.word("cwd").map(|text| cut(text, 4_096)),
+            executable: executable(&command).map(|name| words.get(name)),
+            cwd: fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096))),
             sandbox: fields.flag("sandbox"),
             exit_code: fields.int("exit_code"),
             ..Self::default()
@@ -199,14 +208,14 @@ impl ToolFacts {
     }
 
     /// From beforeMCPExecution and afterMCPExecution.
-    pub(crate) fn mcp(fields: &Fields<'_>) -> Self {
-        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.word(name));
-        let tool = bare(&cut(sent.unwrap_or_else(|| "unknown".to_owned()), 256)).to_owned();
+    pub(crate) fn mcp(fields: &Fields<'_>, words: &mut Words) -> Self {
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
+        let tool = bare(cut_str(sent.as_deref().unwrap_or("unknown"), 256));
         let input = fields.first(&["tool_input", "params"]);
         let mut facts = Self {
-            content: mcp_content(&tool, input),
-            fallback: content_key(&[&tool, input.map_or("", Raw::get)]),
-            tool,
+            content: mcp_content(tool, input),
+            fallback: ContentKey::of(&[tool, input.map_or("", Raw::get)]),
+            tool: words.get(tool),
             class: ToolClass::Mcp,
             input_bytes: input.map(|input| input.get().len() as u64),
             duration_ms: milliseconds(fields),
@@ -218,26 +227,32 @@ impl ToolFacts {
     }
 
     /// From beforeReadFile and afterFileEdit: `tool` is the name the generic layer would give.
-    pub(crate) fn file(fields: &Fields<'_>, tool: &str) -> Self {
+    pub(crate) fn file(fields: &Fields<'_>, tool: &str, words: &mut Words) -> Self {
         let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
         let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
         let mut facts = Self {
-            tool: tool.to_owned(),
+            tool: words.get(tool),
             class: ToolClass::of(tool),
             content: path_content(&path),
-            fallback: content_key(&[tool, &path]),
+            fallback: ContentKey::of(&[tool, &path]),
             edits,
             ..Self::default()
         };
         if edits.is_some_and(|edits| edits.added == 0 && edits.removed == 0) {
             facts.note_attachment(&path);
         }
-        facts.path = Some(cut(path.into_owned(), 4_096)).filter(|path| !path.is_empty());
+        facts.path = said(&path, words);
         facts
     }
 
-    fn name(&mut self, sent: &str) {
-        self.tool = bare(sent).to_owned();
+    /// Of a delegating call: its key among the delegations of its conversation.
+    pub(crate) fn delegation(&self) -> Option<&str> {
+        let fallback = || self.delegate.as_ref()?.key.as_deref();
+        self.id.as_deref().or_else(fallback).filter(|_| self.class == ToolClass::Task)
+    }
+
+    fn name(&mut self, sent: &str, words: &mut Words) {
+        self.tool = words.get(bare(sent));
         self.class =
             if self.tool.len() < sent.len() { ToolClass::Mcp } else { ToolClass::of(sent) };
         let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
@@ -247,31 +262,32 @@ impl ToolFacts {
         }
     }
 
-    fn read_input(&mut self, input: Option<Raw<'_>>) {
+    fn read_input(&mut self, input: Option<Raw<'_>>, words: &mut Words) {
         let mut store = String::new();
         let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
         let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
         let path = path.and_then(text).unwrap_or_default();
         match self.class {
-            ToolClass::Shell => self.read_shell_input(&fields),
+            ToolClass::Shell => self.read_shell_input(&fields, words),
             ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
             ToolClass::Task => self.read_task_input(&fields),
             ToolClass::Edit => self.read_edit_input(&fields, input, &path),
             ToolClass::Search => {
-                self.output_mode = fields.word("output_mode").map(|text| cut(text, 64));
+                let mode = fields.said("output_mode");
+                self.output_mode = mode.map(|text| words.get(cut_str(&text, 64)));
                 self.content = path_content(&path);
             }
             _ => self.content = path_content(&path),
         }
-        self.path = Some(cut(path.into_owned(), 4_096)).filter(|path| !path.is_empty());
+        self.path = said(&path, words);
     }
 
-    fn read_shell_input(&mut self, fields: &Fields<'_>) {
+    fn read_shell_input(&mut self, fields: &Fields<'_>, words: &mut Words) {
         let command = fields.text("command").unwrap_or_default();
         self.content = shell_content(&command);
-        self.executable = executable(&command);
-        self.cwd = fields.first(&["cwd", "working_directory"]).and_then(text).map(Into::into);
-        self.cwd = self.cwd.take().filter(|cwd: &String| !cwd.is_empty());
+        self.executable = executable(&command).map(|name| words.get(name));
+        let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
+        self.cwd = cwd.and_then(|cwd| said(&cwd, words));
         self.timeout_ms = fields.int("timeout");
     }
 
@@ -281,6 +297,7 @@ impl ToolFacts {
             agent: fields.word("subagent_type").map(|text| cut(text, 128)),
             background: fields.flag("run_in_background"),
             task: digest(&[task.as_bytes()]),
+            key: None,
         }));
     }
 
@@ -330,11 +347,19 @@ impl ToolFacts {
 
 /// Cuts on a character boundary.
 pub(crate) fn cut(mut text: String, max: usize) -> String {
-    if text.len() > max {
-        let boundary = (0..=max).rev().find(|&at| text.is_char_boundary(at));
-        text.truncate(boundary.unwrap_or_default());
-    }
+    text.truncate(cut_str(&text, max).len());
     text
+}
+
+/// Cuts on a character boundary.
+pub(crate) fn cut_str(text: &str, max: usize) -> &str {
+    let boundary = (0..=max.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    boundary.and_then(|at| text.get(..at)).unwrap_or_default()
+}
+
+/// A path, if there is one.
+fn said(path: &str, words: &mut Words) -> Option<Arc<str>> {
+    (!path.is_empty()).then(|| words.get(cut_str(path, 4_096)))
 }
 
 /// An MCP tool's own name; any other name as it is.
@@ -382,7 +407,7 @@ fn path_content(path: &str) -> u64 {
 }
 
 /// The program of a command that is one simple command, after an optional `cd DIR &&`.
-fn executable(command: &str) -> Option<String> {
+fn executable(command: &str) -> Option<&str> {
     let mut rest = command.trim();
     if rest.starts_with("cd ")
         && let Some((folder, after)) = rest.split_once("&&")
@@ -401,7 +426,7 @@ fn executable(command: &str) -> Option<String> {
     let word = rest.split_whitespace().find(|word| !is_assignment(word))?;
     let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\']).next()?;
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
-    ((1..=64).contains(&name.len()) && name.bytes().all(allowed)).then(|| name.to_owned())
+    ((1..=64).contains(&name.len()) && name.bytes().all(allowed)).then_some(name)
 }
 
 fn server(fields: &Fields<'_>) -> Server {
@@ -509,7 +534,7 @@ mod tests {
             ("'C:\\tools\\rg.exe' x", Some("rg.exe")),
         ];
         for (command, expected) in cases {
-            assert_eq!(executable(command).as_deref(), expected, "{command}");
+            assert_eq!(executable(command), expected, "{command}");
         }
     }
 

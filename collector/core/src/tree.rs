@@ -257,13 +257,9 @@ fn children_of<'a>(
     let mut keys: Vec<&'a str> = Vec::new();
     for fact in facts {
         let key = match &fact.kind {
-            EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => {
-                a.id.as_deref().or(Some(a.fallback.as_str()))
-            }
-            EventKind::ToolStart(t) | EventKind::ToolEnd(t) | EventKind::ToolFailure(t)
-                if t.class == ToolClass::Task =>
-            {
-                t.id.as_deref().or(Some(t.fallback.as_str()))
+            EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => Some(a.key()),
+            EventKind::ToolStart(t) | EventKind::ToolEnd(t) | EventKind::ToolFailure(t) => {
+                t.delegation()
             }
             _ => None,
         };
@@ -460,7 +456,7 @@ impl<'a> Tree<'a> {
     ) -> Option<Agent<'a>> {
         let mut children = children_by_key(world, conversation, &call.key);
         (depth < MAX_DEPTH && children.next().is_some())
-            .then(|| Agent { key: call.key.clone(), ..Agent::default() })
+            .then(|| Agent { key: call.key.clone().into_owned(), ..Agent::default() })
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]

@@ -30,8 +30,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) tool_model: Option<&'a str>,
     /// The label a thought carries: print mode of the CLI has nothing else.
     pub(crate) thought_model: Option<&'a str>,
-    /// The label a response carries: the oldest payloads name the model nowhere else.
-    pub(crate) response_model: Option<&'a str>,
 }
 
 /// A subagent as its parent tells of it.
@@ -78,7 +76,7 @@ impl<'a> Reading<'a> {
                     reading.prompt.get_or_insert((fact, &**prompt));
                 }
                 EventKind::Stop(stop) => {
-                    reading.stop.get_or_insert((fact, stop));
+                    reading.stop.get_or_insert((fact, &**stop));
                 }
                 EventKind::Thought(thought) => {
                     reading.thought_model = reading.thought_model.or_else(|| label(fact));
@@ -87,7 +85,6 @@ impl<'a> Reading<'a> {
                     add(list, &thought.key, fact, &**thought, thought.step);
                 }
                 EventKind::Response(response) => {
-                    reading.response_model = reading.response_model.or_else(|| label(fact));
                     let list = (&mut reading.responses, &mut responses);
                     add(list, &response.key, fact, &**response, false);
                 }
@@ -108,11 +105,6 @@ impl<'a> Reading<'a> {
         reading.calls = pair(&tools);
         reading.agents = pair_agents(&agents, &reading.calls);
         reading
-    }
-
-    /// What names the model when prompt and stop do not.
-    pub(crate) fn other_model(&self) -> Option<&'a str> {
-        self.tool_model.or(self.thought_model).or(self.response_model)
     }
 
     /// Token counts, once: those of the stop, else of the last response that has some.
@@ -161,7 +153,7 @@ fn pair_agents<'a>(
         .iter()
         .enumerate()
         .filter(|(_, call)| call.class() == ToolClass::Task)
-        .map(|(at, call)| (call.key.as_str(), at))
+        .map(|(at, call)| (&*call.key, at))
         .collect();
     let mut agents: Vec<Agent<'a>> = Vec::new();
     let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();

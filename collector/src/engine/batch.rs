@@ -108,7 +108,7 @@ impl Engine {
                     let conversation = &arrival.reading.conversation;
                     let known = conversation.is_empty()
                         || sessions.holds(conversation)
-                        || stateless.contains(conversation);
+                        || stateless.contains(&**conversation);
                     if !known {
                         recall(sessions, &mut work.changes, open, conversation, seq)?;
                     }

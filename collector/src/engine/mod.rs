@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
 use hookspan_core::sessions::Question;
-use hookspan_core::{Change, Sessions, Timestamp, normalise};
+use hookspan_core::{Change, Reader, Sessions, Timestamp};
 use hookspan_dashboard::source::{Deleted, Notice};
 use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
@@ -294,9 +294,10 @@ fn recall(
     let store = open.store();
     let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
     drain(sessions, changes);
+    let mut reader = Reader::default();
     for seq in store.group(&root, before)? {
         if let Some(hook) = store.hook(seq)? {
-            sessions.handle(normalise(&hook));
+            sessions.handle(reader.read(&hook));
         }
     }
     while let Some(change) = sessions.poll_change() {

@@ -1,6 +1,6 @@
 //! Bringing the fold to where the store is: at start, and for a rebuild.
 
-use hookspan_core::{Change, Timestamp, normalise, normalise_with};
+use hookspan_core::{Change, Reader, Timestamp};
 
 use super::{Engine, Stopped, drain, note_state, recall};
 use crate::store::write::{Changes, Committed, Reading, subject_field};
@@ -18,12 +18,12 @@ impl Engine {
     /// [`Stopped`] when the database refuses until the program ends.
     pub fn restore(&mut self) -> Result<(), Stopped> {
         let seqs = self.persist(|engine| engine.store.held())?;
-        let mut changes = Changes::default();
+        let (mut reader, mut changes) = (Reader::default(), Changes::default());
         for block in seqs.chunks(ASKED_EVERY) {
             self.go_on()?;
             for seq in block {
                 if let Some(hook) = self.persist(|engine| engine.store.hook(*seq))? {
-                    self.sessions.handle(normalise(&hook));
+                    self.sessions.handle(reader.read(&hook));
                 }
             }
             while let Some(change) = self.sessions.poll_change() {
@@ -65,10 +65,11 @@ impl Engine {
 
     fn fold_block(&mut self, horizon: Timestamp) -> Result<(), Stopped> {
         let hooks = self.persist(|engine| engine.store.unfolded(BLOCK))?;
+        let mut reader = Reader::default();
         let mut events: Vec<_> = hooks
             .iter()
             .map(|hook| {
-                let (event, content) = normalise_with(hook, subject_field);
+                let (event, content) = reader.read_with(hook, subject_field);
                 (hook.seq, Reading::of(&event, content.as_ref()), Some(event))
             })
             .collect();
@@ -83,7 +84,7 @@ impl Engine {
                     let conversation = &reading.conversation;
                     let known = conversation.is_empty()
                         || sessions.holds(conversation)
-                        || stateless.contains(conversation);
+                        || stateless.contains(&**conversation);
                     if !known {
                         recall(sessions, &mut changes, open, conversation, *seq)?;
                     }

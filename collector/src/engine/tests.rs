@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::codec::Packer;
 use crate::store::write::Arrival;
+use crate::store::write::Preparer;
 
 const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_780_000_000 * SECOND;
@@ -92,7 +92,7 @@ fn event(second: i64, conversation: &str, generation: &str, name: &str, own: &Va
     };
     let mut id = [0; 16];
     id[..8].copy_from_slice(&hook.observed_at.0.to_be_bytes());
-    Arrival::new(id, 0, hook, &mut Packer::new())
+    Preparer::default().prepare(id, 0, hook)
 }
 
 /// Two sessions side by side, with calls that succeed and fail, a subagent with its own conversation, an unknown event and
@@ -158,7 +158,7 @@ fn stream() -> Vec<Arrival> {
     ];
     let mut broken = event(11, a, "a1", "stop", &json!({}));
     let hook = Hook { body: b"{\"broken".to_vec(), ..broken.hook.clone() };
-    broken = Arrival::new(broken.id, 0, hook, &mut Packer::new());
+    broken = Preparer::default().prepare(broken.id, 0, hook);
     events.insert(10, broken);
     events
 }

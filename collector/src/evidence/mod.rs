@@ -22,9 +22,9 @@ pub use cursor::CursorStore;
 
 use crate::clock;
 use crate::engine::{Batch, Input};
-use crate::store::codec::Packer;
 use crate::store::open::Readers;
 use crate::store::write::Arrival;
+use crate::store::write::Preparer;
 
 /// Longest conversation id that is looked for.
 const LONGEST_ID: usize = 128;
@@ -88,18 +88,18 @@ pub fn answer(readers: &Readers, cursor: Option<&mut CursorStore>, question: &Qu
         let told = cursor.look(&question.parent, &open, knows, &mut counts);
         evidence.extend(told);
     }
-    let mut packer = Packer::new();
-    let arrivals = evidence.iter().map(|evidence| arrival(evidence, &mut packer)).collect();
+    let mut preparer = Preparer::default();
+    let arrivals = evidence.iter().map(|evidence| arrival(evidence, &mut preparer)).collect();
     Found { arrivals, counts }
 }
 
-fn arrival(evidence: &Evidence, packer: &mut Packer) -> Arrival {
+fn arrival(evidence: &Evidence, preparer: &mut Preparer) -> Arrival {
     let body = evidence.to_body();
     let digest = Sha256::digest(&body);
     let id = std::array::from_fn(|at| digest[at]);
     let (observed_at, source) = (clock::now(), HookSource::Evidence);
     let hook = Hook { observed_at, source, body, ..Hook::default() };
-    Arrival::new(id, 0, hook, packer)
+    preparer.prepare(id, 0, hook)
 }
 
 /// Whether a conversation id is plain enough to be looked for: no path, no markup, of bounded length.

@@ -106,7 +106,7 @@ fn hook(millis: i64, conversation: &str, generation: &str, name: &str, own: &Val
         ..Hook::default()
     };
     let digest = Sha256::digest(&hook.body);
-    Arrival::new(std::array::from_fn(|at| digest[at]), 0, hook, &mut Packer::new())
+    Preparer::default().prepare(std::array::from_fn(|at| digest[at]), 0, hook)
 }
 
 /// Two subagents at once with the same task, and nothing in any hook that says whose child is whose.
@@ -178,7 +178,7 @@ fn a_parent_that_names_its_children_proves_the_parent_alone() {
     let ids = json!({"subagentComposerIds": ["child-a"]}).to_string();
     db.execute("INSERT INTO cursorDiskKV VALUES ('composerData:root', ?1)", [ids]).unwrap();
     let mut arrivals = two_children();
-    arrivals.retain(|arrival| arrival.reading.conversation != "child-b");
+    arrivals.retain(|arrival| *arrival.reading.conversation != *"child-b");
     world.take(arrivals);
     assert_eq!(world.answer(&mut cursor), [("evidence_store", 1)]);
     // Which of the two calls it was is not known, and is not made up.

@@ -446,7 +446,7 @@ pub(super) fn key_value(key: &str, value: any_value::Value) -> KeyValue {
 
 fn any_value(value: &Value) -> any_value::Value {
     match value {
-        Value::Str(text) => any_value::Value::StringValue(text.clone()),
+        Value::Str(text) => any_value::Value::StringValue(text.to_string()),
         Value::Int(number) => any_value::Value::IntValue(*number),
         Value::Double(number) => any_value::Value::DoubleValue(*number),
         Value::Bool(flag) => any_value::Value::BoolValue(*flag),

@@ -488,7 +488,7 @@ async fn a_request_never_passes_its_limit_in_bytes() {
         span.attributes = (0..10)
             .map(|i| hookspan_core::Attribute {
                 key: format!("key{i}").into(),
-                value: hookspan_core::Value::Str("x".repeat(2_000)),
+                value: hookspan_core::Value::Str("x".repeat(2_000).into()),
                 class: hookspan_core::Class::Plain,
             })
             .collect();

@@ -9,8 +9,8 @@ use super::line::{self, Ids, Line};
 use super::stage::Staged;
 use crate::dirs::open_private;
 use crate::engine::{Batch, Horizon, ImportStep};
-use crate::store::codec::Packer;
 use crate::store::write::Arrival;
+use crate::store::write::Preparer;
 
 /// Lines of a batch.
 const ROWS: usize = 1_000;
@@ -70,7 +70,7 @@ pub fn take_in<E: From<io::Error>>(
     mut sink: impl FnMut(Batch) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut lines = Lines::open(staged)?;
-    let (mut ids, mut packer, mut number) = (Ids::default(), Packer::new(), 0);
+    let (mut ids, mut preparer, mut number) = (Ids::default(), Preparer::default(), 0);
     let last = plan.blocks.len().saturating_sub(1);
     for (index, (rows, later)) in plan.blocks.iter().enumerate() {
         let mut arrivals = Vec::with_capacity(*rows);
@@ -79,7 +79,7 @@ pub fn take_in<E: From<io::Error>>(
             let id = ids.id(&line);
             number += 1;
             if number > skip {
-                arrivals.push(arrival(staged.at, number, line, id, cut, &mut packer));
+                arrivals.push(arrival(staged.at, number, line, id, cut, &mut preparer));
             }
         }
         let done = index == last;
@@ -99,7 +99,7 @@ fn arrival(
     line: Line,
     id: [u8; 16],
     cut: bool,
-    packer: &mut Packer,
+    preparer: &mut Preparer,
 ) -> Arrival {
     // A microsecond apart, lines without a time keep their order.
     let import_time = at.plus(i64::try_from(number).unwrap_or(0).saturating_mul(1_000));
@@ -109,7 +109,7 @@ fn arrival(
         body: line.body,
         ..Hook::default()
     };
-    Arrival::new(id, if cut { CUT } else { 0 }, hook, packer)
+    preparer.prepare(id, if cut { CUT } else { 0 }, hook)
 }
 
 struct Lines {

@@ -5,8 +5,8 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon};
 use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
-use crate::store::codec::Packer;
 use crate::store::write::Arrival;
+use crate::store::write::Preparer;
 
 /// Hooks of a batch. A page of the database that several hooks change is written once a batch, so large ones cost less; only
 /// a backlog fills one.
@@ -22,7 +22,7 @@ pub struct Intake {
     dir: StateDir,
     follower: Follower,
     position: Position,
-    packer: Packer,
+    preparer: Preparer,
     told: Counters,
     losses_bytes: u64,
 }
@@ -43,7 +43,7 @@ impl Intake {
             dir: dir.clone(),
             follower: Follower::open(dir, &position, limits)?,
             position,
-            packer: Packer::new(),
+            preparer: Preparer::default(),
             told: Counters::default(),
             losses_bytes: 0,
         })
@@ -75,7 +75,7 @@ impl Intake {
                 break;
             }
         }
-        self.packer.set_haste(behind);
+        self.preparer.set_haste(behind);
         batch.position = position.as_ref().map(ToString::to_string);
         batch.counts = self.news();
         batch.gauges = self.losses();
@@ -109,7 +109,7 @@ impl Intake {
             source: HookSource::Shim,
             body: record.body,
         };
-        Arrival::new(record.id, record.flags, hook, &mut self.packer)
+        self.preparer.prepare(record.id, record.flags, hook)
     }
 
     /// What the reader has counted since the last batch.

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::{Batch as Hooks, Engine, Horizon, Signals};
-use crate::store::codec::Packer;
 use crate::store::search as files;
-use crate::store::write::{Arrival, Store};
+use crate::store::write::Preparer;
+use crate::store::write::Store;
 
 struct World {
     dir: tempfile::TempDir,
@@ -56,7 +56,7 @@ impl World {
             id[8..12].copy_from_slice(&root.as_bytes()[..4]);
             let body = body.to_string().into_bytes();
             let hook = Hook { observed_at, source: HookSource::Import, body, ..Hook::default() };
-            Arrival::new(id, 0, hook, &mut Packer::new())
+            Preparer::default().prepare(id, 0, hook)
         };
         let call =
             json!({"tool_name": "Shell", "tool_use_id": "t1", "tool_input": {"command": command}});

@@ -12,7 +12,7 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::codec::Packer;
+use super::write::Preparer;
 use super::write::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
 use crate::dirs::{StateDir, open_private, write_private};
 
@@ -118,7 +118,7 @@ fn report(path: &Path) -> Option<Report> {
 pub struct Salvage {
     folder: PathBuf,
     db: Option<Connection>,
-    packer: Packer,
+    preparer: Preparer,
     next: i64,
     end: i64,
     /// Numbers since the last hook that could be read, while reads fail.
@@ -148,7 +148,7 @@ impl Salvage {
         Self {
             folder: folder.to_owned(),
             db,
-            packer: Packer::new(),
+            preparer: Preparer::default(),
             next: 0,
             end,
             silence: 0,
@@ -176,7 +176,7 @@ impl Salvage {
                 if hook.source != HookSource::Evidence {
                     last = Some(hook.observed_at);
                 }
-                arrivals.push(Arrival::new(id, flags, hook, &mut self.packer));
+                arrivals.push(self.preparer.prepare(id, flags, hook));
                 self.report.hooks += 1;
             }
         }
@@ -253,7 +253,7 @@ mod tests {
         let dir = StateDir::at(temp.path().join("s"));
         dir.prepare().unwrap();
         let mut store = Store::open(&dir.database()).unwrap();
-        let mut packer = Packer::new();
+        let mut preparer = Preparer::default();
         store
             .transaction(|open| {
                 for number in 1..=hooks {
@@ -261,7 +261,7 @@ mod tests {
                     let observed_at = Timestamp(number.cast_signed());
                     let hook = Hook { observed_at, body: body.into_bytes(), ..Hook::default() };
                     let id = u128::from(number).to_be_bytes();
-                    open.raw(&Arrival::new(id, 0, hook, &mut packer))?;
+                    open.raw(&preparer.prepare(id, 0, hook))?;
                 }
                 Ok(())
             })

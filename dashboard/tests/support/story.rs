@@ -389,7 +389,7 @@ impl<'a> Author<'a> {
 }
 
 fn string(key: &'static str, value: &str) -> Attribute {
-    Attribute { key: key.into(), value: Value::Str(value.to_owned()), class: Class::Plain }
+    Attribute { key: key.into(), value: Value::Str(value.into()), class: Class::Plain }
 }
 
 /// A handful of sessions around `now_ns`, one of them with `big` turns.

@@ -18,7 +18,7 @@ fn utf_16_of_both_orders_is_read() {
     let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
     for body in [little, big] {
         let event = event(&body);
-        assert_eq!((event.name.as_ref(), event.conversation.as_str()), ("stop", "c"));
+        assert_eq!((event.name.as_ref(), &*event.conversation), ("stop", "c"));
         assert!(matches!(event.kind, EventKind::Stop(_)));
     }
 }
@@ -61,10 +61,10 @@ fn the_ids_of_a_broken_document_are_recovered() {
     for rest in [r#""prompt":"caf"#, r#""a":NaN}"#, "\"a\":\"\u{1}\"}", r#""a":1}{"b":2}"#] {
         let body = format!(r#"{{"conversation_id":"c","generation_id":"g",{rest}"#);
         let event = event(body.as_bytes());
-        let ids = (event.conversation.as_str(), event.generation.as_str());
+        let ids = (&*event.conversation, &*event.generation);
         assert_eq!(ids, ("c", "g"), "{rest}");
         assert!(matches!(event.kind, EventKind::Malformed), "{rest}");
     }
     let body = format!(r#"{{"conversation_id":"c","tool_input":{open}"#);
-    assert_eq!(event(body.as_bytes()).conversation, "c");
+    assert_eq!(&*event(body.as_bytes()).conversation, "c");
 }

@@ -174,7 +174,7 @@ impl Player {
     fn hand_in_history(&mut self, conversation: &str) {
         let Some(root) = self.store.roots.get(conversation).cloned() else { return };
         for event in &self.log {
-            if self.store.roots.get(&event.conversation) == Some(&root) {
+            if self.store.roots.get(&*event.conversation) == Some(&root) {
                 self.sessions.handle(event.clone());
             }
         }
@@ -209,10 +209,9 @@ pub(crate) fn render(store: &Store) -> String {
     for row in store.sessions.values() {
         writeln!(
             text,
-            "session {} {} surface={} generations={} tool_calls={} subagents={} errors={} tokens={}",
+            "session {} {} generations={} tool_calls={} subagents={} errors={} tokens={}",
             row.root,
             row.state.as_str(),
-            row.surface,
             row.generations,
             row.tool_calls,
             row.subagents,
@@ -270,13 +269,11 @@ fn tree(store: &Store, span: &Span, depth: usize, zero: Timestamp, text: &mut St
         "hookspan.tool.class",
         "hookspan.tool.outcome",
         "hookspan.wait_ms",
-        "hookspan.hook_ms",
         "hookspan.subagent.link",
         "hookspan.late",
         "hookspan.incomplete",
         "hookspan.generation.synthetic",
         "gen_ai.usage.input_tokens",
-        "cursor.usage.total_tokens",
         "gen_ai.tool.call.id",
         "file.path",
         "error.type",

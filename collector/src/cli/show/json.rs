@@ -134,7 +134,7 @@ impl From<Span> for ShownSpan {
 
 fn value(value: Value) -> serde_json::Value {
     match value {
-        Value::Str(text) => text.into(),
+        Value::Str(text) => text.as_str().into(),
         Value::Int(number) => number.into(),
         Value::Double(number) => number.into(),
         Value::Bool(flag) => flag.into(),

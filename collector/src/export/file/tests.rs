@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::*;
 use crate::config::Environment;
 use crate::export::resource::ResourceBase;
-use crate::store::codec::Packer;
 use crate::store::open::reader;
 use crate::store::sample;
-use crate::store::write::{Arrival, Changes, Store};
+use crate::store::write::Preparer;
+use crate::store::write::{Changes, Store};
 
 const BODY: &str = r#"{"hook_event_name":"beforeSubmitPrompt","conversation_id":"c1","prompt":"a secret \"plan\"","new_key":{"deep":"also secret","n":1e400},"file_path":"/home/me/acme/src/a.rs","user_email":"me@example.com"}"#;
 
@@ -51,7 +51,7 @@ fn database() -> (tempfile::TempDir, Connection) {
                     ..Hook::default()
                 };
                 let id = [u8::try_from(i).unwrap(); 16];
-                open.raw(&Arrival::new(id, 0, hook, &mut Packer::new()))?;
+                open.raw(&Preparer::default().prepare(id, 0, hook))?;
             }
             open.changes(&changes)
         })

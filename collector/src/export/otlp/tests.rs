@@ -17,7 +17,7 @@ fn attribute(key: &'static str, value: Value, class: Class) -> Attribute {
 }
 
 fn text(value: &str) -> Value {
-    Value::Str(value.to_owned())
+    Value::Str(value.into())
 }
 
 /// A failed tool call with one of everything.

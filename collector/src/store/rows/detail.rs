@@ -148,7 +148,7 @@ impl Serialize for WrittenAttribute<'_> {
         let mut list = out.serialize_seq(Some(2 + usize::from(class.is_some())))?;
         list.serialize_element(&self.0.key)?;
         match &self.0.value {
-            Value::Str(text) => list.serialize_element(text)?,
+            Value::Str(text) => list.serialize_element(text.as_str())?,
             Value::Int(number) => list.serialize_element(number)?,
             Value::Double(number) => list.serialize_element(number)?,
             Value::Bool(flag) => list.serialize_element(flag)?,
@@ -241,10 +241,10 @@ impl<'de> Deserialize<'de> for ReadValue {
                 f.write_str("text, a number, a flag or a list of texts")
             }
             fn visit_str<E>(self, text: &str) -> Result<ReadValue, E> {
-                Ok(ReadValue(Value::Str(text.to_owned())))
+                Ok(ReadValue(Value::Str(text.into())))
             }
             fn visit_string<E>(self, text: String) -> Result<ReadValue, E> {
-                Ok(ReadValue(Value::Str(text)))
+                Ok(ReadValue(Value::Str(text.into())))
             }
             fn visit_i64<E>(self, number: i64) -> Result<ReadValue, E> {
                 Ok(ReadValue(Value::Int(number)))

@@ -21,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
 use changes::Told;
-pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Reading, hook, subject_field};
+pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Preparer, Reading, hook, subject_field};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::open::{self, OpenError};

@@ -1,8 +1,11 @@
 //! The raw log: hooks as they came, and how they are read back.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use hookspan_core::content::{Content, Field};
 use hookspan_core::hook::HookContext;
-use hookspan_core::{Event, EventKind, Hook, HookSource, Timestamp, normalise_with};
+use hookspan_core::{Event, EventKind, Hook, HookSource, Reader, Timestamp};
 use hookspan_dashboard::line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
@@ -28,14 +31,25 @@ pub struct Arrival {
     pub reading: Reading,
 }
 
-impl Arrival {
+/// Makes arrivals. It keeps its working memory between hooks.
+#[derive(Debug, Default)]
+pub struct Preparer {
+    reader: Reader,
+    packer: Packer,
+}
+
+impl Preparer {
     /// Reads and packs a hook.
-    #[must_use]
-    pub fn new(id: [u8; 16], flags: u8, mut hook: Hook, packer: &mut Packer) -> Self {
-        let (event, content) = normalise_with(&hook, subject_field);
+    pub fn prepare(&mut self, id: [u8; 16], flags: u8, mut hook: Hook) -> Arrival {
+        let (event, content) = self.reader.read_with(&hook, subject_field);
         let reading = Reading::of(&event, content.as_ref());
-        let packed = packer.pack(&std::mem::take(&mut hook.body));
-        Self { id, flags, hook, packed, reading, event: Some(event) }
+        let packed = self.packer.pack(&std::mem::take(&mut hook.body));
+        Arrival { id, flags, hook, packed, reading, event: Some(event) }
+    }
+
+    /// From now on takes less time and more bytes, or not any more.
+    pub fn set_haste(&mut self, haste: bool) {
+        self.packer.set_haste(haste);
     }
 }
 
@@ -43,9 +57,9 @@ impl Arrival {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The conversation, empty when it has none.
-    pub conversation: String,
+    pub conversation: Arc<str>,
     /// The event's name, empty when it has none.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// Whether it could not be read.
     pub malformed: bool,
     /// Whether its name is one that hookspan does not know.
@@ -63,12 +77,12 @@ impl Reading {
     #[must_use]
     pub fn of(event: &Event, content: Option<&Content>) -> Self {
         let malformed = matches!(event.kind, EventKind::Malformed);
-        let name = if malformed { "" } else { &*event.name };
+        let name = if malformed { Cow::Borrowed("") } else { event.name.clone() };
         let unknown = matches!(event.kind, EventKind::Unknown { .. });
         let version = event.about.cursor_version.as_deref();
         Self {
             conversation: event.conversation.clone(),
-            name: name.to_owned(),
+            name,
             malformed,
             unknown,
             unseen: event.unseen.clone(),

@@ -3,12 +3,12 @@
 use hookspan_core::{Change, Hook, Timestamp};
 
 use super::*;
-use crate::store::codec::Packer;
 use crate::store::open::reader;
 use crate::store::rows::{
     self, SESSION_COLUMNS, SESSION_TABLES, SPAN_COLUMNS, SPAN_TABLES, TURN_COLUMNS, TURN_TABLES,
 };
 use crate::store::sample;
+use crate::store::write::Preparer;
 
 fn store() -> (tempfile::TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
@@ -24,7 +24,7 @@ fn arrival(key: u8, body: &[u8]) -> Arrival {
         body: body.to_vec(),
         ..Hook::default()
     };
-    Arrival::new([key; 16], 2, hook, &mut Packer::new())
+    Preparer::default().prepare([key; 16], 2, hook)
 }
 
 fn write(open: &mut Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<bool> {

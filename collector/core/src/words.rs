@@ -1,0 +1,65 @@
+//! Texts that hooks repeat: ids, models, paths. Equal ones share memory.
+
+use std::sync::Arc;
+
+/// How many are remembered. Four thousand hooks name fewer than these, call ids apart.
+const SLOTS: usize = 1_024;
+/// Longer ones are not: they are rare, and a forged one must not stay.
+const LONGEST: usize = 512;
+
+/// The texts of the last hooks. It decides nothing: whatever it has forgotten is made anew.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    slots: Vec<Arc<str>>,
+}
+
+impl Words {
+    pub(crate) fn get(&mut self, text: &str) -> Arc<str> {
+        if text.is_empty() || text.len() > LONGEST {
+            return text.into();
+        }
+        if self.slots.is_empty() {
+            self.slots = vec![Arc::default(); SLOTS];
+        }
+        let slot = &mut self.slots[slot(text.as_bytes())];
+        if **slot != *text {
+            *slot = text.into();
+        }
+        slot.clone()
+    }
+}
+
+/// From length and both ends, where ids and paths differ. A clash only forgets.
+fn slot(text: &[u8]) -> usize {
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    let first = text.first_chunk().map_or_else(|| word(text), |bytes| u64::from_le_bytes(*bytes));
+    let last = text.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let mixed =
+        (first.rotate_left(32) ^ last ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 54) as usize % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_share_memory_and_a_long_one_is_not_kept() {
+        let mut words = Words::default();
+        let (one, other) = (words.get("/home/dev/app"), words.get("/home/dev/app"));
+        assert!(Arc::ptr_eq(&one, &other));
+        let long = "x".repeat(LONGEST + 1);
+        assert!(!Arc::ptr_eq(&words.get(&long), &words.get(&long)));
+        assert_eq!(&*words.get(&long), long);
+        assert_eq!(&*words.get(""), "");
+    }
+
+    #[test]
+    fn more_texts_than_are_remembered_stay_themselves() {
+        let mut words = Words::default();
+        let texts: Vec<String> = (0..3 * SLOTS).map(|n| format!("call_{n}")).collect();
+        for text in texts.iter().chain(&texts) {
+            assert_eq!(&*words.get(text), text);
+        }
+    }
+}
