@@ -36,14 +36,18 @@ pub(crate) struct Shared<'a> {
     pub(crate) ambiguous: bool,
 }
 
-/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, anything else the IDE.
+/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
 pub(crate) fn surface(version: Option<&str>) -> &'static str {
-    let Some(version) = version else { return "unknown" };
-    let year = version.split('.').next().unwrap_or_default();
-    if year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) { "cli" } else { "ide" }
+    let first = version.unwrap_or_default().split('.').next().unwrap_or_default();
+    let is_number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
+    match (is_number, first.len()) {
+        (true, 4) => "cli",
+        (true, _) => "ide",
+        _ => "unknown",
+    }
 }
 
-/// `request.model` of a turn: of prompt or stop the id, else the label; else a tool's.
+/// `request.model` of a turn: of prompt or stop the id, else the label; else that of a tool, a thought or a response.
 pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
     let prompt = reading.prompt.map(|(fact, _)| fact);
     let stop = reading.stop.map(|(fact, _)| fact);
@@ -51,12 +55,7 @@ pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
         let id = fact.labels.as_ref().and_then(|labels| labels.id.as_deref());
         id.filter(|id| !id.is_empty() && *id != "default").or_else(|| label(fact))
     };
-    [prompt, stop]
-        .into_iter()
-        .flatten()
-        .find_map(said)
-        .or(reading.tool_model)
-        .or(reading.thought_model)
+    [prompt, stop].into_iter().flatten().find_map(said).or_else(|| reading.other_model())
 }
 
 /// How a call came out: `hookspan.tool.outcome` and the status.
@@ -416,6 +415,7 @@ fn tool(
     attributes.some_text("cursor.failure_type", call.find(|tool| tool.failure.as_deref()));
     attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
     attributes.double("hookspan.wait_ms", wait_ms(call));
+    attributes.double("hookspan.hook_ms", hook_ms(call));
     attributes.text("hookspan.tool.class", class.as_str());
     attributes.text("hookspan.tool.outcome", outcome);
     let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
@@ -437,17 +437,18 @@ pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
 }
 
 /// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
-/// ones; and all of it where nobody is asked.
+/// ones; and all of it where nobody is asked. `None` when the hooks that arrived tell no part of it.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
     if matches!(call.class(), ToolClass::Read | ToolClass::Search) {
         return Some(wait);
     }
-    let between = |from: Option<&Fact>, to: Option<&Fact>| match (from, to) {
-        (Some(from), Some(to)) => (to.at.since(from.at) as f64 / 1e6).max(0.0),
-        _ => 0.0,
+    let between = |from: Option<&Fact>, to: Option<&Fact>| {
+        let (from, to) = from.zip(to)?;
+        Some((to.at.since(from.at) as f64 / 1e6).max(0.0))
     };
-    let known = between(call.pre, call.before) + between(call.after, call.post);
+    let pairs = [between(call.pre, call.before), between(call.after, call.post)];
+    let known = pairs.into_iter().flatten().reduce(|sum, more| sum + more)?;
     Some(known.min(wait))
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::conversation::nanos;
 use crate::digest::ContentKey;
 use crate::fact::Fact;
 use crate::tool::{ToolClass, ToolFacts};
@@ -175,24 +176,36 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     }
     let mut by_content: BTreeMap<(ToolClass, u64), Vec<usize>> = BTreeMap::new();
     let mut pathless: Vec<usize> = Vec::new();
+    let mut lone_posts: Vec<usize> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
         let Some(tool) = call.find(Some) else { continue };
         by_content.entry((family(tool.class), tool.content)).or_default().push(at);
         if family(tool.class) == ToolClass::Edit && call.find(|tool| tool.path.as_ref()).is_none() {
             pathless.push(at);
         }
+        if call.pre.is_none() {
+            lone_posts.push(at);
+        }
     }
     let generic = calls.len();
+    let mut rest: Vec<&Fact> = Vec::new();
     for fact in specific {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
-        let equals = by_content.entry((family(tool.class), tool.content)).or_default();
-        let is_edit = matches!(fact.kind, EventKind::FileEdit(_));
-        let found = choose(fact, tool, equals, calls, generic);
-        let found = match found {
-            Found::New if is_edit => choose(fact, tool, &pathless, calls, generic),
-            found => found,
-        };
+        let equals = by_content.get(&(family(tool.class), tool.content)).map(Vec::as_slice);
+        let found = whole(fact, tool, equals.unwrap_or_default(), calls).or_else(|| {
+            let is_edit = matches!(fact.kind, EventKind::FileEdit(_));
+            whole(fact, tool, if is_edit { &pathless } else { &[] }, calls)
+        });
         match found {
+            Some(at) => *calls[at].slot(&fact.kind) = Some(fact),
+            None => rest.push(fact),
+        }
+    }
+    lone_posts.sort_by_key(|&at| std::cmp::Reverse(calls[at].post.map(|post| post.key())));
+    for fact in give_to_lone_posts(rest, &lone_posts, calls) {
+        let Some(tool) = tool_facts(&fact.kind) else { continue };
+        let equals = by_content.entry((family(tool.class), tool.content)).or_default();
+        match alone(fact, equals, calls, generic) {
             Found::Call(at) => *calls[at].slot(&fact.kind) = Some(fact),
             Found::Repeat => {}
             Found::New => {
@@ -204,6 +217,73 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     }
 }
 
+/// The call among `equals` that a specific event belongs to: the one with its duration, which both layers report to the last
+/// bit, else one whose pre came before it and whose post did not.
+fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) -> Option<usize> {
+    let free = |at: &&usize| !calls[**at].has(&fact.kind);
+    let same_duration = |at: &&usize| {
+        let post = calls[**at].post.and_then(|post| tool_facts(&post.kind));
+        tool.duration_ms.is_some() && post.is_some_and(|post| post.duration_ms == tool.duration_ms)
+    };
+    let overlaps = |at: &&usize| calls[**at].overlaps(fact.at);
+    let opened = |at: &&usize| calls[**at].pre.is_some() && overlaps(at);
+    let free = || equals.iter().filter(free);
+    let found = free().filter(overlaps).find(same_duration).or_else(|| free().find(opened));
+    found.or_else(|| free().find(same_duration)).copied()
+}
+
+/// Of a call without its pre nothing tells when it was opened, so the last hooks before its end are its own. `posts` are such
+/// calls, last first. Gives back what is left.
+fn give_to_lone_posts<'a>(
+    facts: Vec<&'a Fact>,
+    posts: &[usize],
+    calls: &mut [Call<'a>],
+) -> Vec<&'a Fact> {
+    if posts.is_empty() || facts.is_empty() {
+        return facts;
+    }
+    let mut free: Vec<Option<&Fact>> = Vec::with_capacity(facts.len());
+    let mut by_content: BTreeMap<(ToolClass, u64, bool), Vec<usize>> = BTreeMap::new();
+    let mut edits: Vec<usize> = Vec::new();
+    for fact in facts {
+        let Some(tool) = tool_facts(&fact.kind) else { continue };
+        let key = (family(tool.class), tool.content, is_start(&fact.kind));
+        by_content.entry(key).or_default().push(free.len());
+        if matches!(fact.kind, EventKind::FileEdit(_)) {
+            edits.push(free.len());
+        }
+        free.push(Some(fact));
+    }
+    for &at in posts {
+        let call = &mut calls[at];
+        let Some((post, tool)) = call.post.and_then(|post| Some((post, tool_facts(&post.kind)?)))
+        else {
+            continue;
+        };
+        let run = tool.duration_ms.map(|ms| post.at.plus(-nanos(ms)));
+        for starts in [false, true] {
+            let equals = by_content.get(&(family(tool.class), tool.content, starts));
+            let equals = equals.map(Vec::as_slice).unwrap_or_default();
+            let pathless = family(tool.class) == ToolClass::Edit && tool.path.is_none() && !starts;
+            let fits = |index: &&usize| {
+                let Some(fact) = free[**index] else { return false };
+                // It ran after it was opened, and was over after it ran.
+                let is_read = matches!(fact.kind, EventKind::FileRead(_));
+                let until = run.filter(|_| starts && !is_read).unwrap_or(post.at);
+                let from = run.filter(|_| !starts).unwrap_or(Timestamp(i64::MIN));
+                !call.has(&fact.kind)
+                    && (from.plus(-SLACK_NS)..=until.plus(SLACK_NS)).contains(&fact.at)
+            };
+            let found = equals.iter().rev().find(fits);
+            let found = found.or_else(|| edits.iter().rev().filter(|_| pathless).find(fits));
+            if let Some(fact) = found.and_then(|&index| free[index].take()) {
+                *call.slot(&fact.kind) = Some(fact);
+            }
+        }
+    }
+    free.into_iter().flatten().collect()
+}
+
 enum Found {
     Call(usize),
     /// A call has this event already.
@@ -211,30 +291,14 @@ enum Found {
     New,
 }
 
-fn choose(
-    fact: &Fact,
-    tool: &ToolFacts,
-    equals: &[usize],
-    calls: &[Call<'_>],
-    generic: usize,
-) -> Found {
+/// Where a specific event without a generic half goes: to a call of its kind that is open, unless it repeats one.
+fn alone(fact: &Fact, equals: &[usize], calls: &[Call<'_>], generic: usize) -> Found {
     let free = |at: &&usize| !calls[**at].has(&fact.kind);
-    // Both layers report the same duration to the last bit.
-    let same_duration = |at: &&usize| {
-        let post = calls[**at].post.and_then(|post| tool_facts(&post.kind));
-        tool.duration_ms.is_some() && post.is_some_and(|post| post.duration_ms == tool.duration_ms)
-    };
-    if let Some(&at) = equals.iter().filter(free).find(same_duration) {
-        return Found::Call(at);
-    }
+    // A start never joins an end that came before it.
     let fits = |at: &&usize| {
-        let call = &calls[**at];
-        if **at < generic {
-            return call.overlaps(fact.at);
-        }
-        // Among calls without a generic half, a start never joins an end that came before it.
-        !is_start(&fact.kind)
-            && call.before.is_some_and(|before| before.at <= fact.at.plus(SLACK_NS))
+        **at >= generic
+            && !is_start(&fact.kind)
+            && calls[**at].before.is_some_and(|before| before.at <= fact.at.plus(SLACK_NS))
     };
     if let Some(&at) = equals.iter().filter(free).find(fits) {
         return Found::Call(at);
@@ -242,7 +306,7 @@ fn choose(
     let repeats = |at: &usize| {
         let call = &calls[*at];
         let other = if is_start(&fact.kind) { call.before } else { call.after };
-        (*at < generic && call.overlaps(fact.at) && other.is_some())
+        (*at < generic && call.pre.is_some() && call.overlaps(fact.at) && other.is_some())
             || other.is_some_and(|other| is_repeat(other, fact))
     };
     if equals.iter().any(repeats) { Found::Repeat } else { Found::New }

@@ -42,7 +42,9 @@ pub(crate) struct Conversation {
     /// Work handed to other agents, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
     /// Stops and prompts: a foreground delegation does not outlive them.
-    pub(crate) breaks: Vec<Timestamp>,
+    breaks: Vec<Timestamp>,
+    /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
+    thoughts: Vec<Timestamp>,
     /// Prompts by (time, hook), with their generation.
     prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     pub(crate) first: Timestamp,
@@ -122,6 +124,8 @@ pub(crate) struct Delegation {
     /// delivered late together would put it before the turn.
     pub(crate) computed_start: Option<Timestamp>,
     pub(crate) stop: Option<Timestamp>,
+    /// `subagentStart` came, so a stop is to be expected.
+    pub(crate) announced: bool,
     pub(crate) background: bool,
     pub(crate) model: Option<String>,
 }
@@ -141,6 +145,7 @@ impl Conversation {
             homes: None,
             delegations: BTreeMap::new(),
             breaks: Vec::new(),
+            thoughts: Vec::new(),
             prompts: BTreeMap::new(),
             first: Timestamp(i64::MAX),
             last: Timestamp(i64::MIN),
@@ -223,10 +228,15 @@ impl Conversation {
     pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
         use EventKind as K;
         self.note_delegation(&fact);
-        if matches!(fact.kind, K::Stop(_) | K::Prompt(_))
-            && let Err(at) = self.breaks.binary_search(&fact.at)
+        let times = match fact.kind {
+            K::Stop(_) | K::Prompt(_) => Some(&mut self.breaks),
+            K::Thought(_) => Some(&mut self.thoughts),
+            _ => None,
+        };
+        if let Some(times) = times
+            && let Err(at) = times.binary_search(&fact.at)
         {
-            self.breaks.insert(at, fact.at);
+            times.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
             // It is the next prompt of whatever began since the one before.
@@ -274,6 +284,28 @@ impl Conversation {
         is_new
     }
 
+    /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
+    /// ended it.
+    pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
+        if delegation.background {
+            return None;
+        }
+        let after = |times: &[Timestamp], start| {
+            times.get(times.partition_point(|&at| at <= start)).copied()
+        };
+        let thought = after(&self.thoughts, start.plus(SLACK_NS)).filter(|_| !delegation.announced);
+        [after(&self.breaks, start), thought].into_iter().flatten().min()
+    }
+
+    /// Whether a thought at `at` is the one that ends a delegation.
+    pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
+        let waits = |delegation: &Delegation| {
+            let start = delegation.start.filter(|_| delegation.stop.is_none());
+            start.is_some_and(|start| self.over(start, delegation) == Some(at))
+        };
+        self.delegations.values().any(waits)
+    }
+
     /// Notes that turns may differ which start at `from` or later.
     fn touch(&mut self, from: Timestamp) {
         self.changed = self.changed.min(from);
@@ -305,7 +337,12 @@ impl Conversation {
             entry.start = earliest(entry.start, Some(fact.at));
         }
         match &fact.kind {
-            K::SubagentStart(agent) if entry.model.is_none() => entry.model = agent.model.clone(),
+            K::SubagentStart(agent) => {
+                entry.announced = true;
+                if entry.model.is_none() {
+                    entry.model = agent.model.clone();
+                }
+            }
             K::ToolStart(tool) => {
                 let background = tool.delegate.as_ref().and_then(|delegate| delegate.background);
                 entry.background |= background == Some(true);

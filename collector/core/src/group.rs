@@ -764,7 +764,7 @@ fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
     let named = facts().find(|fact| crate::turn::label(fact).is_some());
     let named = named.and_then(|fact| fact.model.clone());
     named
-        .or_else(|| tree.reading.tool_model.or(tree.reading.thought_model).map(Arc::from))
+        .or_else(|| tree.reading.other_model().map(Arc::from))
         .or_else(|| facts().find_map(|fact| fact.model.clone()))
 }
 

@@ -159,10 +159,7 @@ fn only_delegation(parent: &Conversation, child: &Conversation) -> Option<Box<st
 fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidate<'_>> {
     parent.delegations.iter().filter_map(move |(key, delegation)| {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        // In the foreground the parent waits: whatever it does next ended the delegation, stop or no stop.
-        let next = parent.breaks.partition_point(|&at| at <= start);
-        let next = parent.breaks.get(next).copied().filter(|_| !delegation.background);
-        let end = [delegation.stop, next].into_iter().flatten().min();
+        let end = [delegation.stop, parent.over(start, delegation)].into_iter().flatten().min();
         let end = end.unwrap_or(Timestamp(i64::MAX));
         Some(Candidate { parent: &parent.id, key, delegation, start, end })
     })

@@ -215,12 +215,14 @@ impl Sessions {
             conversation.lineage.get_or_insert(*lineage);
         }
         let decides = decides_links(&event.kind);
+        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(event.at);
         let transcript = event.about.transcript_path.as_ref();
         let transcript_is_new = transcript.is_some() && conversation.transcript() != transcript;
         conversation.describe((event.at, event.seq), event.host, &event.about);
         self.newest = self.newest.max(event.at);
         let generation = event.generation.clone();
         self.held += usize::from(conversation.add(&generation, Fact::new(event)));
+        let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         // A new turn of a child may belong to a call that resumed it.
         let resumed = generations != conversation.explicit.len() && self.links.contains_key(&id);
         let ambiguous = self.links.get(&id).is_some_and(|link| link.key.is_none())

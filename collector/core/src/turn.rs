@@ -30,6 +30,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) tool_model: Option<&'a str>,
     /// The label a thought carries: print mode of the CLI has nothing else.
     pub(crate) thought_model: Option<&'a str>,
+    /// The label a response carries: the oldest payloads name the model nowhere else.
+    pub(crate) response_model: Option<&'a str>,
 }
 
 /// A subagent as its parent tells of it.
@@ -85,6 +87,7 @@ impl<'a> Reading<'a> {
                     add(list, &thought.key, fact, &**thought, thought.step);
                 }
                 EventKind::Response(response) => {
+                    reading.response_model = reading.response_model.or_else(|| label(fact));
                     let list = (&mut reading.responses, &mut responses);
                     add(list, &response.key, fact, &**response, false);
                 }
@@ -105,6 +108,11 @@ impl<'a> Reading<'a> {
         reading.calls = pair(&tools);
         reading.agents = pair_agents(&agents, &reading.calls);
         reading
+    }
+
+    /// What names the model when prompt and stop do not.
+    pub(crate) fn other_model(&self) -> Option<&'a str> {
+        self.tool_model.or(self.thought_model).or(self.response_model)
     }
 
     /// Token counts, once: those of the stop, else of the last response that has some.

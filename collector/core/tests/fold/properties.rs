@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hookspan_core::{Config, Hook, Parts, Span, SpanId, normalise};
+use hookspan_core::{Config, Hook, Span, SpanId, normalise};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -32,19 +32,17 @@ fn same(expected: &Store, got: &Store) -> Result<(), TestCaseError> {
     for (_, span) in b.iter().filter(|span| !a.contains(span)) {
         difference.push_str(&format!("+ {span:?}\n"));
     }
-    let sessions = format!("{:?}\n{:?}", expected.sessions, got.sessions);
+    let rows = |store: &Store| format!("{:?}\n{:?}", store.sessions, store.turns);
+    let sessions = format!("{}\n{}", rows(expected), rows(got));
     let trees = format!("{}---\n{}", render(expected), render(got));
     Err(TestCaseError::fail(format!("{difference}{sessions}\n{trees}")))
 }
 
 /// While a turn is open, who gets which share of its time is provisional; that the shares add up is not.
 fn share_parts(whole: &mut Store, shown: &Store) {
-    let list =
-        |p: &Parts| [p.thinking, p.tools, p.shell, p.mcp, p.edits, p.subagent, p.wait, p.other];
     for (key, turn) in &mut whole.turns {
         let Some(other) = shown.turns.get(key) else { continue };
-        let (a, b) = (list(&turn.parts), list(&other.parts));
-        if a.iter().sum::<i64>() == b.iter().sum::<i64>() {
+        if turn.parts.total() == other.parts.total() {
             turn.parts = other.parts;
         }
     }

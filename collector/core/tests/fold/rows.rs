@@ -4,7 +4,7 @@ use hookspan_core::sessions::{TabMode, TraceMode};
 use hookspan_core::{Config, EndReason, Hook, Sessions, SpanKind, Timestamp, normalise};
 use serde_json::json;
 
-use crate::support::{Store, fold, hooks};
+use crate::support::{Player, Store, fold, hooks};
 
 fn stream() -> Vec<Hook> {
     let line = |second: u32, name: &str, more: serde_json::Value| {
@@ -81,6 +81,37 @@ fn usage_is_on_the_turn_when_there_are_no_response_spans() {
     });
     let kinds: Vec<SpanKind> = with_usage.map(|span| span.kind).collect();
     assert_eq!(kinds, [SpanKind::Generation]);
+}
+
+#[test]
+fn calls_below_a_child_leave_a_long_turn_early_once_the_child_is_proven() {
+    let stream = include_str!("../streams/subagent-evidence.jsonl");
+    let (evidence, rest): (Vec<&str>, Vec<&str>) =
+        stream.lines().partition(|line| line.contains("hookspan.evidence"));
+    let hooks = hooks(&rest.into_iter().chain(evidence).collect::<Vec<_>>().join("\n"));
+    let (evidence, hooks) = hooks.split_last().unwrap();
+    let running: Vec<Hook> = hooks
+        .iter()
+        .filter(|hook| hook.observed_at.since(hooks[0].observed_at) < 9_000_000_000)
+        .cloned()
+        .collect();
+    let now = hooks[0].observed_at.plus(100_000_000_000);
+    let left = |player: &Player| {
+        let spans = player.store.spans.values().filter(|span| span.settled);
+        spans.map(|span| span.name.clone()).collect::<Vec<_>>()
+    };
+    let mut player = Player::new(Config::default());
+    player.feed(&running);
+    player.pass(now);
+    assert_eq!(left(&player), ["agent_thought"], "a guess may still be taken back");
+    player.feed(std::slice::from_ref(evidence));
+    player.pass(now);
+    let mut names = left(&player);
+    names.sort();
+    assert_eq!(
+        names,
+        ["agent_thought", "execute_tool Grep", "execute_tool Read", "execute_tool Read"]
+    );
 }
 
 #[test]

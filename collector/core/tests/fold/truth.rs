@@ -23,7 +23,7 @@ const TOLERANCE_NS: i64 = 1_000_000;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) name: String,
-    /// Call or subagent id, escaped, to tell equals apart.
+    /// Call, subagent or generation id, escaped, to tell equals apart.
     pub(crate) id: Option<String>,
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
@@ -128,8 +128,11 @@ fn number(span: &Span, key: &str) -> Option<u64> {
 }
 
 fn id_of(span: &Span) -> Option<String> {
-    let key =
-        if span.kind == SpanKind::Subagent { "cursor.subagent.id" } else { "gen_ai.tool.call.id" };
+    let key = match span.kind {
+        SpanKind::Generation => "cursor.generation.id",
+        SpanKind::Subagent => "cursor.subagent.id",
+        _ => "gen_ai.tool.call.id",
+    };
     text(span, key).map(|id| id.escape_debug().to_string())
 }
 
