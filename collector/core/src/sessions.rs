@@ -28,6 +28,8 @@ pub struct Config {
     pub settle_delay_ns: i64,
     /// Settled children of a turn open longer than this leave early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
+    /// Hooks held of one session, root and children; what comes on top is left out. See [`Sessions::left_out`].
+    pub session_hooks: usize,
 }
 
 /// `trace.mode`.
@@ -64,6 +66,7 @@ impl Default for Config {
             generation_idle_ns: 1_800 * SECOND,
             settle_delay_ns: 2 * SECOND,
             flush_after_ns: 60 * SECOND,
+            session_hooks: MAX_SESSION,
         }
     }
 }
@@ -131,6 +134,7 @@ pub struct Sessions {
     held: usize,
     max_events: Option<usize>,
     evicted: u64,
+    left_out: u64,
     /// Time of the newest event.
     newest: Timestamp,
     /// Nothing is idle enough to be evicted before this.
@@ -146,6 +150,9 @@ pub const MAX_EVENTS: usize = 32_768;
 const AT_WORK_NS: i64 = 300_000_000_000;
 /// ... unless it is between turns and small: then nothing ends for the sake of room, and bringing it back costs little.
 const SMALL: usize = 4_096;
+/// Events held of one session, however long it is at work: 134 MB. It is full then. An eighth more is kept for what holds it
+/// together; see [`holds_together`].
+pub const MAX_SESSION: usize = 131_072;
 /// While nothing can go, it is not looked for more often than this.
 const LOOK_NS: i64 = 250_000_000;
 
@@ -170,6 +177,13 @@ impl Sessions {
         self.evicted
     }
 
+    /// Events that found their session full: one with [`Config::session_hooks`] of them, or with an eighth more for prompts,
+    /// responses, stops and the like. They are left out of its tree, in which a call may miss its end; the raw log has them.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// Events held.
     #[must_use]
     pub const fn held(&self) -> usize {
@@ -187,6 +201,15 @@ impl Sessions {
     pub fn handle(&mut self, event: Event) {
         let nowhere = matches!(event.kind, EventKind::Malformed | EventKind::WorkspaceOpen);
         if event.conversation.is_empty() || nowhere {
+            return;
+        }
+        if self.is_full_for(&event) {
+            self.left_out += 1;
+            self.newest = self.newest.max(event.at);
+            if let Some(conversation) = self.conversations.get_mut(&event.conversation) {
+                // It is at work all the same, and not to be evicted.
+                conversation.last = conversation.last.max(event.at);
+            }
             return;
         }
         let is_known = self.conversations.contains_key(&event.conversation);
@@ -233,6 +256,20 @@ impl Sessions {
             || transcript_is_new
             || before != (conversation.first, conversation.root_only)
             || !is_known;
+    }
+
+    /// Whether the session of an event holds as much as it may.
+    fn is_full_for(&self, event: &Event) -> bool {
+        let most = self.config.session_hooks;
+        if self.held < most || matches!(event.kind, EventKind::Evidence(_)) {
+            return false;
+        }
+        let top = root(&self.links, &event.conversation);
+        let count = |id| self.conversations.get(id).map_or(0, |member| member.count);
+        let below = self.links.keys().filter(|member| root(&self.links, member) == top);
+        let held = count(top) + below.map(count).sum::<usize>();
+        let reserve = if holds_together(&event.kind) { most / 8 } else { 0 };
+        held >= most.saturating_add(reserve)
     }
 
     /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
@@ -436,6 +473,21 @@ impl Sessions {
         self.groups.remove(id);
         self.out.push_back(Change::Forget(id.clone()));
     }
+}
+
+/// Whether an event says when a turn, a session or a subagent begins or ends, or what it took.
+fn holds_together(kind: &EventKind) -> bool {
+    use EventKind as K;
+    matches!(
+        kind,
+        K::SessionStart { .. }
+            | K::SessionEnd(_)
+            | K::Prompt(_)
+            | K::Response(_)
+            | K::Stop(_)
+            | K::SubagentStart(_)
+            | K::SubagentStop(_)
+    )
 }
 
 /// Whether an event changes whose child a conversation may be.

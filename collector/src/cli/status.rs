@@ -272,6 +272,12 @@ impl Status {
         if let Some(trouble) = &self.trouble {
             line("trouble", paint.red(&text::visible(trouble, 200)));
         }
+        let full = self.counters.get(crate::engine::SESSION_FULL).copied().unwrap_or(0);
+        if full > 0 {
+            let what =
+                format!("{full} hooks found their session full: stored, but not in its tree");
+            line("", paint.yellow(&what));
+        }
         let lost: Vec<String> =
             self.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         line(

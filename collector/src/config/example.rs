@@ -160,6 +160,7 @@ mod tests {
             generation_idle_ns: 1,
             settle_delay_ns: 1,
             flush_after_ns: 1,
+            ..hookspan_core::Config::default()
         };
         config.journal = crate::config::Journal { max_bytes: 1, segment_bytes: 1 };
         config.retention = crate::config::Retention { max_age_ns: 1, max_bytes: 1 };

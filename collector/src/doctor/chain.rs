@@ -86,6 +86,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(state_of_the_store(&status));
     findings.extend(losses(&status));
     findings.extend(doubled(&status.counters, ours));
+    findings.extend(full(&status.counters));
     findings.push(contract(&status));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
@@ -202,6 +203,19 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
         Finding::warning("database", aside.clone(), remedy)
     }));
     findings
+}
+
+/// Whether a session grew beyond what is held of one.
+fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
+    let left_out = counters.get(crate::engine::SESSION_FULL).copied().filter(|count| *count > 0)?;
+    let most = hookspan_core::sessions::MAX_SESSION;
+    Some(Finding::warning(
+        "sessions",
+        format!(
+            "{left_out} hooks came to a session that held {most}: they are stored, but not in its tree"
+        ),
+        "begin a new chat in Cursor; prompts, stops and tokens of the long one still arrive",
+    ))
 }
 
 /// Whether hooks come twice: Cursor runs the entries of every hooks.json, and those of Claude's settings too.
@@ -448,6 +462,15 @@ mod tests {
         let remedy = finding.remedy.unwrap();
         assert!(remedy.starts_with("/p/hooks.json and /u/hooks.json all run hookspan"), "{remedy}");
         assert!(found(500, &one).unwrap().remedy.unwrap().contains("keep one entry"));
+    }
+
+    #[test]
+    fn a_session_beyond_its_bound_is_told_of() {
+        let of = |count: u64| full(&BTreeMap::from([("session_full".to_owned(), count)]));
+        assert_eq!((full(&BTreeMap::new()), of(0)), (None, None));
+        let finding = of(12).unwrap();
+        assert_eq!(finding.level, Level::Warning);
+        assert!(finding.what.starts_with("12 hooks"), "{}", finding.what);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
-use super::{DUPLICATE_CONTENT, Engine, STRAGGLER_NS, drain, note_state, recall};
+use super::{DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS, drain, note_state, recall};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -62,6 +62,8 @@ pub(super) struct Work {
     folded: usize,
     /// Hooks that say what another one of these seconds says.
     doubled: u64,
+    /// Hooks that found their session full.
+    left_out: u64,
     passed: bool,
     changes: Changes,
     counts: ImportCounts,
@@ -73,6 +75,7 @@ impl Work {
             batch,
             folded: 0,
             doubled: 0,
+            left_out: 0,
             passed: false,
             changes: Changes::default(),
             counts: ImportCounts::default(),
@@ -114,7 +117,9 @@ impl Engine {
                     }
                     if let Some(mut event) = arrival.event.take() {
                         event.seq = seq;
+                        let before = sessions.left_out();
                         sessions.handle(event);
+                        work.left_out += sessions.left_out() - before;
                     }
                     note_state(stateless, sessions, &arrival.reading.conversation);
                 }
@@ -124,6 +129,9 @@ impl Engine {
             drain(sessions, &mut work.changes);
             if work.doubled > 0 {
                 open.count(DUPLICATE_CONTENT, work.doubled);
+            }
+            if work.left_out > 0 {
+                open.count(SESSION_FULL, work.left_out);
             }
             let left = sessions.evicted().saturating_sub(*evicted);
             if left > 0 {

@@ -22,6 +22,9 @@ use tokio::sync::{broadcast, watch};
 
 pub use batch::{Batch, Horizon, ImportStep, Outcome};
 pub use doubles::COUNTER as DUPLICATE_CONTENT;
+
+/// Counts hooks that found their session full: the log has them, the tree of the session does not.
+pub const SESSION_FULL: &str = "session_full";
 pub use thread::{Input, spawn};
 
 use crate::store::salvage;

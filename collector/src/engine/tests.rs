@@ -67,9 +67,12 @@ impl World {
     }
 
     fn engine(&self) -> Engine {
+        self.engine_with(hookspan_core::Config::default())
+    }
+
+    fn engine_with(&self, config: hookspan_core::Config) -> Engine {
         let store = Store::open(&self.path).unwrap();
-        let signals = Signals::default();
-        let mut engine = Engine::new(store, hookspan_core::Config::default(), signals, never());
+        let mut engine = Engine::new(store, config, Signals::default(), never());
         engine.restore().unwrap();
         engine.catch_up(|_, _| {}).unwrap();
         engine
@@ -402,4 +405,20 @@ fn hooks_that_come_twice_under_two_ids_are_counted_and_folded_once() {
     let (after, of_twice) = counted(&twice, &copies(&arrivals));
     assert_eq!(after - before, arrivals.len() as u64);
     assert_eq!(of_once, of_twice);
+}
+
+#[test]
+fn hooks_beyond_the_bound_of_their_session_are_stored_and_counted() {
+    let world = World::new();
+    let arrivals = stream();
+    let config = hookspan_core::Config { session_hooks: 4, ..hookspan_core::Config::default() };
+    let mut engine = world.engine_with(config);
+    play(&mut engine, &arrivals, 7);
+    finish(&mut engine);
+    drop(engine);
+    let db = Connection::open(&world.path).unwrap();
+    let count = |query: &str| rows(&db, query)[0][0].as_u64().unwrap();
+    assert_eq!(count("SELECT count(*) FROM raw_hook"), arrivals.len() as u64);
+    let left_out = count("SELECT value FROM counter WHERE key = 'session_full'");
+    assert!(left_out > 0 && left_out < arrivals.len() as u64, "{left_out}");
 }

@@ -106,9 +106,6 @@ proptest! {
         same(&expected, &store)?;
     }
 
-    // FIXME: about one story in a thousand differs while its turn is open (`PROPTEST_CASES=200 PROPTEST_RNG_SEED=1`): equal
-    // commands in parallel whose hooks have no ids are paired one way in part and another way as a whole. Once the turn
-    // closes it is read whole, so what settles then is right; docs/reconstruction.md says so.
     #[test]
     fn what_is_shown_of_a_long_turn_is_what_reading_it_whole_would_show(
         ops in prop::collection::vec(prop::sample::select(LONG.as_slice()), 120..240),

@@ -259,3 +259,43 @@ fn only_sessions_at_work_hold_more_than_the_bound() {
     assert!(sessions.held() <= BOUND, "{}", sessions.held());
     assert!(!sessions.holds("at work"));
 }
+
+#[test]
+fn a_session_at_work_holds_so_many_hooks_and_what_ends_it_after_them() {
+    let config = Config { session_hooks: 64, ..Config::default() };
+    let mut sessions = Sessions::new(config);
+    let mut store = Store::default();
+    let mut seq = 0;
+    let mut hand = |sessions: &mut Sessions, name: &str, own: serde_json::Value| {
+        seq += 1;
+        let mut body =
+            json!({"hook_event_name": name, "conversation_id": own["of"], "generation_id": "g"});
+        body.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        let mut hook = begin("", seq, seq as i64);
+        hook.body = body.to_string().into_bytes();
+        sessions.handle(normalise(&hook));
+        store.drain(sessions);
+    };
+    hand(&mut sessions, "beforeSubmitPrompt", json!({"of": "busy", "prompt": "go"}));
+    for call in 0..100 {
+        let call = json!({"of": "busy", "tool_name": "Read", "tool_use_id": format!("c{call}")});
+        hand(&mut sessions, "preToolUse", call.clone());
+        hand(&mut sessions, "postToolUse", call);
+    }
+    assert_eq!((sessions.held(), sessions.left_out()), (64, 137));
+    // Others do not suffer, and the session does not end.
+    hand(&mut sessions, "beforeSubmitPrompt", json!({"of": "other", "prompt": "go"}));
+    let stop = json!({"of": "busy", "status": "completed", "input_tokens": 7, "output_tokens": 1});
+    hand(&mut sessions, "stop", stop);
+    assert_eq!((sessions.held(), sessions.left_out(), sessions.evicted()), (66, 137, 0));
+    let turns =
+        (0..20).map(|at| json!({"of": "busy", "generation_id": format!("g{at}"), "prompt": "go"}));
+    turns.for_each(|turn| hand(&mut sessions, "beforeSubmitPrompt", turn));
+    assert_eq!((sessions.held(), sessions.left_out()), (64 + 8 + 1, 137 + 13));
+    store.check();
+    let turn = &store.turns[&("busy".to_owned(), "g".to_owned())];
+    assert_eq!((turn.tool_calls, turn.status.as_deref()), (32, Some("completed")));
+    assert_eq!(turn.tokens.map(|tokens| tokens.input), Some(7));
+    let open: Vec<_> = store.spans.values().filter(|span| span.kind == SpanKind::Tool).collect();
+    assert_eq!(open.len(), 32);
+}
