@@ -137,11 +137,15 @@ fn one(
                 });
             });
         }
-        traffic.allow(1_000_000);
         let enough = AtomicBool::new(false);
         thread::scope(|measuring| {
             let stalls = measuring.spawn(|| stalls(probe, &enough));
-            pause(Duration::from_millis(random.between(200, 1_200)));
+            // Ten times what a busy agent sends; as many as the processors allow would keep the syncs themselves from them.
+            let until = Instant::now() + Duration::from_millis(random.between(200, 1_200));
+            while Instant::now() < until {
+                traffic.allow(5);
+                pause(Duration::from_millis(10));
+            }
             let cut = disk.cut_power();
             enough.store(true, Ordering::Relaxed);
             stall = stalls.join().unwrap();
