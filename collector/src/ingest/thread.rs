@@ -176,7 +176,7 @@ impl Reader {
                 Ok(found) => {
                     tracing::warn!(
                         hooks = found.hooks,
-                        lost = found.lost,
+                        lost = ?found.lost,
                         "a damaged database was saved"
                     );
                 }

@@ -34,8 +34,9 @@ const PREFIX: &str = "damaged-";
 pub struct Report {
     /// Hooks taken over.
     pub hooks: u64,
-    /// Hooks that could not be read, at most: a number may never have been given out.
-    pub lost: u64,
+    /// Hooks that could not be read, at most: a number may never have been given out. `None` when the file does not even say
+    /// how many it held.
+    pub lost: Option<u64>,
 }
 
 /// A damaged database that was moved aside.
@@ -52,12 +53,17 @@ impl std::fmt::Display for Aside {
         let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
         match self.report {
             None => write!(f, "{name}: a damaged database; what can be read of it is being saved"),
-            Some(Report { hooks, lost }) => {
+            Some(Report { hooks, lost: Some(lost) }) => {
                 write!(
                     f,
                     "{name}: a damaged database; {hooks} hooks were saved, at most {lost} lost"
                 )
             }
+            Some(Report { hooks, lost: None }) => write!(
+                f,
+                "{name}: a damaged database; {hooks} hooks were saved, and it does not say how many it held; what the journal \
+                 still had was read again"
+            ),
         }
     }
 }
@@ -143,14 +149,14 @@ impl Salvage {
             let db = db.as_ref()?;
             db.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
         };
-        let end = last("raw_hook").max(last("payload")).unwrap_or(BEYOND);
-        let report = Report::default();
+        let end = last("raw_hook").max(last("payload"));
+        let report = Report { hooks: 0, lost: end.map(|_| 0) };
         Self {
             folder: folder.to_owned(),
             db,
             preparer: Preparer::default(),
             next: 0,
-            end,
+            end: end.unwrap_or(BEYOND),
             silence: 0,
             report,
         }
@@ -190,7 +196,7 @@ impl Salvage {
         if self.silence >= SILENCE && ends.iter().all(|&seq| read(db, seq, seq + 1).is_err()) {
             let skipped = until - self.next;
             self.silence += skipped;
-            self.report.lost += skipped.unsigned_abs();
+            self.lost(skipped.unsigned_abs());
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -202,11 +208,15 @@ impl Salvage {
                 }
                 Err(_) => {
                     self.silence += 1;
-                    self.report.lost += 1;
+                    self.lost(1);
                 }
             }
         }
         found
+    }
+
+    fn lost(&mut self, hooks: u64) {
+        self.report.lost = self.report.lost.map(|lost| lost + hooks);
     }
 
     /// Writes down what came of it: it is not read again.
@@ -289,7 +299,7 @@ mod tests {
         let (_temp, dir) = filled(1_234);
         let (ids, report) = salvage(&dir);
         let all: Vec<_> = (1..=1_234_u128).map(u128::to_be_bytes).collect();
-        assert_eq!((ids, report), (all, Report { hooks: 1_234, lost: 0 }));
+        assert_eq!((ids, report), (all, Report { hooks: 1_234, lost: Some(0) }));
     }
 
     #[test]
@@ -303,8 +313,9 @@ mod tests {
         fs::write(dir.database(), bytes).unwrap();
         let (ids, report) = salvage(&dir);
         assert_eq!(ids.len() as u64, report.hooks);
-        assert!(report.lost > 0 && report.hooks > 1_000, "{report:?}");
-        assert!(report.hooks + report.lost <= 2_000, "{report:?}");
+        let lost = report.lost.unwrap();
+        assert!(lost > 0 && report.hooks > 1_000, "{report:?}");
+        assert!(report.hooks + lost <= 2_000, "{report:?}");
     }
 
     #[test]
@@ -312,6 +323,8 @@ mod tests {
         let (_temp, dir) = filled(10);
         fs::write(dir.database(), vec![0x5a; 40_000]).unwrap();
         let (ids, report) = salvage(&dir);
-        assert_eq!((ids, report.hooks), (Vec::new(), 0));
+        assert_eq!((ids, report), (Vec::new(), Report { hooks: 0, lost: None }));
+        let told = aside(&dir)[0].to_string();
+        assert!(told.contains("does not say how many"), "{told}");
     }
 }
