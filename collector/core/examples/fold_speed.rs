@@ -20,8 +20,8 @@ fn body(name: &str, conversation: usize, generation: usize, own: &str) -> Vec<u8
          \"workspace_roots\":[\"/home/dev/app\"],\"user_email\":\"dev@example.com\",\
          \"transcript_path\":\"/home/dev/t/conversation-{conversation}.jsonl\""
     );
-    let rest = 4_096_usize.saturating_sub(text.len() + 20);
-    format!("{text},\"padding\":\"{}\"}}", "x".repeat(rest)).into_bytes()
+    let rest = 4_096_usize.saturating_sub(text.len() + 24);
+    format!("{text},\"description\":\"{}\"}}", "x".repeat(rest)).into_bytes()
 }
 
 /// Sessions side by side, each with turns of `calls` tool calls, without end.

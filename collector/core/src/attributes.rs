@@ -71,7 +71,7 @@ impl Attributes {
         }
     }
 
-    pub(crate) fn list(&mut self, key: &'static str, value: Vec<String>) {
+    pub(crate) fn list(&mut self, key: &'static str, value: Vec<SmolStr>) {
         self.push(key, Value::StrList(value), Class::Plain);
     }
 

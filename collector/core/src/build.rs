@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use crate::attributes::Attributes;
 use crate::call::{Call, tool_facts};
 use crate::content::Field;
@@ -258,7 +260,7 @@ fn turn(
     attributes.text("gen_ai.provider.name", provider(shared.model));
     attributes.some_text("gen_ai.request.model", shared.model);
     if let Some(reason) = status.and_then(finish_reason) {
-        attributes.list("gen_ai.response.finish_reasons", vec![reason.to_owned()]);
+        attributes.list("gen_ai.response.finish_reasons", vec![reason.into()]);
     }
     attributes.some_text("cursor.status", status);
     attributes.int("cursor.loop_count", stop.and_then(|stop| stop.loop_count));
@@ -299,7 +301,10 @@ fn turn(
         own.count("hookspan.prompt.bytes", prompt.bytes);
         own.int("cursor.prompt.attachments", Some(prompt.attachments));
         if !prompt.attachment_types.is_empty() {
-            own.list("cursor.prompt.attachment_types", prompt.attachment_types.clone());
+            own.list(
+                "cursor.prompt.attachment_types",
+                prompt.attachment_types.iter().map(SmolStr::from).collect(),
+            );
         }
         events.push(event(fact, "cursor.prompt.submit", own));
     }
@@ -359,7 +364,7 @@ fn response(
     attributes.some_text("gen_ai.request.model", shared.model);
     let status = tree.reading.stop.and_then(|(_, stop)| stop.status.as_deref());
     if let Some(reason) = status.and_then(finish_reason) {
-        attributes.list("gen_ai.response.finish_reasons", vec![reason.to_owned()]);
+        attributes.list("gen_ai.response.finish_reasons", vec![reason.into()]);
     }
     attributes.flag("hookspan.synthetic", Some(true));
     attributes.count("hookspan.text.bytes", facts.bytes);
@@ -421,8 +426,8 @@ fn tool(
     let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
     attributes.int("hookspan.tool.input_bytes", bytes(call.find(|tool| tool.input_bytes)));
     attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
-    let mut hooks: Vec<String> =
-        call.hooks().map(|fact| hook_name(&fact.kind).to_owned()).collect();
+    let mut hooks: Vec<SmolStr> =
+        call.hooks().map(|fact| SmolStr::new_static(hook_name(&fact.kind))).collect();
     hooks.sort();
     attributes.list("hookspan.hooks", hooks);
     class_attributes(call, class, attributes);

@@ -91,7 +91,8 @@ const fn bit(tag: u32) -> u64 {
 impl<'a> Fields<'a> {
     /// The object's fields, if `text` is exactly one JSON object.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let mut all = Self { fields: Vec::with_capacity(20), ..Self::default() };
+        let fields = Vec::with_capacity(if text.len() < 512 { 6 } else { 20 });
+        let mut all = Self { fields, ..Self::default() };
         match split::object(text, |key, value| all.add(Cow::Borrowed(key), Raw(value))) {
             Some(()) => Some(all),
             None => serde_json::from_str(text).ok(),
@@ -205,7 +206,11 @@ pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
 
 /// The first element of an array, unread.
 pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
-    array(raw).into_iter().next()
+    match split::first(raw.get()) {
+        Some(element) => Some(Raw(element)),
+        // Empty, no array, or nested deeper than the scanner follows.
+        None => array(raw).into_iter().next(),
+    }
 }
 
 /// The text of a JSON string. Lone surrogates become replacement characters.

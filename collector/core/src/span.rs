@@ -249,7 +249,7 @@ pub enum Value {
     /// Flags.
     Bool(bool),
     /// Sorted text.
-    StrList(Vec<String>),
+    StrList(Vec<SmolStr>),
 }
 
 /// How sensitive an attribute is. Content itself is never an attribute of a [`Span`]; see [`ContentRef`].

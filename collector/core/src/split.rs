@@ -39,6 +39,15 @@ pub(crate) fn object<'a>(text: &'a str, mut field: impl FnMut(&'a str, &'a str))
     }
 }
 
+/// The first element of the array that begins `text`, which is a sound value.
+pub(crate) fn first(text: &str) -> Option<&str> {
+    let mut scan = Scan { text, at: 0 };
+    scan.open(b'[')?;
+    let start = scan.at;
+    scan.value()?;
+    text.get(start..scan.at)
+}
+
 /// What `element` makes of each element of the array that `text` is, and nothing else.
 pub(crate) fn array<'a, T>(text: &'a str, element: fn(&'a str) -> T) -> Option<Vec<T>> {
     let mut scan = Scan { text, at: 0 };
@@ -235,14 +244,8 @@ impl Scan<'_> {
 /// The end, if there is none.
 fn special(bytes: &[u8], mut at: usize) -> usize {
     let is_special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    // 0 where it is special. A block of known length at a time, and the least of it, become a few vector instructions.
-    let mark = |byte: u8| (byte ^ b'"').min(byte ^ b'\\').min(byte & 0xe0);
-    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<64>) {
-        if block.iter().fold(u8::MAX, |least, &byte| least.min(mark(byte))) == 0 {
-            break;
-        }
-        at += block.len();
-    }
+    at = plain_blocks::<128>(bytes, at);
+    at = plain_blocks::<64>(bytes, at);
     // Short texts, and the last block: eight bytes in one word.
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let found = special_in(u64::from_le_bytes(*block));
@@ -253,6 +256,20 @@ fn special(bytes: &[u8], mut at: usize) -> usize {
     }
     while bytes.get(at).is_some_and(|&byte| !is_special(byte)) {
         at += 1;
+    }
+    at
+}
+
+/// Where the first block of `N` bytes with a special one begins. A block of known length, and the least of it, become a few
+/// vector instructions.
+fn plain_blocks<const N: usize>(bytes: &[u8], mut at: usize) -> usize {
+    // 0 where it is special.
+    let mark = |byte: u8| (byte ^ b'"').min(byte ^ b'\\').min(byte & 0xe0);
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<N>) {
+        if block.iter().fold(u8::MAX, |least, &byte| least.min(mark(byte))) == 0 {
+            break;
+        }
+        at += N;
     }
     at
 }

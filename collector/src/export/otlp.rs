@@ -453,7 +453,9 @@ fn any_value(value: &Value) -> any_value::Value {
         Value::StrList(items) => any_value::Value::ArrayValue(ArrayValue {
             values: items
                 .iter()
-                .map(|item| AnyValue { value: Some(any_value::Value::StringValue(item.clone())) })
+                .map(|item| AnyValue {
+                    value: Some(any_value::Value::StringValue(item.to_string())),
+                })
                 .collect(),
         }),
     }

@@ -43,7 +43,7 @@ pub(crate) fn span(root: &str, key: &str) -> Span {
             attribute("gen_ai.tool.name", Value::Str(key.into()), Class::Detail),
             attribute("hookspan.flag", Value::Bool(true), Class::Plain),
             attribute("process.exit.code", Value::Int(i64::MIN), Class::Plain),
-            attribute("tags", Value::StrList(vec!["a".into(), String::new()]), Class::Plain),
+            attribute("tags", Value::StrList(vec!["a".into(), "".into()]), Class::Plain),
         ],
         events: vec![SpanEvent {
             at: Timestamp(7),

@@ -183,7 +183,7 @@ fn attributes(attributes: &[Attribute]) -> Map<String, serde_json::Value> {
 
 fn plain(value: &Value) -> serde_json::Value {
     match value {
-        Value::Str(text) => json!(text.as_str()),
+        Value::Str(text) => json!(text),
         Value::Int(number) => json!(number),
         Value::Double(number) => json!(number),
         Value::Bool(flag) => json!(flag),

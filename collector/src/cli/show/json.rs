@@ -138,6 +138,6 @@ fn value(value: Value) -> serde_json::Value {
         Value::Int(number) => number.into(),
         Value::Double(number) => number.into(),
         Value::Bool(flag) => flag.into(),
-        Value::StrList(list) => list.into(),
+        Value::StrList(list) => list.iter().map(|text| text.as_str()).collect::<Vec<_>>().into(),
     }
 }

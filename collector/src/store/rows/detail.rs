@@ -148,7 +148,7 @@ impl Serialize for WrittenAttribute<'_> {
         let mut list = out.serialize_seq(Some(2 + usize::from(class.is_some())))?;
         list.serialize_element(&self.0.key)?;
         match &self.0.value {
-            Value::Str(text) => list.serialize_element(text.as_str())?,
+            Value::Str(text) => list.serialize_element(text)?,
             Value::Int(number) => list.serialize_element(number)?,
             Value::Double(number) => list.serialize_element(number)?,
             Value::Bool(flag) => list.serialize_element(flag)?,
