@@ -142,9 +142,9 @@ pub struct Sessions {
     out: VecDeque<Change>,
 }
 
-/// Events held before idle sessions have to go. One takes about 1 KiB, with its part of the spans that were told of it
-/// (the example `fold_speed` measures it), so this is 34 MB. A call has two to four.
-pub const MAX_EVENTS: usize = 32_768;
+/// Events held before idle sessions have to go. One takes about 0.9 KiB, with its part of the spans that were told of it
+/// (the example `fold_speed` measures it), so this is 15 MB. A call has two to four.
+pub const MAX_EVENTS: usize = 16_384;
 /// A session that had an event within this time is at work. It is never evicted: its next event would only bring its whole
 /// history back.
 const AT_WORK_NS: i64 = 300_000_000_000;
