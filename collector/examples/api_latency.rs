@@ -112,7 +112,15 @@ fn fill(database: &Path, sessions: usize) -> Vec<String> {
                 body["tool_output"] =
                     json!(format!("running {call} tests in {tool}; timeout deliver ok {number}"));
                 body["duration"] = json!(5 + call * call);
-                hook("postToolUse", body);
+                // Every fiftieth fails, with a hundred messages in all.
+                let n = turn * CALLS_PER_TURN + call;
+                if n % 50 == 7 {
+                    body["error_message"] =
+                        json!(format!("exit code {}: test {} failed", n % 3, number % 33));
+                    hook("postToolUseFailure", body);
+                } else {
+                    hook("postToolUse", body);
+                }
             }
             hook(
                 "afterAgentThought",
@@ -183,9 +191,18 @@ fn ask(database: &Path, extras: Extras, roots: &[String]) {
             "sessions, filtered by tool and duration",
             "/api/v1/sessions?tool=Shell&min_us=1000000&limit=50".to_owned(),
         ),
+        (
+            "sessions, filtered by what none has",
+            "/api/v1/sessions?tool=Task&min_us=1000000&limit=50".to_owned(),
+        ),
+        ("turns of one session", format!("/api/v1/sessions/{middle}/turns")),
         ("one session of 5,000 spans, columns", format!("/api/v1/sessions/{middle}/spans")),
         ("percentiles over 30 days", "/api/v1/latency?days=30".to_owned()),
+        ("percentiles over ten years", "/api/v1/latency?days=3660".to_owned()),
         ("heatmap over 30 days", "/api/v1/latency/heatmap?days=30".to_owned()),
+        ("heatmap over ten years", "/api/v1/latency/heatmap?days=3660".to_owned()),
+        ("where the time went, 30 days", "/api/v1/time?days=30".to_owned()),
+        ("where the time went, ten years", "/api/v1/time?days=3660".to_owned()),
         ("search, a common word", "/api/v1/search?q=timeout".to_owned()),
         (
             "search, two words and a filter",
@@ -194,7 +211,9 @@ fn ask(database: &Path, extras: Extras, roots: &[String]) {
         ("search, part of a word", "/api/v1/search?q=andler_4".to_owned()),
         ("search, nothing", "/api/v1/search?q=xylophone".to_owned()),
         ("overview", "/api/v1/overview".to_owned()),
-        ("errors", "/api/v1/errors".to_owned()),
+        ("errors, grouped", "/api/v1/errors".to_owned()),
+        ("errors of one tool, grouped", "/api/v1/errors?tool=Shell".to_owned()),
+        ("failed spans", "/api/v1/spans?status=error&limit=100".to_owned()),
         ("newest spans", "/api/v1/spans?limit=100".to_owned()),
     ] {
         let mut took = Vec::with_capacity(TIMES);

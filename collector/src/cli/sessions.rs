@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(
             shown,
             "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT\n\
-             d95a19cf your turn  5m00s      6    37   1   171k acme-comman… Explain ␛[31mthi…\n"
+             d95a19cf your turn  5m00s      6    37   1   172k acme-comman… Explain ␛[31mthi…\n"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
     }

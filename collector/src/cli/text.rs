@@ -83,32 +83,42 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A duration in at most six characters: `420µs`, `12ms`, `3.4s`, `2m05s`, `3h07m`, `12d`.
+/// A duration in at most six characters, rounded as the pages round it: `420µs`, `12ms`, `3.4s`, `2m05s`, `3h07m`, `12d`.
 #[must_use]
 pub fn duration(ns: i64) -> String {
-    let us = ns.max(0) / 1_000;
-    let (ms, s) = (us / 1_000, us / 1_000_000);
+    let ns = ns.max(0).cast_unsigned();
+    let (us, ms, s) = (nearest(ns, 1_000), nearest(ns, 1_000_000), nearest(ns, 1_000_000_000));
+    let (tenths_ms, tenths_s) = (nearest(ns, 100_000), nearest(ns, 100_000_000));
+    let minutes = nearest(ns, 60_000_000_000);
     match s {
         _ if us < 1_000 => format!("{us}µs"),
-        _ if ms < 10 => format!("{ms}.{}ms", us / 100 % 10),
-        0 => format!("{ms}ms"),
-        1..60 => format!("{s}.{}s", ms / 100 % 10),
-        60..3_600 => format!("{}m{:02}s", s / 60, s % 60),
-        3_600..172_800 => format!("{}h{:02}m", s / 3_600, s / 60 % 60),
+        _ if tenths_ms < 100 => format!("{}.{}ms", tenths_ms / 10, tenths_ms % 10),
+        _ if ms < 1_000 => format!("{ms}ms"),
+        _ if tenths_s < 600 => format!("{}.{}s", tenths_s / 10, tenths_s % 10),
+        0..3_600 => format!("{}m{:02}s", s / 60, s % 60),
+        _ if minutes < 2_880 => format!("{}h{:02}m", minutes / 60, minutes % 60),
         _ => format!("{}d", s / 86_400),
     }
 }
 
-/// A count in at most five characters: `999`, `12.3k`, `171k`, `4.2M`.
+/// A count in at most five characters, rounded: `999`, `12.3k`, `171k`, `4.2M`.
 #[must_use]
 pub fn count(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        1_000..100_000 => format!("{}.{}k", n / 1_000, n / 100 % 10),
-        100_000..1_000_000 => format!("{}k", n / 1_000),
-        1_000_000..100_000_000 => format!("{}.{}M", n / 1_000_000, n / 100_000 % 10),
-        _ => format!("{}M", n / 1_000_000),
+    for (unit, word) in [(1_000, 'k'), (1_000_000, 'M')] {
+        let (whole, tenths) = (nearest(n, unit), nearest(n, unit / 10));
+        match n {
+            0..1_000 => return n.to_string(),
+            _ if tenths < 1_000 => return format!("{}.{}{word}", tenths / 10, tenths % 10),
+            _ if whole < 1_000 || word == 'M' => return format!("{whole}{word}"),
+            _ => {}
+        }
     }
+    n.to_string()
+}
+
+/// `n` in units, to the nearest whole one.
+fn nearest(n: u64, unit: u64) -> u64 {
+    n / unit + u64::from(n % unit * 2 >= unit)
 }
 
 /// Bytes with a unit: `512 B`, `1.5 KiB`, `3.0 GiB`.
@@ -155,7 +165,13 @@ mod tests {
     fn quantities_are_short() {
         let shown =
             [0, 420_000, 1_500_000, 12_000_000, 3_456_000_000, 125_000_000_000].map(duration);
-        assert_eq!(shown, ["0µs", "420µs", "1.5ms", "12ms", "3.4s", "2m05s"]);
+        assert_eq!(shown, ["0µs", "420µs", "1.5ms", "12ms", "3.5s", "2m05s"]);
+        // A carry goes into the next unit, and nothing is cut off: pages would say another number.
+        let carried =
+            [999_600, 9_960_000, 11_600_000, 999_600_000, 59_960_000_000, 3_599_600_000_000];
+        assert_eq!(carried.map(duration), ["1.0ms", "10ms", "12ms", "1.0s", "1m00s", "1h00m"]);
+        let counts = [1_050, 99_949, 99_950, 999_499, 999_500, 99_950_000, 1_000_000_000];
+        assert_eq!(counts.map(count), ["1.1k", "99.9k", "100k", "999k", "1.0M", "100M", "1000M"]);
         assert_eq!(duration(11_220_000_000_000), "3h07m");
         assert_eq!([999, 12_345, 171_149, 4_200_000].map(count), ["999", "12.3k", "171k", "4.2M"]);
         assert_eq!([512, 1_536, 3 << 30].map(bytes), ["512 B", "1.5 KiB", "3.0 GiB"]);

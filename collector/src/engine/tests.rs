@@ -15,7 +15,7 @@ const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_780_000_000 * SECOND;
 
 /// Tables that are derived from the raw log, without what may differ: row keys and revisions.
-const DERIVED: [&str; 7] = [
+const DERIVED: [&str; 8] = [
     "SELECT hex(s.id), r.text, c.text, generation, hex(trace), hex(parent), kind, name, plain_name, workspace,
             cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, settled_seq IS NOT NULL
      FROM span s JOIN name r ON r.id = s.root JOIN name c ON c.id = s.conversation ORDER BY 1",
@@ -29,6 +29,7 @@ const DERIVED: [&str; 7] = [
     "SELECT dimension, days, day, name, count, errors, total_us, hex(sketch) FROM histogram ORDER BY 1, 2, 3, 4",
     "SELECT dimension, name, hours, hour, hex(counts) FROM heat ORDER BY 1, 2, 3, 4",
     "SELECT * FROM day_time ORDER BY day, project",
+    "SELECT r.text, class, tool, longest_ns FROM reach x JOIN name r ON r.id = x.root ORDER BY 1, 2, 3",
     "SELECT c.text, r.text, held FROM conversation k JOIN name c ON c.id = k.id JOIN name r ON r.id = k.root ORDER BY 1",
 ];
 

@@ -12,12 +12,13 @@ use crate::dirs;
 pub const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0004_parts.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0005_periods.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0006_reach.sql")),
 ];
 
 /// The schema this program writes.

@@ -48,14 +48,20 @@ pub fn sessions(
     limit: usize,
 ) -> rusqlite::Result<Vec<SessionSummary>> {
     let key = sort_key(filter.sort);
+    // Settled spans by what the longest of each tool and kind took; the few others one by one.
     let spans = match filter.spans.is_empty() {
         true => "",
         false => {
-            "AND EXISTS (SELECT 1 FROM span x WHERE x.root = s.root
-                 AND (:class IS NULL OR x.class = :class)
-                 AND (:tool IS NULL OR lower(substr(x.plain_name || ' ', 1, length(:tool) + 14))
-                   = 'execute_tool ' || lower(:tool) || ' ')
-                 AND (:min IS NULL OR x.end_ns - x.start_ns >= :min))"
+            "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
+                  AND (:class IS NULL OR r.class = :class)
+                  AND (:tool IS NULL
+                    OR substr(r.tool || ' ', 1, length(:tool) + 1) = lower(:tool) || ' ')
+                  AND (:min IS NULL OR r.longest_ns >= :min))
+                OR EXISTS (SELECT 1 FROM span x WHERE x.root = s.root AND x.settled_seq IS NULL
+                  AND (:class IS NULL OR x.class = :class)
+                  AND (:tool IS NULL OR lower(substr(x.plain_name || ' ', 1, length(:tool) + 14))
+                    = 'execute_tool ' || lower(:tool) || ' ')
+                  AND (:min IS NULL OR x.end_ns - x.start_ns >= :min)))"
         }
     };
     let sql = format!(

@@ -1,5 +1,7 @@
 // Numbers and times as a person reads them. All times are integer microseconds.
 
+const two = (n) => String(n).padStart(2, "0");
+
 /** A duration: 302 µs, 63ms, 20.1s, 5m58s, 2h10m, 3d4h. */
 export function duration(us) {
   if (us == null || us < 0) return "…";
@@ -9,7 +11,6 @@ export function duration(us) {
   const s = us / 1e6;
   if (s < 59.95) return `${s.toFixed(1)}s`;
   const whole = Math.round(s);
-  const two = (n) => String(n).padStart(2, "0");
   if (whole < 3_600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
   const minutes = Math.round(s / 60);
   if (minutes < 100 * 60) return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
@@ -30,7 +31,6 @@ export function offset(us, step = 1e6) {
   const sign = us < 0 ? "-" : "+";
   const all = Math.abs(us);
   const s = Math.floor(all / 1e6);
-  const two = (n) => String(n).padStart(2, "0");
   const base = `${sign}${Math.floor(s / 3_600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
   if (step >= 1e6) return base;
   const digits = step >= 1e5 ? 1 : step >= 1e4 ? 2 : step >= 1e3 ? 3 : 6;
@@ -63,7 +63,6 @@ export function bytes(n) {
 /** Clock time of the person's zone, with milliseconds. */
 export function clock(us) {
   const d = new Date(us / 1_000);
-  const two = (n) => String(n).padStart(2, "0");
   const ms = String(d.getMilliseconds()).padStart(3, "0");
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${ms}`;
 }
@@ -71,7 +70,6 @@ export function clock(us) {
 /** Date and minute. */
 export function date(us) {
   const d = new Date(us / 1_000);
-  const two = (n) => String(n).padStart(2, "0");
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}`;
 }
 

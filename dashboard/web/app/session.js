@@ -300,7 +300,7 @@ export function controller({ id, view, setSession, setTurns, setError, setShown,
       if (trace && !trace.index.has(row) && full.index.has(row)) unfocus();
       const i = trace?.index.get(row);
       if (i === undefined) return;
-      if (wf().hit && !wf().position.has(i)) wf().filter(null);
+      if (wf().hit && wf().at(i) === undefined) wf().filter(null);
       wf().select(i);
     },
     loaded(span) {

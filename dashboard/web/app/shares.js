@@ -7,6 +7,9 @@ export const LABELS = {
 };
 export const PARTS = Object.keys(LABELS);
 
+/** A part of a whole, in words. */
+export const share = (us, all) => (us < all / 200 ? "<1%" : `${Math.round((us / all) * 100)}%`);
+
 /** The shares of a turn's time as a background. */
 export function mix(parts, direction = "90deg") {
   const sum = PARTS.reduce((all, key) => all + parts[`${key}_us`], 0);

@@ -2,7 +2,8 @@
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { get } from "./api.js";
 import { live } from "./live.js";
-import { age } from "./format.js";
+import { age, duration } from "./format.js";
+import { LABELS, share } from "./shares.js";
 import { visible } from "./text.js";
 import { setTitle } from "./title.js";
 
@@ -138,6 +139,16 @@ export function Field({ name, label = name, params, set, options, size = 10 }) {
 export function Choice({ name, values, now, choose, word = (value) => value }) {
   return html`<span class="choice" role="group" aria-label=${name}>${values.map((value) => html`
     <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
+}
+
+/** The head of a column by which a list may be sorted; `now` when it is. */
+export function SortHead({ label, now, sort }) {
+  return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${sort}>${label}${now ? " ▾" : ""}</button></th>`;
+}
+
+/** What time went into, as a list: `[part, us]` of `total`. */
+export function Legend({ parts, total, children }) {
+  return html`<ul class="legend">${parts.map(([key, us]) => html`<li><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(us)}</span> <span class="dim num">${share(us, total)}</span></li>`)}${children}</ul>`;
 }
 
 /** A chosen row of a list: `{at, list, move}`; `list` is the ref of the table whose rows hold a link each. */

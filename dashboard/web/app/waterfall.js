@@ -8,6 +8,7 @@ import { visible } from "./text.js";
 /** Height of a row, pixels. */
 export const ROW_PX = 22;
 const OVERSCAN = 3;
+const FLYING = 4;
 const DUR_PX = 76;
 const MIX_PX = 62;
 const TWIST = { open: "▾", closed: "▸", leaf: "" };
@@ -23,6 +24,23 @@ function setHidden(element, hidden) {
 
 function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
+}
+
+function make(tag, name, role) {
+  const element = document.createElement(tag);
+  element.className = name;
+  if (role) element.setAttribute("role", role);
+  return element;
+}
+
+// As many elements of `host` as there are `items`, each filled by `fill(element, item)`; `pool` keeps those of before.
+function pooled(host, pool, tag, items, fill) {
+  items.forEach((item, i) => {
+    const element = pool[i] ??= host.appendChild(make(tag, ""));
+    fill(element, item);
+    setHidden(element, false);
+  });
+  for (let i = items.length; i < pool.length; i += 1) setHidden(pool[i], true);
 }
 
 /**
@@ -51,16 +69,12 @@ export class Waterfall {
     this.hatches = [];
     this.rulerMarks = [];
     this.frame = 0;
+    this.flown = 0;
     this.version = 0;
     this.build();
   }
 
   build() {
-    const make = (tag, name) => {
-      const element = document.createElement(tag);
-      element.className = name;
-      return element;
-    };
     this.ruler = make("div", "wf-ruler");
     this.rulerNote = make("button", "wf-axis");
     this.rulerNote.type = "button";
@@ -71,13 +85,11 @@ export class Waterfall {
     this.body = make("div", "wf-body");
     this.hatchLayer = make("div", "wf-hatches");
     this.hatchLayer.setAttribute("aria-hidden", "true");
-    this.scroller = make("div", "wf-scroll");
-    this.scroller.setAttribute("role", "treegrid");
+    this.scroller = make("div", "wf-scroll", "treegrid");
     this.scroller.setAttribute("aria-label", "Spans of the session");
     this.scroller.setAttribute("aria-colcount", "3");
     this.scroller.tabIndex = 0;
-    this.sheet = make("div", "wf-sheet");
-    this.sheet.setAttribute("role", "rowgroup");
+    this.sheet = make("div", "wf-sheet", "rowgroup");
     this.scroller.append(this.sheet);
     this.body.append(this.hatchLayer, this.scroller);
     this.host.replaceChildren(this.ruler, this.body);
@@ -120,12 +132,19 @@ export class Waterfall {
     this.rows = rows;
     this.idle = idle;
     this.groups = groups;
-    this.position = new Map(rows.map((row, at) => [row, at]));
+    // -1 is beyond every row: what is not shown.
+    this.position = new Uint32Array(this.trace.n).fill(-1);
+    for (let at = 0; at < rows.length; at += 1) if (rows[at] >= 0) this.position[rows[at]] = at;
     this.sheet.style.height = `${rows.length * ROW_PX}px`;
     this.scroller.setAttribute("aria-rowcount", String(rows.length));
     this.version += 1;
     this.restore(keep);
     this.schedule();
+  }
+
+  /** The place of a row among those shown, undefined for one that is not. */
+  at(i) {
+    return this.position[i] < this.rows.length ? this.position[i] : undefined;
   }
 
   // The first row in view keeps its place when rows above it come or go.
@@ -139,7 +158,7 @@ export class Waterfall {
   restore(keep) {
     this.keys = this.trace.row;
     if (!keep) return;
-    const at = this.position.get(this.trace.index.get(keep.key));
+    const at = this.at(this.trace.index.get(keep.key));
     if (at !== undefined) this.scroller.scrollTop = at * ROW_PX + keep.rest;
   }
 
@@ -161,14 +180,15 @@ export class Waterfall {
     const height = this.scroller.clientHeight;
     const first = Math.max(0, Math.floor(top / ROW_PX));
     const last = Math.min(this.rows.length, Math.ceil((top + height) / ROW_PX));
-    const { name, track } = this.metrics();
+    const { width, name, track } = this.metrics();
     if (this.nameWidth !== name || this.trackWidth !== track) {
       this.nameWidth = name;
       this.trackWidth = track;
+      this.host.classList.toggle("wf-narrow", width <= 640);
       this.host.style.setProperty("--wf-name", `${name}px`);
       this.host.style.setProperty("--wf-track", `${track}px`);
     }
-    const [from, to] = this.manual ?? this.fit(first, last);
+    const [from, to] = this.manual ?? this.follows(first, last);
     const scale = axis(from, to, track, this.cuts);
     const changed = !this.axis || this.axis.from !== from || this.axis.to !== to || this.axis.width !== track || this.drawn !== this.version;
     this.axis = scale;
@@ -179,6 +199,16 @@ export class Waterfall {
     }
     this.drawRows(Math.max(0, first - OVERSCAN), Math.min(this.rows.length, last + OVERSCAN), changed);
     this.drawn = this.version;
+  }
+
+  // While rows fly past, the axis is fitted at every fourth frame, with the rows that come until then: to move all bars is most
+  // of what a frame costs.
+  follows(first, last) {
+    const by = this.drawn === this.version ? Math.max(-9, Math.min(9, first - this.first)) * FLYING : 0;
+    this.first = first;
+    if (by) this.schedule();
+    if (by ? this.flown++ % FLYING : (this.flown = 0)) return [this.axis.from, this.axis.to];
+    return this.fit(Math.max(0, first + Math.min(0, by)), Math.min(this.rows.length, last + Math.max(0, by)));
   }
 
   /** The time the rows in view need. The session, and parents that leave the view, do not count. */
@@ -198,7 +228,7 @@ export class Waterfall {
       if (trace.kind[i] === session) continue;
       const end = this.endOfRow(i);
       const open = trace.last[i] > i + 1 && !this.folded.has(trace.row[i]) && !this.hit;
-      const leaves = open && (this.position.get(trace.last[i] - 1) ?? Infinity) >= last;
+      const leaves = open && this.position[trace.last[i] - 1] >= last;
       from = Math.min(from, trace.start[i] - (leaves ? 0 : trace.wait[i]));
       if (!leaves) to = Math.max(to, end);
       else to = Math.max(to, trace.start[i]);
@@ -226,45 +256,28 @@ export class Waterfall {
       const near = items.some((item) => Math.abs(item.x - x) < 70);
       if (!near) items.push({ x, text: `//${duration(p.us)}//`, cut: true });
     }
-    items.forEach((item, i) => {
-      let mark = this.rulerMarks[i];
-      if (!mark) {
-        mark = document.createElement("span");
-        this.rulerMarks[i] = mark;
-        this.rulerTrack.append(mark);
-      }
-      setClass(mark, item.cut ? "wf-tick wf-tick-cut" : "wf-tick");
-      setText(mark, item.text);
-      mark.style.transform = `translateX(${item.x}px)`;
-      setHidden(mark, false);
+    pooled(this.rulerTrack, this.rulerMarks, "span", items, (mark, { x, text, cut }) => {
+      setClass(mark, cut ? "wf-tick wf-tick-cut" : "wf-tick");
+      setText(mark, text);
+      mark.style.transform = `translateX(${x}px)`;
     });
-    for (let i = items.length; i < this.rulerMarks.length; i += 1) setHidden(this.rulerMarks[i], true);
     setText(this.rulerNote, this.manual ? "axis is kept (a)" : "axis follows rows (a)");
     if (this.pressed !== !this.manual) this.rulerNote.setAttribute("aria-pressed", String(this.pressed = !this.manual));
   }
 
   drawHatches(scale) {
-    const cuts = scale.parts.filter((p) => p.cut);
-    cuts.forEach((p, i) => {
-      let hatch = this.hatches[i];
-      if (!hatch) {
-        hatch = document.createElement("div");
-        hatch.className = "wf-hatch";
-        this.hatches[i] = hatch;
-        this.hatchLayer.append(hatch);
-      }
-      setHidden(hatch, false);
+    pooled(this.hatchLayer, this.hatches, "div", scale.parts.filter((p) => p.cut), (hatch, p) => {
+      setClass(hatch, "wf-hatch");
       hatch.style.transform = `translateX(${p.x0}px)`;
       hatch.style.width = `${(p.t1 - p.t0) * p.scale}px`;
     });
-    for (let i = cuts.length; i < this.hatches.length; i += 1) setHidden(this.hatches[i], true);
   }
 
   drawRows(first, last, moved) {
     const wanted = new Set();
     for (let at = first; at < last; at += 1) wanted.add(at);
     // The selected row stays mounted, else aria-activedescendant points nowhere.
-    const chosen = this.position.get(this.selected);
+    const chosen = this.at(this.selected);
     if (chosen !== undefined) wanted.add(chosen);
     const free = [];
     for (const slot of this.pool) {
@@ -275,7 +288,14 @@ export class Waterfall {
         free.push(slot);
       }
     }
-    for (const at of wanted) this.fill(free.pop() ?? this.slot(), at, true);
+    for (const at of wanted) {
+      // One of the same kind has the right colours already.
+      const kind = this.trace.kind[this.rows[at]];
+      const like = free.findIndex((slot) => slot.kind === kind);
+      const slot = free.splice(like, 1)[0] ?? this.slot();
+      slot.kind = kind;
+      this.fill(slot, at, true);
+    }
     for (const slot of free) {
       if (slot.at !== -1) {
         slot.at = -1;
@@ -285,14 +305,8 @@ export class Waterfall {
   }
 
   slot() {
-    const part = (name, role) => {
-      const element = document.createElement("span");
-      element.className = name;
-      if (role) element.setAttribute("role", role);
-      return element;
-    };
-    const slot = { at: -1, version: -1, row: document.createElement("div") };
-    slot.row.setAttribute("role", "row");
+    const part = (name, role) => make("span", name, role);
+    const slot = { at: -1, version: -1, row: make("div", "", "row") };
     slot.row.id = `wf-row-${this.pool.length}`;
     slot.name = part("wf-name", "rowheader");
     slot.twist = part("wf-twist");
@@ -360,7 +374,7 @@ export class Waterfall {
     const together = group && !group.open;
     const depth = trace.depth[i];
     const label = trace.strs[trace.label[i]];
-    slot.row.className = `wf-row k-${kind}${failed ? " wf-failed" : ""}${i === this.selected ? " wf-selected" : ""}${this.hit?.[i] ? " wf-hit" : ""}${together ? " wf-group" : ""}${this.marked?.[i] ? " wf-marked" : ""}`;
+    setClass(slot.row, `wf-row k-${kind}${failed ? " wf-failed" : ""}${i === this.selected ? " wf-selected" : ""}${this.hit?.[i] ? " wf-hit" : ""}${together ? " wf-group" : ""}${this.marked?.[i] ? " wf-marked" : ""}`);
     slot.row.setAttribute("aria-level", String(depth + 1));
     slot.row.setAttribute("aria-selected", String(i === this.selected));
     if (parent) slot.row.setAttribute("aria-expanded", String(expanded));
@@ -476,7 +490,7 @@ export class Waterfall {
       changed = this.folded.delete(this.trace.row[up]) || changed;
     }
     if (changed) this.layout();
-    if (this.hit || this.position.has(i)) return;
+    if (this.hit || this.at(i) !== undefined) return;
     const first = this.groupOf(i);
     if (first < 0) return;
     this.opened.add(this.trace.row[first]);
@@ -490,7 +504,7 @@ export class Waterfall {
   }
 
   scrollTo(i) {
-    const at = this.position.get(i);
+    const at = this.at(i);
     if (at === undefined) return;
     const top = at * ROW_PX;
     const height = this.scroller.clientHeight;
@@ -500,7 +514,7 @@ export class Waterfall {
   }
 
   move(step) {
-    const from = this.position.get(this.selected) ?? (step > 0 ? -1 : this.rows.length);
+    const from = this.at(this.selected) ?? (step > 0 ? -1 : this.rows.length);
     for (let at = from + step; at >= 0 && at < this.rows.length; at += Math.sign(step)) {
       if (this.rows[at] >= 0) return this.select(this.rows[at]);
     }

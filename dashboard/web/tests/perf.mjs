@@ -114,14 +114,14 @@ async function searchTime(tab) {
     times.push(await tab.evaluate((text) => {
       const field = document.querySelector(".views input");
       field.value = text;
-      const start = performance.now();
-      field.dispatchEvent(new InputEvent("input", { bubbles: true }));
       return new Promise((done) => {
         const seen = new MutationObserver(() => {
           seen.disconnect();
           done(performance.now() - start);
         });
         seen.observe(document.querySelector(".wf-scroll"), { attributes: true, attributeFilter: ["aria-rowcount"] });
+        const start = performance.now();
+        field.dispatchEvent(new InputEvent("input", { bubbles: true }));
       });
     }, word));
     await eventually("counted", async () => /\d/.test(await tab.locator(".found").textContent()));

@@ -227,6 +227,45 @@ fn sessions_are_found_by_what_their_spans_are() {
 }
 
 #[test]
+fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
+    const SECOND: i64 = 1_000_000_000;
+    let call = |root: &str, key: &str, tool: &str, seconds: i64, settled| {
+        let mut span = sample::span(root, key);
+        span.plain_name = format!("execute_tool {tool}").into();
+        let end = Timestamp(span.start.0 + seconds * SECOND);
+        span.end = span.end.map(|was| End { at: end, ..was });
+        span.settled = settled;
+        Change::Span(Box::new(span))
+    };
+    let (_dir, mut store, readers) = stored([
+        session_at("quick", 5),
+        session_at("slow", 6),
+        session_at("live", 7),
+        call("quick", "a", "Shell", 1, true),
+        call("slow", "b", "Shell", 2, true),
+        call("slow", "c", "Shell", 9, true),
+        call("slow", "d", "MCP:db query", 1, true),
+        call("live", "e", "Shell", 20, false),
+    ]);
+    let by = |tool: &str, seconds: i64| {
+        let spans =
+            SpanFilter { tool: Some(tool.to_owned()), kind: None, min_ns: Some(seconds * SECOND) };
+        roots(&readers, &SessionFilter { spans, ..SessionFilter::default() }, None)
+    };
+    assert_eq!(by("shell", 2), ["live", "slow"]);
+    assert_eq!(by("Shell", 10), ["live"]);
+    assert_eq!(by("mcp:db", 0), ["slow"]);
+    assert!(by("She", 0).is_empty());
+    // It settles; and a child's calls go with it to the session that it turns out to be of.
+    write(&mut store, [Change::Settle(sample::span("live", "e").id)]);
+    assert_eq!(by("Shell", 20), ["live"]);
+    write(&mut store, [Change::Bind { conversation: "live".into(), root: "quick".into() }]);
+    assert_eq!(by("Shell", 20), ["quick"]);
+    store.delete(&["slow".to_owned()]).unwrap();
+    assert!(by("mcp:db", 0).is_empty());
+}
+
+#[test]
 fn spans_of_all_sessions_are_found_by_what_they_are_and_page() {
     let session = |root: &str| {
         let mut session = sample::session(root);

@@ -95,7 +95,7 @@ fn delete_session(
         sum.hooks += db.prepare_cached(delete)?.execute([conversation])? as u64;
     }
     sum.spans += db.prepare_cached("DELETE FROM span WHERE root = ?1")?.execute([id])? as u64;
-    for table in ["turn", "session", "conversation"] {
+    for table in ["turn", "session", "reach", "conversation"] {
         db.execute(&format!("DELETE FROM {table} WHERE root = ?1"), [id])?;
     }
     for conversation in &conversations {

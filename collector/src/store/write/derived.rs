@@ -5,6 +5,7 @@ use hookspan_dashboard::line::Kept;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
 
 use super::names::Names;
+use super::reach::Reach;
 use super::subjects::Subject;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
@@ -205,6 +206,7 @@ pub(super) fn bind(
         top,
         rev.cast_signed(),
     ))?;
+    Reach::bind(db, own, top)?;
     db.prepare_cached("DELETE FROM session WHERE root = ?1")?.execute([own])?;
     db.prepare_cached("DELETE FROM turn WHERE root = ?1")?.execute([own])?;
     Ok(())

@@ -5,6 +5,7 @@ mod delete;
 mod derived;
 mod names;
 mod raw;
+mod reach;
 mod replay;
 mod room;
 mod sketches;
@@ -26,6 +27,7 @@ pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::open::{self, OpenError};
 use names::Names;
+use reach::Reach;
 use sketches::{Counted, Sketches};
 use subjects::Subjects;
 use times::{SettledTurn, Times};
@@ -44,6 +46,7 @@ pub struct Store {
     names: Names,
     sketches: Sketches,
     times: Times,
+    reach: Reach,
     subjects: Subjects,
     /// Spans that have ended and not settled, as far as they were written lately.
     ending: HashMap<SpanId, Counted>,
@@ -115,6 +118,7 @@ impl Store {
             names: Names::default(),
             sketches: Sketches::default(),
             times: Times::default(),
+            reach: Reach::default(),
             subjects: Subjects::default(),
             ending: HashMap::new(),
             marks,
@@ -137,6 +141,7 @@ impl Store {
         self.names.clear();
         self.sketches.clear();
         self.times.clear();
+        self.reach.clear();
         self.subjects.clear();
         self.ending.clear();
         Ok(())
@@ -168,6 +173,7 @@ impl Store {
                 self.names.clear();
                 self.sketches.clear();
                 self.times.clear();
+                self.reach.clear();
                 self.subjects.clear();
                 self.ending.clear();
                 Err(error)
@@ -343,7 +349,7 @@ impl Transaction<'_> {
 
     /// Writes a span. Says which turn it is when it has just settled.
     fn span(&mut self, span: &Span) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, names, sketches, subjects, ending, marks, .. } = &mut *self.store;
+        let Store { db, names, sketches, reach, subjects, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match span.settled {
             false => None,
@@ -359,6 +365,7 @@ impl Transaction<'_> {
             }
             if let Some(mut counted) = Counted::of(span) {
                 turn = counted.take_turn();
+                reach.add(&counted.reached);
                 sketches.count(db, counted)?;
             }
             self.committed.settled = true;
@@ -377,7 +384,7 @@ impl Transaction<'_> {
     /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays. Says which turn it
     /// is.
     fn settle(&mut self, id: SpanId) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, sketches, ending, marks, .. } = &mut *self.store;
+        let Store { db, sketches, reach, ending, marks, .. } = &mut *self.store;
         let next = marks.settled + 1;
         let offered = match marks.rebuilding {
             true => replay::take_place(db, id)?.unwrap_or(next),
@@ -396,6 +403,7 @@ impl Transaction<'_> {
         };
         if let Some(mut counted) = counted {
             turn = counted.take_turn();
+            reach.add(&counted.reached);
             sketches.count(db, counted)?;
         }
         self.committed.settled = true;
@@ -466,6 +474,7 @@ impl Transaction<'_> {
         let Self { store, mut committed } = self;
         store.sketches.write(&store.db)?;
         store.times.write(&store.db)?;
+        store.reach.write(&store.db, &mut store.names)?;
         let mut add = store.db.prepare_cached(
             "INSERT INTO counter (key, value) VALUES (?1, ?2)
              ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",

@@ -172,6 +172,7 @@ impl Store {
                  DELETE FROM histogram WHERE dimension <> 'arrival';
                  DELETE FROM heat;
                  DELETE FROM day_time;
+                 DELETE FROM reach;
                  DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
             open.store.sketches.clear();

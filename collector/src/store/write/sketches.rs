@@ -10,6 +10,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use hookspan_core::{Span, SpanKind, Status, Timestamp, Value};
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::reach::Reached;
 use super::times::SettledTurn;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
@@ -73,6 +74,8 @@ pub(super) struct Counted {
     us: u64,
     failed: bool,
     names: Vec<(&'static str, String)>,
+    /// For the row of its session.
+    pub(super) reached: Reached,
     /// The turn that it is, for the sums of its day.
     turn: Option<SettledTurn>,
 }
@@ -105,6 +108,7 @@ impl Counted {
             us: u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0),
             failed: matches!(span.status, Status::Error { .. }),
             names,
+            reached: Reached::of(span, end.at),
             turn,
         })
     }

@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { count, date, duration } from "../format.js";
 import { edges, grid, strength } from "../heat.js";
 import { visible } from "../text.js";
-import { Choice, Page, Trouble, useAnswer, useQuery, useTitle } from "../ui.js";
+import { Choice, Page, SortHead, Trouble, useAnswer, useQuery, useTitle } from "../ui.js";
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
@@ -19,7 +19,7 @@ export function Latency({ query, go }) {
   useTitle("Latency");
   const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => b[sort] - a[sort]), [data, sort]);
   const most = Math.max(1, ...rows.map((row) => row.p99_us));
-  const head = (key, label) => html`<th class="r" aria-sort=${sort === key ? "descending" : null}><button type="button" class="sort" onClick=${() => set("sort", key)}>${label}${sort === key ? " ▾" : ""}</button></th>`;
+  const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
   const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
     <${Choice} name="days" values=${DAYS} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`;
   return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0

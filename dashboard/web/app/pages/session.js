@@ -3,9 +3,9 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { cost, count, duration, plural } from "../format.js";
 import { bind } from "../keys.js";
 import { controller } from "../session.js";
-import { LABELS, PARTS } from "../shares.js";
+import { PARTS } from "../shares.js";
 import { visible } from "../text.js";
-import { State, Trouble, useLive, useNow, useTitle } from "../ui.js";
+import { Legend, State, Trouble, useLive, useNow, useTitle } from "../ui.js";
 import { Detail } from "./detail.js";
 import { Edits } from "./edits.js";
 import { Flame } from "./flame.js";
@@ -41,7 +41,12 @@ export function Session({ id, query, hash, go }) {
     return () => model.unmount();
   }, [model]);
   useTitle(`${session?.state === "errored" ? "✕ " : ""}${session?.first_prompt ?? "Session"}`);
-  useEffect(() => model.search(search), [search, model]);
+  useEffect(() => model.search(search), [model]);
+  // At once: the rows need no drawing of this component.
+  const find = (text) => {
+    model.search(text);
+    setSearch(text);
+  };
   useEffect(() => model.address({ query, hash }), [query, hash, model]);
   useLive((event, data) => model.event(event, data), [model]);
   const open = (word) => {
@@ -51,7 +56,7 @@ export function Session({ id, query, hash, go }) {
   };
   useEffect(() => bind(model.keys({
     focusFilter: () => field.current?.focus(),
-    clear: () => setSearch(""),
+    clear: () => find(""),
     leave: () => (view === "waterfall" ? go("/sessions") : open("waterfall")),
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
     waterfall: view === "waterfall",
@@ -73,7 +78,7 @@ export function Session({ id, query, hash, go }) {
     <div class="views">
       <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${(event) => follow(event, () => open(word))}>${name}</a>`)}</nav>
       ${aside && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
-        value=${search} onInput=${(e) => setSearch(e.target.value)}
+        value=${search} onInput=${(e) => find(e.target.value)}
         onKeyDown=${(e) => { if (e.key === "Enter") { e.target.blur(); model.nextMatch(1); } }} />
       <span class="dim num found" role="status">${found ? `${found.count} ${found.count === 1 ? "match" : "matches"}` : ""}</span>`}
       ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => model.critical()}>critical path</button>`}
@@ -131,14 +136,11 @@ function Facts({ session, spans }) {
 }
 
 function PartsBar({ turns, session }) {
-  const sums = PARTS.map((key) => [key, LABELS[key], turns.reduce((sum, turn) => sum + turn.parts[`${key}_us`], 0)]);
-  const total = sums.reduce((sum, [, , us]) => sum + us, 0);
+  const sums = PARTS.map((key) => [key, turns.reduce((sum, turn) => sum + turn.parts[`${key}_us`], 0)]).filter(([, us]) => us > 0);
+  const total = sums.reduce((sum, [, us]) => sum + us, 0);
   const you = session ? Math.max(0, session.wall_us - session.active_us) : 0;
-  const shown = sums.filter(([, , us]) => us > 0);
-  const share = (us) => (us < total / 200 ? "<1%" : `${Math.round((us / total) * 100)}%`);
   return html`<section class="parts" aria-label="Where the time went">
-    <div class="parts-bar" aria-hidden="true">${shown.map(([key, , us]) => html`<i class=${`k-${key}`} style=${{ flexGrow: us / total }}></i>`)}</div>
-    <ul class="legend">${shown.map(([key, label, us]) => html`<li><i class=${`dot k-${key}`}></i>${label} <span class="num">${duration(us)}</span> <span class="dim num">${share(us)}</span></li>`)}
-      ${total > 0 && html`<li class="dim"><i class="dot k-you"></i>you <span class="num">${duration(you)}</span> (not in bar)</li>`}</ul>
+    <div class="parts-bar" aria-hidden="true">${sums.map(([key, us]) => html`<i class=${`k-${key}`} style=${{ flexGrow: us / total }}></i>`)}</div>
+    <${Legend} parts=${sums} total=${total}>${total > 0 && html`<li class="dim"><i class="dot k-you"></i>you <span class="num">${duration(you)}</span> (not in bar)</li>`}<//>
   </section>`;
 }

@@ -4,11 +4,10 @@ import { enc, get } from "../api.js";
 import { bind } from "../keys.js";
 import { count, duration } from "../format.js";
 import { visible } from "../text.js";
-import { Age, Field, Loading, State, Trouble, throttle, useAnswer, useLive, useQuery, useTitle } from "../ui.js";
+import { Age, Field, Loading, SortHead, State, Trouble, throttle, useAnswer, useLive, useQuery, useRows, useTitle } from "../ui.js";
 import { barText, readBar } from "../bar.js";
 import { Waiting } from "./waiting.js";
 
-const SORTS = { turns: null, calls: "calls", errors: "errors", active: "active", tokens: "tokens", last: "last" };
 const STATES = ["", "running", "tool_open", "your_turn", "errored", "done", "stale"];
 
 export function Sessions({ query, go }) {
@@ -16,9 +15,8 @@ export function Sessions({ query, go }) {
   const { data, error, reload } = useAnswer(`sessions?${params}`);
   const [rows, setRows] = useState(null);
   const [next, setNext] = useState(null);
-  const [at, setAt] = useState(-1);
   const filter = useRef(null);
-  const list = useRef(null);
+  const { at, list, move } = useRows(rows?.length);
   const [picked, setPicked] = useState([]);
   useTitle("Sessions");
   useEffect(() => {
@@ -40,7 +38,7 @@ export function Sessions({ query, go }) {
       // A filtered list cannot tell by itself whether a session still belongs.
       if (!found || params.size) refresh();
       if (!found) return old;
-      return old.map((row) => (row.id === session.id ? session : row)).sort((a, b) => (params.get("sort") ?? "last") === "last" ? b.last_us - a.last_us : 0);
+      return old.map((row) => (row.id === session.id ? session : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);
     });
   }, [query]);
   const more = async () => {
@@ -50,17 +48,13 @@ export function Sessions({ query, go }) {
     setRows((old) => [...old, ...answer.items.filter((item) => !old.some((row) => row.id === item.id))]);
     setNext(answer.next);
   };
-  const move = (step) => {
-    if (!rows?.length) return;
-    const to = Math.max(0, Math.min(rows.length - 1, at + step));
-    setAt(to);
-    list.current?.querySelectorAll("tbody a")[to]?.focus();
-  };
   useEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     Enter: () => rows?.[at] && go(rows[at].url),
     "/": () => filter.current?.focus(),
   }), [rows, at]);
+  const sort = params.get("sort") ?? "last";
+  const head = (name, label = name) => html`<${SortHead} label=${label} now=${sort === name} sort=${() => set("sort", name === "last" ? "" : name)} />`;
   return html`<div class="page">
     <header class="bar"><h1>Sessions</h1>
       <form class="filters" role="search" onSubmit=${(e) => e.preventDefault()}>
@@ -78,17 +72,10 @@ export function Sessions({ query, go }) {
       ? html`<section class="card narrow"><h2>No session matches</h2><p>Take a filter away. <a href="/sessions">Show all</a></p></section>`
       : html`<${Waiting} />`)}
     ${rows?.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
-      <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><${Head} name="turns" /><${Head} name="calls" ...${{ params, set }} />
-        <${Head} name="errors" ...${{ params, set }} /><${Head} name="active" label="active / wall" ...${{ params, set }} /><${Head} name="tokens" label="tokens in / out" ...${{ params, set }} /><${Head} name="last" ...${{ params, set }} /></tr></thead>
+      <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th>${head("calls")}${head("errors")}${head("active", "active / wall")}${head("tokens", "tokens in / out")}${head("last")}</tr></thead>
       <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} picked=${picked.includes(row.id)} pick=${pick} />`)}</tbody>
     </table>${next && html`<button type="button" class="more" onClick=${more}>Older sessions</button>`}</div>`}
   </div>`;
-}
-
-function Head({ name, label = name, params, set }) {
-  if (!SORTS[name]) return html`<th class="r">${label}</th>`;
-  const now = (params.get("sort") ?? "last") === name;
-  return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${() => set("sort", name === "last" ? "" : name)}>${label}${now ? " ▾" : ""}</button></th>`;
 }
 
 function Row({ row, chosen, go, picked, pick }) {

@@ -1,9 +1,9 @@
 // Where the time went: finished turns by day, what they were made of, and which project they were for.
 import { html } from "../html.js";
 import { count, duration, plural } from "../format.js";
-import { LABELS, mix, PARTS } from "../shares.js";
+import { LABELS, mix, PARTS, share } from "../shares.js";
 import { visible } from "../text.js";
-import { Choice, Page, useAnswer, useQuery, useTitle } from "../ui.js";
+import { Choice, Legend, Page, useAnswer, useQuery, useTitle } from "../ui.js";
 
 const DAYS = [7, 30, 90, 365];
 /** Days are those of UTC, as the sketches are. */
@@ -27,11 +27,7 @@ function Total({ data, project, clear }) {
   const { total } = data;
   const us = PARTS.map((key) => [key, total.parts[`${key}_us`]]).filter(([, one]) => one > 0);
   return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span> in ${plural(total.turns, "turn")}${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
-    <ul class="legend">${us.map(([key, one]) => html`<li key=${key}><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(one)}</span> <span class="dim num">${share(one, total.active_us)}</span></li>`)}</ul></section>`;
-}
-
-function share(us, all) {
-  return us < all / 200 ? "<1%" : `${Math.round((us / all) * 100)}%`;
+    <${Legend} parts=${us} total=${total.active_us} /></section>`;
 }
 
 function words(one, step) {

@@ -88,19 +88,26 @@ export async function eventually(what, condition, ms = 15_000) {
   throw new Error(`${what}: ${JSON.stringify(last)}`);
 }
 
-/** What axe-core finds on a page, as text. Our own policy refuses script tags, so it goes in through the debugger. */
+/** What axe-core finds on a page in the dark, and of its colours in the light, as text. Our own policy refuses script tags, so it goes in through the debugger. */
 export async function axe(context, tab) {
-  // What is on its way is shown faint for a moment.
-  await eventually("nothing is out of date", async () => (await tab.locator(".stale").count()) === 0);
   const source = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   const debug = await context.newCDPSession(tab);
   await debug.send("Runtime.evaluate", { expression: source });
-  const { result } = await debug.send("Runtime.evaluate", {
-    expression: "axe.run(document).then(({violations}) => JSON.stringify(violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ': ' + n.failureSummary)])))",
-    awaitPromise: true,
-  });
+  const found = [];
+  // Only colours depend on the theme.
+  for (const [colorScheme, rules] of [["dark", {}], ["light", { runOnly: ["color-contrast"] }]]) {
+    await tab.emulateMedia({ colorScheme });
+    // What is on its way is shown faint for a moment.
+    await eventually("nothing is out of date", async () => (await tab.locator(".stale").count()) === 0);
+    const { result } = await debug.send("Runtime.evaluate", {
+      expression: `axe.run(document, ${JSON.stringify(rules)}).then(({violations}) => violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ': ' + n.failureSummary)]))`,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    found.push(...result.value.map((one) => [colorScheme, ...one]));
+  }
   await debug.detach();
-  return result.value;
+  return JSON.stringify(found);
 }
 
 function serve(turns) {

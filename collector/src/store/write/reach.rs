@@ -1,0 +1,88 @@
+//! How long the longest settled span of each tool and kind took, by session: what a filter of sessions asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hookspan_core::{Span, Timestamp};
+use hookspan_dashboard::line::LineKind;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::names::Names;
+
+/// A tool's name is short; a longer one was forged.
+const LONGEST_NAME: usize = 120;
+
+/// What a settled span is, for the row of its session.
+#[derive(Debug)]
+pub(super) struct Reached {
+    root: Arc<str>,
+    class: u8,
+    /// Lower case; empty for what is not a call.
+    tool: String,
+    ns: i64,
+}
+
+impl Reached {
+    pub(super) fn of(span: &Span, end: Timestamp) -> Self {
+        let tool = span.plain_name.strip_prefix("execute_tool ").unwrap_or_default();
+        Self {
+            root: Arc::clone(&span.root),
+            class: LineKind::of(span) as u8,
+            tool: tool.chars().take(LONGEST_NAME).collect::<String>().to_ascii_lowercase(),
+            ns: end.since(span.start),
+        }
+    }
+}
+
+/// Longest durations of one transaction, to be compared with what is stored.
+#[derive(Default)]
+pub(super) struct Reach {
+    longest: BTreeMap<(Arc<str>, u8, String), i64>,
+}
+
+impl Reach {
+    /// Takes a span that has just settled.
+    pub(super) fn add(&mut self, Reached { root, class, tool, ns }: &Reached) {
+        let key = (Arc::clone(root), *class, tool.clone());
+        let longest = self.longest.entry(key).or_insert(*ns);
+        *longest = (*longest).max(*ns);
+    }
+
+    /// Stores what was taken.
+    pub(super) fn write(&mut self, db: &Connection, names: &mut Names) -> rusqlite::Result<()> {
+        if self.longest.is_empty() {
+            return Ok(());
+        }
+        let mut put = db.prepare_cached(
+            "INSERT INTO reach (root, class, tool, longest_ns) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (root, class, tool) DO UPDATE
+             SET longest_ns = excluded.longest_ns WHERE excluded.longest_ns > longest_ns",
+        )?;
+        // A child may have been bound since the span was told.
+        let mut top = db.prepare_cached("SELECT root FROM conversation WHERE id = ?1")?;
+        for ((root, class, tool), ns) in std::mem::take(&mut self.longest) {
+            let own = names.id(db, &root)?;
+            let root: i64 = top.query_row([own], |row| row.get(0)).optional()?.unwrap_or(own);
+            put.execute((root, class, tool, ns))?;
+        }
+        Ok(())
+    }
+
+    /// Moves what a child's spans reached to the session that it turned out to be of.
+    pub(super) fn bind(db: &Connection, own: i64, top: i64) -> rusqlite::Result<()> {
+        db.prepare_cached(
+            "INSERT INTO reach (root, class, tool, longest_ns)
+             SELECT ?2, class, tool, longest_ns FROM reach WHERE root = ?1
+             ON CONFLICT (root, class, tool) DO UPDATE
+             SET longest_ns = max(longest_ns, excluded.longest_ns)",
+        )?
+        .execute((own, top))?;
+        db.prepare_cached("DELETE FROM reach WHERE root = ?1")?.execute([own])?;
+        Ok(())
+    }
+
+    /// Forgets what was taken in a transaction that was rolled back.
+    pub(super) fn clear(&mut self) {
+        self.longest.clear();
+    }
+}
