@@ -320,6 +320,10 @@ impl Source for StoreSource {
         self.read_or(Vec::new(), |db| read::usage(db, from_ns))
     }
 
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
+        self.read_or(Vec::new(), |db| read::usage_of(db, root))
+    }
+
     fn prices(&self) -> &Prices {
         &self.extras.prices
     }

@@ -61,6 +61,8 @@ pub trait Source: Send + Sync + 'static {
     fn totals(&self, from_ns: i64) -> Result<Totals>;
     /// Tokens by model over the turns that started at or after a time, nanoseconds since the epoch.
     fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>>;
+    /// Tokens by model over the turns of a session.
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>>;
     /// What tokens cost, if anybody said so.
     fn prices(&self) -> &Prices;
     /// Failed spans, newest first, at most `limit`, as lines with the message of each.

@@ -519,6 +519,12 @@ async fn what_tokens_cost_is_an_estimate_that_names_what_it_leaves_out() {
     assert!((session["cost"]["estimated"].as_f64().unwrap() - sum).abs() < 1e-4);
     assert_eq!(session["cost"]["unpriced_tokens"], unpriced);
     assert_eq!(session["cost"]["currency"], "USD");
+    // The list says the same.
+    let list = world.get("/api/v1/sessions").await.json();
+    let listed = list["items"].as_array().unwrap();
+    let listed = listed.iter().find(|one| one["id"] == "0176a3f0-live").unwrap();
+    assert!((listed["cost"]["estimated"].as_f64().unwrap() - sum).abs() < 1e-4);
+    assert_eq!(listed["cost"]["unpriced_tokens"], unpriced);
 }
 
 #[tokio::test]

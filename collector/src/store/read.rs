@@ -10,7 +10,7 @@ use hookspan_dashboard::source::{
     Arrival, DayTime, Gap, HeatCell, LatencyRow, Position, SessionFilter, SessionSort, SpanFilter,
     Totals,
 };
-use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql};
 
 pub mod lines;
 
@@ -300,8 +300,25 @@ pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<Stri
          FROM session s CROSS JOIN turn t ON t.root = s.root
          WHERE s.last_ns >= ?1 AND t.started_ns >= ?1 AND t.input IS NOT NULL",
     )?;
+    by_model(statement.query([from_ns])?)
+}
+
+/// Tokens by model over the turns of a session.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn usage_of(db: &Connection, root: &str) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
+    let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
+    let mut statement = db.prepare_cached(
+        "SELECT model, input, output, cache_read, cache_write FROM turn
+         WHERE root = ?1 AND input IS NOT NULL",
+    )?;
+    by_model(statement.query([id])?)
+}
+
+/// Rows of model, input, output and both cache parts, each sorted by how it is priced, then added up.
+fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let mut sums: BTreeMap<Option<String>, Usage> = BTreeMap::new();
-    let mut rows = statement.query([from_ns])?;
     while let Some(row) = rows.next()? {
         let whole =
             |index| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(index)?.max(0).cast_unsigned());

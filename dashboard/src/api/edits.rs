@@ -161,18 +161,22 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
         url: format!("{}#{}", session_url(&span.root), span.id),
         ..Diff::default()
     };
-    let pairs = pairs.unwrap_or_default();
+    fill(&mut diff, &pairs.unwrap_or_default());
+    json(&diff)
+}
+
+/// Puts the changes in: as hunks, or when they are large as sums.
+fn fill(diff: &mut Diff, pairs: &[(String, String)]) {
     diff.bytes = pairs.iter().map(|(old, new)| old.len() + new.len()).sum();
     diff.summary = diff.bytes > COMPARED_MAX_BYTES;
-    for (old, new) in &pairs {
+    for (old, new) in pairs {
         if diff.summary {
             diff.added += new.lines().count();
             diff.removed += old.lines().count();
         } else {
-            compare(&mut diff, old, new);
+            compare(diff, old, new);
         }
     }
-    json(&diff)
 }
 
 /// Old and new text of each change in a tool's input, in every form that Cursor's tools have.
@@ -240,6 +244,22 @@ mod tests {
         ] {
             assert_eq!(changes(&input), expected, "{input}");
         }
+    }
+
+    #[test]
+    fn an_edit_of_a_megabyte_is_summed_up_and_the_largest_compared_one_ends_in_time() {
+        let lines = |n: usize, word: &str| -> String {
+            (0..n).map(|line| format!("{word} {}\n", line * 7_919 % 10_007)).collect()
+        };
+        let mut large = Diff::default();
+        fill(&mut large, &[(lines(60_000, "old"), lines(70_000, "new"))]);
+        assert!(large.bytes > 1_000_000 && large.summary && large.hunks.is_empty());
+        assert_eq!((large.removed, large.added), (60_000, 70_000));
+        // Nothing in common, as large as is compared at all: the comparison gives up finding the least, not the time.
+        let mut most = Diff::default();
+        fill(&mut most, &[(lines(14_000, "old"), lines(14_000, "new"))]);
+        assert!(!most.summary && most.bytes > COMPARED_MAX_BYTES * 9 / 10, "{}", most.bytes);
+        assert_eq!((most.removed, most.added), (14_000, 14_000));
     }
 
     #[test]

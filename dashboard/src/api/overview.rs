@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::price::Estimate;
 use hookspan_core::{SessionState, SessionSummary};
 use serde::Serialize;
 
@@ -149,9 +148,8 @@ fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> source::Resu
     let prices = source.prices();
     let used =
         if prices.is_empty() { Vec::new() } else { source.usage(from_us.saturating_mul(1_000))? };
-    let costs = used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
     Ok(Today {
-        cost: CostItem::of(prices, costs.reduce(Estimate::plus)),
+        cost: CostItem::sum(prices, &used),
         from_us,
         active_us: totals.active_ns / 1_000,
         turns: totals.turns,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::price::{Estimate, Prices};
+use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::extract::{Params, Route};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{SessionFilter, SessionSort, SpanFilter};
+use crate::source::{self, SessionFilter, SessionSort, Source, SpanFilter};
 
 /// A session as lists, the stream and its own page have it.
 #[derive(Serialize)]
@@ -73,6 +73,15 @@ impl CostItem {
     }
 }
 
+impl CostItem {
+    /// Of tokens by model.
+    pub(super) fn sum(prices: &Prices, used: &[(Option<String>, Usage)]) -> Option<Self> {
+        let costs =
+            used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
+        Self::of(prices, costs.reduce(Estimate::plus))
+    }
+}
+
 impl From<SessionSummary> for SessionItem {
     fn from(session: SessionSummary) -> Self {
         let owned = |text: Option<Arc<str>>| text.map(|text| text.to_string());
@@ -113,8 +122,30 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     let limit = params.limit()?;
     let before = params.text("cursor").map(cursor::decode).transpose()?;
     let sort = filter.sort;
-    let sessions = read(&app, move |source| source.sessions(&filter, before, limit + 1)).await?;
-    json(&page(sessions, limit, sort))
+    let found = read(&app, move |source| {
+        let Page { items, next } = page(source.sessions(&filter, before, limit + 1)?, limit, sort);
+        let priced = items.into_iter().map(|item| {
+            let cost = cost_of(source, &item.id)?;
+            Ok(Priced { item, cost })
+        });
+        Ok(Page { items: priced.collect::<source::Result<Vec<_>>>()?, next })
+    });
+    json(&found.await?)
+}
+
+/// A session in the list.
+#[derive(Serialize)]
+struct Priced {
+    #[serde(flatten)]
+    item: SessionItem,
+    /// Null without a price table, or when no turn reported tokens.
+    cost: Option<CostItem>,
+}
+
+fn cost_of(source: &dyn Source, root: &str) -> source::Result<Option<CostItem>> {
+    let prices = source.prices();
+    let used = if prices.is_empty() { Vec::new() } else { source.usage_of(root)? };
+    Ok(CostItem::sum(prices, &used))
 }
 
 fn filter(params: &Params) -> Result<SessionFilter, Problem> {

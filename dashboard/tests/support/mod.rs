@@ -301,6 +301,13 @@ impl Source for ListSource {
         Ok(used.collect())
     }
 
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
+        let used = self.turns(root)?.into_iter().filter_map(|turn| {
+            Some((turn.model.as_deref().map(str::to_owned), turn.tokens?.into()))
+        });
+        Ok(used.collect())
+    }
+
     fn prices(&self) -> &Prices {
         static TABLE: LazyLock<Prices> = LazyLock::new(|| {
             let price = Price { input: Some(2.0), output: Some(10.0), ..Price::default() };

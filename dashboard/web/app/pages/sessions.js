@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { enc, get } from "../api.js";
 import { bind } from "../keys.js";
-import { count, duration } from "../format.js";
+import { cost, count, duration } from "../format.js";
 import { visible } from "../text.js";
 import { Age, Field, Loading, SortHead, State, Trouble, throttle, useAnswer, useLive, useQuery, useRows, useTitle } from "../ui.js";
 import { barText, readBar } from "../bar.js";
@@ -38,7 +38,7 @@ export function Sessions({ query, go }) {
       // A filtered list cannot tell by itself whether a session still belongs.
       if (!found || params.size) refresh();
       if (!found) return old;
-      return old.map((row) => (row.id === session.id ? session : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);
+      return old.map((row) => (row.id === session.id ? { cost: row.cost, ...session } : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);
     });
   }, [query]);
   const more = async () => {
@@ -94,7 +94,7 @@ function Row({ row, chosen, go, picked, pick }) {
     <td class="r num">${row.calls}${row.subagents > 0 && html`<span class="dim" title="subagents"> +${row.subagents}</span>`}</td>
     <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors || "–"}</td>
     <td class="r num">${duration(row.active_us)} <span class="dim">/ ${duration(row.wall_us)}</span></td>
-    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}</td>
+    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}${row.cost && html`<br /><small class="dim">${visible(cost(row.cost))}</small>`}</td>
     <td class="r dim"><${Age} since=${row.last_us} /></td>
   </tr>`;
 }

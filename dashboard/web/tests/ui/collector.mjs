@@ -1,6 +1,6 @@
 // The real collector with a state directory of its own, for tests of the pages, the speed script and the pictures.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -21,6 +21,14 @@ export class Collector {
   constructor() {
     this.dir = mkdtempSync(join(tmpdir(), "hookspan-ui-"));
     this.port = 0;
+  }
+
+  /** Writes its configuration file. */
+  configure(text) {
+    const folder = join(this.dir, "config", "hookspan");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "config.toml"), text, { mode: 0o600 });
+    return this;
   }
 
   /** Environment without anything of the person's own. */

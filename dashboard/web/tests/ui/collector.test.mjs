@@ -393,6 +393,79 @@ test("where the time went adds up by day and project, and one project can be cho
   await page.close();
 });
 
+test("a trace id leads to its session and span, and a cell of the heatmap to the spans it counts", { skip }, async () => {
+  const talk = new Talk({ at: ago(5_000), project: "heat", seed: 31 }).start("warm the room").shell("make heat", 1_500).end();
+  await collector.take(jsonl(talk));
+  const page = await open("/latency?days=1&group=tool&name=Shell");
+  const { tab } = page;
+  const span = await eventually("stored", () => tab.evaluate((id) => fetch(`/api/v1/spans?session=${id}&kind=shell`).then((a) => a.json()).then(({ items }) => items?.[0]), talk.id));
+  const { trace_id: trace } = await tab.evaluate((id) => fetch(`/api/v1/spans/${id}`).then((a) => a.json()), span.id);
+  await tab.goto(`${browser.base}/t/${trace}/${span.id}`);
+  await eventually("its session", () => new URL(tab.url()).pathname === `/s/${talk.id}` && new URL(tab.url()).hash === `#${span.id}`);
+  await eventually("its row", async () => (await tab.locator('.wf-row[aria-selected="true"] .wf-text').textContent()).includes("make heat"));
+  // By keys: the last column is now; down to a cell that counts something.
+  await tab.goto(`${browser.base}/latency?days=1&group=tool&name=Shell`);
+  const canvas = tab.locator(".heat canvas");
+  await canvas.waitFor();
+  await canvas.focus();
+  const count = async () => Number(/ · (\d+) spans?$/.exec(await tab.locator(".heat-note").textContent())?.[1]);
+  const n = await (async () => {
+    for (const key of ["ArrowRight", ...Array(20).fill("ArrowDown"), ...Array(40).fill("ArrowUp")]) {
+      await tab.keyboard.press(key);
+      await eventually("a cell is chosen", async () => !Number.isNaN(await count()));
+      const found = await count();
+      if (found > 0) return found;
+    }
+    return 0;
+  })();
+  assert.ok(n > 0, "a cell counts something");
+  await tab.keyboard.press("Enter");
+  await eventually("a list of spans", () => /\/search\?.*min_us=\d+/.test(tab.url()));
+  await eventually("as many as the cell says", async () => (await tab.locator(".hit").count()) === n);
+  await page.close();
+});
+
+test("a destination that does not answer turns red on Health by itself, and says why", { skip }, async () => {
+  const other = await new Collector().configure('[[destination]]\nname = "nobody"\nendpoint = "http://127.0.0.1:9"\n').start();
+  const own = await chromium(other.login);
+  try {
+    const { tab, close } = await own.page();
+    await tab.goto(other.login);
+    await eventually("signed in", () => !tab.url().includes("/login"));
+    await tab.goto(`${own.base}/health`);
+    const row = tab.getByRole("row", { name: /^nobody/ });
+    await row.waitFor();
+    assert.equal(await tab.locator(".row-bad").count(), 0);
+    await other.take(jsonl(new Talk({ at: ago(60_000), project: "export", seed: 41 }).start("send it").shell("make parcel", 50).end()));
+    await eventually("red", async () => (await tab.locator(".row-bad").count()) === 1, 30_000);
+    assert.match(await row.textContent(), /retry/);
+    assert.ok((await row.locator(".wide").textContent()).trim().length > 10, "a reason");
+    await row.getByRole("button", { name: "retry nobody" }).click();
+    await close();
+  } finally {
+    await own.close();
+    await other.close();
+  }
+});
+
+test("a view is kept under a name and found again", { skip }, async () => {
+  const page = await open("/latency?group=kind&days=7");
+  const { tab } = page;
+  await settled(tab);
+  const field = tab.getByRole("combobox", { name: "Page, session or command" });
+  const choose = async (text, option) => {
+    await tab.keyboard.press("Control+k");
+    await field.fill(text);
+    await tab.getByRole("option", { name: option }).click();
+  };
+  await choose("kinds of the week", /save this view as/);
+  await tab.goto(`${browser.base}/health`);
+  await settled(tab);
+  await choose("kinds of", /^view/);
+  await eventually("there again", () => tab.url().endsWith("/latency?group=kind&days=7"));
+  await page.close();
+});
+
 test("the live page follows, keeps still while it is paused, and catches up", { skip }, async () => {
   const page = await open("/live");
   const { tab } = page;
