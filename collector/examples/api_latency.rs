@@ -62,9 +62,12 @@ fn main() {
         search: Some(search.handle()),
         ..Extras::default()
     };
-    std::thread::sleep(Duration::from_secs(2));
-    while search.handle().lag() > 0 {
-        std::thread::sleep(Duration::from_millis(200));
+    // It has begun once it is behind, and is done once it is not.
+    for behind in [true, false] {
+        let deadline = Instant::now() + Duration::from_secs(if behind { 20 } else { 3_600 });
+        while (search.handle().lag() > 0) != behind && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
     println!("indexed in {:.0?}", started.elapsed());
     for file in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::source::{Failure, LineFilter};
 
 /// Failures that are looked at, newest first.
-const FAILURES_MAX: usize = 5_000;
+const FAILURES_MAX: usize = 2_000;
 /// Of each group, so many of the newest are named.
 const RECENT_MAX: usize = 10;
 

@@ -141,6 +141,13 @@ export function Choice({ name, values, now, choose, word = (value) => value }) {
     <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
 }
 
+/** What the address says of the days to show: `[days, choice]`, 30 unless it says another of `values`. */
+export function useDays(values, { params, set }) {
+  const asked = Number(params.get("days"));
+  const days = values.includes(asked) ? asked : 30;
+  return [days, html`<${Choice} name="days" values=${values} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`];
+}
+
 /** The head of a column by which a list may be sorted; `now` when it is. */
 export function SortHead({ label, now, sort }) {
   return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${sort}>${label}${now ? " ▾" : ""}</button></th>`;

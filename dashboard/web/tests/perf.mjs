@@ -1,7 +1,7 @@
 // What long sessions cost in the browser: CPU of the page's main thread per frame, times, sizes; against the budgets.
 //
 //   cargo build --release -p hookspan-dashboard --example demo
-//   HOOKSPAN_DEMO=target/release/examples/demo node dashboard/web/tests/perf.mjs
+//   HOOKSPAN_DEMO=target/release/examples/demo chrt -r 1 node dashboard/web/tests/perf.mjs
 //
 // Without HOOKSPAN_URL the crate's example invents the sessions: 200 turns are about 20,000 spans, 1,000 about 100,000
 // (HOOKSPAN_PERF_TURNS, a comma between). HOOKSPAN_PERF_FACTOR widens the budgets on a slow or busy host. Prints a table.
@@ -132,7 +132,8 @@ async function searchTime(tab) {
 // What the program serves of ours, in one compressed piece; it leaves comments out.
 async function codeSize(tab) {
   const root = fileURLToPath(new URL("../app", import.meta.url));
-  const names = readdirSync(root, { recursive: true }).filter((name) => /\.(js|css)$/.test(name)).sort();
+  const kinds = (end) => readdirSync(root, { recursive: true }).filter((name) => name.endsWith(end)).sort();
+  const names = [...kinds(".js"), ...kinds(".css")];
   const texts = await tab.evaluate(async (all) => {
     const base = document.querySelector("script[src]").src.replace(/[^/]+$/, "");
     return Promise.all(all.map((name) => fetch(base + name).then((answer) => answer.text())));

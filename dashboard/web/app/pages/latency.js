@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { count, date, duration } from "../format.js";
 import { edges, grid, strength } from "../heat.js";
 import { visible } from "../text.js";
-import { Choice, Page, SortHead, Trouble, useAnswer, useQuery, useTitle } from "../ui.js";
+import { Choice, Page, SortHead, Trouble, useAnswer, useDays, useQuery, useTitle } from "../ui.js";
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
@@ -12,7 +12,7 @@ const COLUMNS = ["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"];
 export function Latency({ query, go }) {
   const { params, set } = useQuery("/latency", query, go);
   const group = GROUPS.includes(params.get("group")) ? params.get("group") : "tool";
-  const days = DAYS.includes(Number(params.get("days"))) ? Number(params.get("days")) : 30;
+  const [days, choice] = useDays(DAYS, { params, set });
   const name = params.get("name");
   const sort = [...COLUMNS, "n", "errors"].includes(params.get("sort")) ? params.get("sort") : "n";
   const { data, error, reload } = useAnswer(`latency?group=${group}&days=${days}`, (event) => event === "spans" || event === "resync", 5_000);
@@ -21,7 +21,7 @@ export function Latency({ query, go }) {
   const most = Math.max(1, ...rows.map((row) => row.p99_us));
   const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
   const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
-    <${Choice} name="days" values=${DAYS} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`;
+    ${choice}`;
   return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
     ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} />`
     : html`<${Heat} group=${group} days=${days} name=${name} go=${go} clear=${() => set("name", "")} />
@@ -85,7 +85,7 @@ function Heat({ group, days, name, go, clear }) {
     const [min, max] = edges(heat.buckets[row]);
     const from = data.from_us + column * data.step_us;
     const list = new URLSearchParams({ min_us: String(min), max_us: String(max), from_us: String(from), to_us: String(from + data.step_us) });
-    if (name && (group === "tool" || group === "kind" || group === "model" || group === "project")) list.set(group, name);
+    if (name) list.set(group, name);
     go(`/search?${list}`);
   };
   const keys = (event) => {

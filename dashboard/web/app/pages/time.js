@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { count, duration, plural } from "../format.js";
 import { LABELS, mix, PARTS, share } from "../shares.js";
 import { visible } from "../text.js";
-import { Choice, Legend, Page, useAnswer, useQuery, useTitle } from "../ui.js";
+import { Legend, Page, useAnswer, useDays, useQuery, useTitle } from "../ui.js";
 
 const DAYS = [7, 30, 90, 365];
 /** Days are those of UTC, as the sketches are. */
@@ -11,12 +11,11 @@ const day = (us) => new Date(us / 1_000).toISOString().slice(0, 10);
 
 export function Time({ query, go }) {
   const { params, set } = useQuery("/time", query, go);
-  const days = DAYS.includes(Number(params.get("days"))) ? Number(params.get("days")) : 30;
+  const [days, tools] = useDays(DAYS, { params, set });
   const project = params.get("project");
   const asked = `time?days=${days}${project ? `&project=${encodeURIComponent(project)}` : ""}`;
   const { data, error, reload } = useAnswer(asked, (event) => event === "session" || event === "resync", 5_000);
   useTitle("Time");
-  const tools = html`<${Choice} name="days" values=${DAYS} now=${days} choose=${(value) => set("days", String(value))} word=${(n) => (n === 365 ? "1 y" : `${n} d`)} />`;
   return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (data.items.length === 0
     ? html`<p class="dim pad-y">No turn has finished in these days.</p>`
     : html`<${Total} data=${data} project=${project} clear=${() => set("project", "")} /><${Days} data=${data} />
