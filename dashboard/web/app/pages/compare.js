@@ -2,11 +2,10 @@
 import { html, useMemo, useState } from "../html.js";
 import { enc } from "../api.js";
 import { count, date, duration } from "../format.js";
+import { LABELS, PARTS } from "../shares.js";
 import { visible } from "../text.js";
 import { Loading, Trouble, useAnswer, useTitle } from "../ui.js";
 
-const PARTS = ["thinking", "responding", "tools", "shell", "mcp", "edits", "subagent", "wait", "hooks", "other"];
-const NAMES = { wait: "wait (derived)", other: "model/other" };
 const FILES_MAX = 200;
 
 export function Compare({ query, go }) {
@@ -60,7 +59,7 @@ function Tables({ data: { a, b, tools, files } }) {
       <tbody>${facts.map(([name, text, key]) => html`<tr key=${name}><td class="dim">${name}</td><td class="r num">${text(a)}</td><td class="r num">${text(b)}</td><td class="r num dim">${key ? ratio(a[key], b[key]) : ""}</td></tr>`)}
         ${tokens.map((key) => html`<tr key=${key}><td class="dim">tokens, ${key.replace("_", " ")}</td><td class="r num">${count(a.tokens?.[key])}</td><td class="r num">${count(b.tokens?.[key])}</td><td class="r num dim">${ratio(a.tokens?.[key], b.tokens?.[key])}</td></tr>`)}</tbody></table></section>
     <section><h2>Where the time went</h2><table class="list">${head("part")}<tbody>${parts.map(([key, x, y]) => html`<tr key=${key}>
-      <td><i class=${`dot k-${key}`}></i>${NAMES[key] ?? key}</td><td class="r num">${duration(x)}${bar(key, x)}</td><td class="r num">${duration(y)}${bar(key, y)}</td><td class="r num dim">${ratio(x, y)}</td></tr>`)}</tbody></table></section>
+      <td><i class=${`dot k-${key}`}></i>${LABELS[key]}</td><td class="r num">${duration(x)}${bar(key, x)}</td><td class="r num">${duration(y)}${bar(key, y)}</td><td class="r num dim">${ratio(x, y)}</td></tr>`)}</tbody></table></section>
     <section><h2>Tools</h2><table class="list">${head("tool")}<tbody>${tools.map((row) => html`<tr key=${row.name}><td>${visible(row.name)}</td><td class="r num">${used(row.a)}</td><td class="r num">${used(row.b)}</td><td class="r num dim">${ratio(row.a.dur_us, row.b.dur_us)}</td></tr>`)}</tbody></table></section>
     <section><h2>Files that were edited</h2>${[["both", "in both"], ["only_a", "only in a"], ["only_b", "only in b"]].map(([key, name]) => html`<${Paths} key=${key} name=${name} list=${files[key]} />`)}</section></div>`;
 }

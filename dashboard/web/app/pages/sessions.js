@@ -94,7 +94,7 @@ function Row({ row, chosen, go, picked, pick }) {
     <td class="r num">${row.calls}${row.subagents > 0 && html`<span class="dim" title="subagents"> +${row.subagents}</span>`}</td>
     <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors || "–"}</td>
     <td class="r num">${duration(row.active_us)} <span class="dim">/ ${duration(row.wall_us)}</span></td>
-    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}${row.cost && html`<br /><small class="dim">${visible(cost(row.cost))}</small>`}</td>
+    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}${row.cost && html`<br /><small class="dim" title=${visible(cost(row.cost))}>${visible(cost({ ...row.cost, unpriced_tokens: 0 }))}</small>`}</td>
     <td class="r dim"><${Age} since=${row.last_us} /></td>
   </tr>`;
 }

@@ -124,6 +124,27 @@ test("a filter shows matches with their ancestors and Escape lifts it", { skip }
   await close();
 });
 
+test("e walks every failure of a long session once, then begins again", { skip }, async () => {
+  const { tab, close } = await open();
+  await tab.keyboard.press("0");
+  await tab.keyboard.press("Home");
+  // A failed row without rows below it; what hangs under it comes next and says so.
+  const failures = await tab.evaluate((id) => fetch(`/api/v1/sessions/${encodeURIComponent(id)}/spans`).then((a) => a.json())
+    .then(({ status, up }) => status.filter((one, i) => one === 1 && up[i + 1] !== 1).length), session.id);
+  assert.ok(failures > 3, String(failures));
+  const next = async () => {
+    await tab.keyboard.press("e");
+    await tab.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+    return selected(tab).getAttribute("aria-rowindex");
+  };
+  const seen = [];
+  for (let i = 0; i < failures; i += 1) seen.push(await next());
+  assert.equal(new Set(seen).size, failures);
+  assert.ok((await selected(tab).getAttribute("class")).includes("wf-failed"));
+  assert.equal(await next(), seen[0]);
+  await close();
+});
+
 test("ticks stand where bars of their time begin", { skip }, async () => {
   const { tab, close } = await open();
   await tab.keyboard.press("1");
