@@ -18,7 +18,8 @@ export function setEnabled(on) {
   write("hookspan.keys", on ? null : "0");
 }
 
-const typing = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+// Nobody types into a box to tick.
+const typing = (target) => target.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "checkbox");
 let prefix = null;
 
 export function start() {
@@ -40,7 +41,7 @@ export function start() {
       const action = map[key];
       if (!action) continue;
       // Enter and Space belong to a focused button or link.
-      if ((event.key === "Enter" || event.key === " ") && event.target.closest("button,a,summary")) return;
+      if ((event.key === "Enter" || event.key === " ") && event.target.closest("button,a,summary,input")) return;
       event.preventDefault();
       action(event);
       return;
