@@ -64,7 +64,7 @@ pub(crate) struct Conversation {
     begun: Vec<Arc<str>>,
     /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
     changed: Timestamp,
-    /// Grows whenever turns are laid out.
+    /// Grows whenever turns are laid out anew, so that one may be gone.
     pub(crate) layout: u64,
     /// Changes whenever workspace or version do.
     pub(crate) mark: u64,
@@ -423,7 +423,6 @@ impl Conversation {
         let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) else {
             return;
         };
-        self.layout += 1;
         if let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation) {
             self.turns.remove(at);
         }

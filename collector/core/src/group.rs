@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::build::{self, Shared, is_call, request_model, span, verdict};
+use crate::build::{self, Shared, is_call, request_model, span};
 use crate::conversation::Conversation;
 use crate::digest::{digest, mix};
 use crate::event::Confidence;
 use crate::link::{Children, Conversations, Links, Unclear, root};
-use crate::parts::parts;
+use crate::rows::{is_error, row, status, sum, summary};
 use crate::segment::{self, Segment};
 use crate::sessions::{Change, Question, TraceMode};
+use crate::tally::{Past, Sum, Tally};
 use crate::tree::{Tree, What, World, grow};
 use crate::window::{Window, put_aside};
 use crate::{
-    Config, EndReason, Link, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
-    Timestamp, Tokens, TraceId, TurnSummary,
+    Config, Link, SessionSummary, Span, SpanId, SpanKind, Timestamp, TraceId, TurnSummary,
 };
 
 /// What is remembered of a group between two derivations.
@@ -32,6 +32,7 @@ pub(crate) struct Group {
     turns: BTreeMap<Arc<str>, TurnState>,
     /// Turns that time or a child may still change.
     watched: BTreeSet<Arc<str>>,
+    past: Past,
     /// The layout of turns that [`Self::turns`] was made for.
     layout: u64,
     /// Turns of children that could belong to more than one delegation, by conversation and generation.
@@ -55,6 +56,7 @@ impl Default for Group {
             quiet: false,
             turns: BTreeMap::new(),
             watched: BTreeSet::new(),
+            past: Past::default(),
             layout: 0,
             strays: BTreeMap::new(),
             around: BTreeMap::new(),
@@ -90,21 +92,6 @@ struct TurnState {
     window: Option<Window>,
     row: TurnSummary,
     sum: Sum,
-}
-
-/// What a turn adds to its session.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sum {
-    pub(crate) start: Timestamp,
-    pub(crate) last: Timestamp,
-    pub(crate) tool_calls: u64,
-    pub(crate) errors: u64,
-    pub(crate) subagents: u64,
-    pub(crate) open: bool,
-    pub(crate) tool_open: bool,
-    pub(crate) last_error: Option<String>,
-    pub(crate) idle: bool,
-    pub(crate) failed: bool,
 }
 
 /// Where derivation reads from and writes to.
@@ -149,6 +136,12 @@ impl Group {
         let mut gone: Shown = std::mem::take(&mut self.inherited);
         if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
             self.drop_vanished(conversation, &mut gone);
+            self.past = Past::default();
+        }
+        // Something between turns, which may part them or hold them together.
+        let apart = changed == Timestamp(i64::MIN);
+        if apart {
+            self.past = Past::default();
         }
         let force = std::mem::take(&mut self.force) || self.turns.is_empty();
         let by_generation = world.config.trace_mode == TraceMode::Generation;
@@ -180,6 +173,7 @@ impl Group {
             if !force && self.is_current(&turn.generation, stamp, world) {
                 continue;
             }
+            self.past.note(index);
             let mut old = self.turns.remove(&turn.generation);
             let window = old.as_mut().and_then(|old| old.window.take());
             let mark = mix(conversation.mark, digest(&[&place.trace.0]));
@@ -203,7 +197,7 @@ impl Group {
             } else if kept {
                 state.window = window;
             }
-            if state.deadline.is_some() || !state.below.is_empty() {
+            if state.deadline.is_some() || state.settle.is_none() || !state.below.is_empty() {
                 self.watched.insert(turn.generation.clone());
             } else {
                 self.watched.remove(&turn.generation);
@@ -211,7 +205,7 @@ impl Group {
             self.turns.insert(turn.generation.clone(), state);
         }
         self.tell_strays(id, world, &mut gone, out.changes);
-        let around = self.tell_around(world, conversation, &mut gone, out.changes);
+        let around = self.tell_around(world, conversation, apart, &mut gone, out.changes);
         let here = |member: &Arc<str>| root(out.links, member) == id;
         for (span, told) in gone {
             let mut states = self.turns.values().chain(self.strays.values());
@@ -401,20 +395,32 @@ impl Group {
         &mut self,
         world: World<'_>,
         conversation: &Conversation,
+        apart: bool,
         gone: &mut Shown,
         changes: &mut VecDeque<Change>,
     ) -> Vec<Segment> {
-        let sums: Vec<(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)> = conversation
-            .turns
-            .iter()
-            .filter_map(|turn| {
-                let state = self.turns.get(&turn.generation)?;
-                Some((&turn.generation, &state.sum, &state.row, state.settle))
+        let clock = self.clock;
+        let rest = conversation.turns.get(self.past.turns()..).unwrap_or_default();
+        let states = rest.iter().filter_map(|turn| self.turns.get(&turn.generation));
+        let rest: Vec<(Tally, bool)> = states
+            .map(|state| {
+                let settled = state.settle.is_some_and(|at| at <= clock);
+                let tally = Tally::of(&state.sum, &state.row, state.settle);
+                (tally, settled && state.deadline.is_none())
             })
             .collect();
-        let segments = segment::segments(world, conversation, &sums);
-        let spans = segment::spans(world, conversation, &segments, &sums);
-        let mut row = summary(world, conversation, &segments, &sums);
+        let tallies: Vec<&Tally> =
+            self.past.tallies().iter().chain(rest.iter().map(|(tally, _)| tally)).collect();
+        let segments = segment::segments(world, conversation, &tallies);
+        let spans = segment::spans(world, conversation, &segments, &tallies);
+        let mut row = summary(world, conversation, &segments, &tallies);
+        // The last turn stays apart: the next one may still begin before it ended.
+        let done = rest.split_last().filter(|_| !apart).map_or(&[][..], |(_, done)| done);
+        for (tally, _) in done.iter().take_while(|(_, is_done)| *is_done) {
+            if !self.past.take(tally, &segments) {
+                break;
+            }
+        }
         row.tool_calls += self.strays.values().map(|state| state.sum.tool_calls).sum::<u64>();
         row.errors += self.strays.values().map(|state| state.sum.errors).sum::<u64>();
         let mut around = BTreeMap::new();
@@ -453,19 +459,19 @@ impl Group {
         conversation: &Conversation,
         segments: Vec<Segment>,
     ) -> bool {
-        let turns = self.turns.values().chain(self.strays.values());
-        let mut all: Vec<Timestamp> =
-            turns.filter_map(|state| state.deadline).filter(|at| *at > self.clock).collect();
+        // What is not watched has settled.
+        let watched = self.watched.iter().filter_map(|generation| self.turns.get(generation));
+        let turns: Vec<&TurnState> = watched.chain(self.strays.values()).collect();
+        let deadlines = turns.iter().filter_map(|state| state.deadline);
+        let mut all: Vec<Timestamp> = deadlines.filter(|at| *at > self.clock).collect();
         all.extend(
             segments.iter().filter_map(|segment| segment.settle).filter(|at| *at > self.clock),
         );
         all.extend(segment::tab_deadline(world, conversation).filter(|at| *at > self.clock));
-        let mut turns = self.turns.values().chain(self.strays.values());
-        let open = turns.any(|state| state.settle.is_none());
+        let open = turns.iter().any(|state| state.settle.is_none());
         let passed = |at: Option<Timestamp>| at.is_none_or(|at| at <= self.clock);
-        let mut turns = self.turns.values().chain(self.strays.values());
         self.quiet = !open
-            && turns.all(|state| passed(state.settle) && passed(state.deadline))
+            && turns.iter().all(|state| passed(state.settle) && passed(state.deadline))
             && passed(segment::tab_deadline(world, conversation));
         if all.is_empty() && !open {
             let last = self.turns.values().map(|state| state.sum.last).max();
@@ -670,160 +676,4 @@ fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>) -> u
         SpanKind::Response => mix(hash, context),
         _ => hash,
     }
-}
-
-fn is_error(tree: &Tree<'_>, at: usize) -> bool {
-    status(tree, at) != Status::Unset
-}
-
-/// The status of a node, without building its span.
-fn status(tree: &Tree<'_>, at: usize) -> Status {
-    let node = &tree.nodes[at];
-    let failed = |kind, message: &str| Status::Error { kind, message: message.to_owned() };
-    match &node.what {
-        What::Call(call) => verdict(call, node, build::agent_status(tree, at)).1,
-        What::Agent(agent, _, _) => {
-            match agent.stop.and_then(|(_, facts)| facts.status.as_deref()) {
-                Some("error") => failed(crate::ErrorType::SubagentError, "subagent failed"),
-                _ => Status::Unset,
-            }
-        }
-        What::Turn => match tree.reading.stop.and_then(|(_, stop)| stop.status.as_deref()) {
-            Some("error") => failed(crate::ErrorType::AgentError, "agent error"),
-            _ => Status::Unset,
-        },
-        _ => Status::Unset,
-    }
-}
-
-fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
-    let mut sum = Sum {
-        start: tree.nodes[0].start,
-        open: tree.close.is_none(),
-        idle: tree.close.is_some_and(|close| close.reason == EndReason::Idle),
-        ..tree.window.map(|window| window.sum.clone()).unwrap_or_default()
-    };
-    let aside = tree.window.and_then(|window| window.last_error.clone());
-    let mut last_error = aside.map(|(when, message)| (when, 0, message));
-    let mut apart: Vec<Timestamp> = Vec::new();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let last = node.end.map_or(node.start, |end| end.at);
-        if node.detached {
-            apart.push(last);
-        } else {
-            sum.last = sum.last.max(last);
-        }
-        sum.tool_calls += u64::from(is_call(node));
-        sum.subagents += u64::from(node.kind == SpanKind::Subagent);
-        sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
-        if let Status::Error { message, .. } = status(tree, at) {
-            sum.errors += 1;
-            sum.failed |= at == 0;
-            let when = node.end.map_or(node.start, |end| end.at);
-            last_error = last_error.max(Some((when, at, message)));
-        }
-    }
-    sum.last_error = last_error.map(|(_, _, message)| message);
-    // What outlives the turn keeps its session going, unless that was idle for so long that it has left.
-    apart.sort_unstable();
-    for at in apart {
-        if at.since(sum.last) <= config.session_idle_ns {
-            sum.last = sum.last.max(at);
-        }
-    }
-    sum
-}
-
-fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
-    let node = &tree.nodes[0];
-    let until = node.end.map_or(sum.last, |end| end.at);
-    TurnSummary {
-        root: tree.root.id.clone(),
-        generation: tree.turn.generation.clone(),
-        span: node.id,
-        trace: shared.trace,
-        index: shared.index,
-        started_at: tree.turn_start,
-        ended_at: node.end.map(|end| end.at),
-        end_reason: node.end.map(|end| end.reason),
-        prompt: tree.reading.prompt.and_then(|(_, prompt)| prompt.preview.clone()),
-        model: model(tree),
-        status: tree.reading.stop.and_then(|(_, stop)| stop.status.clone()),
-        tool_calls: sum.tool_calls,
-        errors: sum.errors,
-        tokens: tree.reading.tokens().or_else(|| tree.late_stop?.tokens),
-        parts: parts(tree, tree.turn_start, until),
-    }
-}
-
-/// The label for lists: what was asked for, else `default`.
-fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
-    let prompt = tree.reading.prompt.map(|(fact, _)| fact);
-    let stop = tree.reading.stop.map(|(fact, _)| fact);
-    let facts = || [prompt, stop].into_iter().flatten();
-    let named = facts().find(|fact| crate::turn::label(fact).is_some());
-    let named = named.and_then(|fact| fact.model.clone());
-    named
-        .or_else(|| tree.reading.other_model().map(Arc::from))
-        .or_else(|| facts().find_map(|fact| fact.model.clone()))
-}
-
-fn summary(
-    world: World<'_>,
-    conversation: &Conversation,
-    segments: &[Segment],
-    sums: &[(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
-) -> SessionSummary {
-    let last_turn = sums.last();
-    let last = segments.last();
-    let failed = last.is_some_and(|segment| segment.failed);
-    let state = match (last_turn, last) {
-        (Some((_, sum, _, _)), _) if sum.open && sum.tool_open => SessionState::ToolOpen,
-        (Some((_, sum, _, _)), _) if sum.open => SessionState::Running,
-        _ if failed => SessionState::Errored,
-        (_, Some(segment)) if segment.ended.is_some() => SessionState::Done,
-        (_, Some(segment)) if segment.close.is_some() => SessionState::Stale,
-        (Some((_, sum, _, _)), _) if sum.failed => SessionState::Errored,
-        (None, None) if world.clock > conversation.last.plus(world.config.session_idle_ns) => {
-            SessionState::Stale
-        }
-        _ => SessionState::YourTurn,
-    };
-    let mut tokens: Option<Tokens> = None;
-    for turn in sums.iter().filter_map(|(_, _, row, _)| row.tokens) {
-        let sum = tokens.get_or_insert_default();
-        sum.input = sum.input.saturating_add(turn.input);
-        sum.output = sum.output.saturating_add(turn.output);
-        sum.cache_read = sum.cache_read.saturating_add(turn.cache_read);
-        sum.cache_write = sum.cache_write.saturating_add(turn.cache_write);
-    }
-    let total = |get: fn(&Sum) -> u64| sums.iter().map(|(_, sum, _, _)| get(sum)).sum::<u64>();
-    let version = conversation.version().map(|version| &**version);
-    let session_errors = segments.iter().filter(|segment| segment.failed).count() as u64;
-    let last_error = sums.iter().rev().find_map(|(_, sum, _, _)| sum.last_error.clone());
-    SessionSummary {
-        root: conversation.id.clone(),
-        state,
-        started_at: conversation.first,
-        last_at: segments.last().map_or(conversation.last, |s| s.last).max(conversation.last),
-        ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
-        workspace: conversation.workspace().cloned(),
-        model: sums.iter().rev().find_map(|(_, _, row, _)| row.model.clone()),
-        surface: build::surface(version),
-        cursor_version: conversation.version().cloned(),
-        first_prompt: sums.iter().find_map(|(_, _, row, _)| row.prompt.clone()),
-        last_error: if failed { Some("session error".to_owned()) } else { last_error },
-        generations: sums.len() as u64,
-        tool_calls: total(|sum| sum.tool_calls),
-        subagents: total(|sum| sum.subagents),
-        errors: total(|sum| sum.errors)
-            + if world.config.session_span { session_errors } else { 0 },
-        errored_turns: sums.iter().filter(|(_, sum, _, _)| sum.errors > 0).count() as u64,
-        active_ns: sums.iter().map(|(_, sum, row, _)| active(sum, row)).sum(),
-        tokens,
-    }
-}
-
-fn active(sum: &Sum, row: &TurnSummary) -> i64 {
-    row.ended_at.unwrap_or(sum.last).since(row.started_at).max(0)
 }

@@ -40,7 +40,9 @@ mod attributes;
 mod build;
 mod parts;
 pub mod price;
+mod tally;
 mod segment;
+mod rows;
 mod group;
 
 pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource, Reader, normalise};

@@ -9,19 +9,18 @@ use crate::build::{compaction, openinference, surface, timing};
 use crate::conversation::{Conversation, MAX_REPEATS};
 use crate::event::SessionEnd;
 use crate::fact::Fact;
-use crate::group::Sum;
 use crate::sessions::{TabMode, TraceMode};
+use crate::tally::{MAX_LINKS, Tally, total};
 use crate::tree::World;
 use crate::turn::repeats;
 use crate::{
     End, EndReason, ErrorType, EventKind, Link, Span, SpanEvent, SpanId, SpanKind, Status,
-    Timestamp, TraceId, TurnSummary,
+    Timestamp, TraceId,
 };
 
 /// Events this soon after a `sessionEnd` still belong to it.
 const END_GRACE_NS: i64 = 5_000_000_000;
 const MINUTE_NS: i64 = 60_000_000_000;
-const MAX_LINKS: usize = 128;
 
 /// One stretch of a conversation.
 #[derive(Clone, Debug)]
@@ -34,8 +33,6 @@ pub(crate) struct Segment {
     pub(crate) settle: Option<Timestamp>,
     pub(crate) failed: bool,
 }
-
-type Turns<'a> = [(&'a Arc<str>, &'a Sum, &'a TurnSummary, Option<Timestamp>)];
 
 /// Starts of the segments, as far as turns need them: by their first facts alone.
 pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Timestamp> {
@@ -52,9 +49,9 @@ pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Times
 pub(crate) fn segments(
     world: World<'_>,
     conversation: &Conversation,
-    turns: &Turns<'_>,
+    turns: &[&Tally],
 ) -> Vec<Segment> {
-    let intervals = turns.iter().map(|(_, sum, _, _)| (sum.start, sum.last));
+    let intervals = turns.iter().map(|turn| (turn.start, turn.last));
     let mut segments = cut(world, conversation, intervals);
     let count = segments.len();
     for index in 0..count {
@@ -75,10 +72,10 @@ pub(crate) fn segments(
             segment.close = Some(End { at, reason });
         }
         let range = segment.start..next.unwrap_or(Timestamp(i64::MAX));
-        let inside = turns.iter().filter(|(_, sum, _, _)| range.contains(&sum.start));
+        let inside = turns.iter().filter(|turn| range.contains(&turn.start));
         let mut settle = Some(until);
-        for (_, _, _, turn) in inside {
-            settle = settle.zip(*turn).map(|(a, b)| a.max(b));
+        for turn in inside {
+            settle = settle.zip(turn.settle).map(|(a, b)| a.max(b));
         }
         segment.settle = settle;
     }
@@ -129,7 +126,7 @@ pub(crate) fn spans(
     world: World<'_>,
     conversation: &Conversation,
     segments: &[Segment],
-    turns: &Turns<'_>,
+    turns: &[&Tally],
 ) -> Vec<Span> {
     let mut spans = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
@@ -137,7 +134,8 @@ pub(crate) fn spans(
         let settled = segment.settle.is_some_and(|at| at <= world.clock);
         let inside = |at: Timestamp| at >= segment.start && at < next;
         if world.config.session_span {
-            let own: Vec<_> = turns.iter().filter(|(_, sum, _, _)| inside(sum.start)).collect();
+            let own: Vec<&Tally> =
+                turns.iter().copied().filter(|turn| inside(turn.start)).collect();
             spans.push(session(world, conversation, segments, index, &own, settled));
         }
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -178,7 +176,7 @@ fn session(
     conversation: &Conversation,
     segments: &[Segment],
     index: usize,
-    turns: &[&(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
+    turns: &[&Tally],
     settled: bool,
 ) -> Span {
     let segment = &segments[index];
@@ -202,15 +200,14 @@ fn session(
     let duration = end.and_then(|end| end.duration_ms).filter(|ms| *ms > 0);
     own.double("cursor.duration_ms", duration.map(|ms| ms as f64));
     own.int("hookspan.session.segment", i64::try_from(index).ok());
-    own.count("hookspan.session.generations", turns.len() as u64);
-    let total = |get: fn(&Sum) -> u64| turns.iter().map(|(_, sum, _, _)| get(sum)).sum::<u64>();
-    own.count("hookspan.session.tool_calls", total(|sum| sum.tool_calls));
-    own.count("hookspan.session.errors", total(|sum| sum.errors));
-    own.count("hookspan.session.subagents", total(|sum| sum.subagents));
-    let tokens = || turns.iter().filter_map(|(_, _, row, _)| row.tokens);
-    if tokens().next().is_some() {
-        own.count("hookspan.usage.input_tokens", tokens().map(|tokens| tokens.input).sum());
-        own.count("hookspan.usage.output_tokens", tokens().map(|tokens| tokens.output).sum());
+    let sum = |get: fn(&Tally) -> u64| turns.iter().map(|turn| get(turn)).sum::<u64>();
+    own.count("hookspan.session.generations", sum(|turn| turn.generations));
+    own.count("hookspan.session.tool_calls", sum(|turn| turn.tool_calls));
+    own.count("hookspan.session.errors", sum(|turn| turn.errors));
+    own.count("hookspan.session.subagents", sum(|turn| turn.subagents));
+    if let Some(tokens) = total(turns.iter().map(|turn| turn.tokens)) {
+        own.count("hookspan.usage.input_tokens", tokens.input);
+        own.count("hookspan.usage.output_tokens", tokens.output);
     }
     if segment.failed {
         own.text("error.type", ErrorType::SessionError.as_str());
@@ -235,16 +232,11 @@ fn links(
     conversation: &Conversation,
     segments: &[Segment],
     index: usize,
-    turns: &[&(&Arc<str>, &Sum, &TurnSummary, Option<Timestamp>)],
+    turns: &[&Tally],
 ) -> Vec<Link> {
     let mut links = Vec::new();
     if world.config.trace_mode == TraceMode::Generation {
-        links.extend(turns.iter().take(MAX_LINKS).map(|(_, sum, row, _)| Link {
-            trace: row.trace,
-            span: row.span,
-            kind: "generation",
-            at: sum.start,
-        }));
+        links.extend(turns.iter().flat_map(|turn| turn.links.iter().cloned()).take(MAX_LINKS));
     }
     if let Some(previous) = index.checked_sub(1) {
         links.push(Link {
