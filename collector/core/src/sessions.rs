@@ -150,7 +150,7 @@ pub const MAX_EVENTS: usize = 16_384;
 const AT_WORK_NS: i64 = 300_000_000_000;
 /// ... unless it is between turns and small: then nothing ends for the sake of room, and bringing it back costs little.
 const SMALL: usize = 4_096;
-/// Events held of one session, however long it is at work: 134 MB. It is full then. An eighth more is kept for what holds it
+/// Events held of one session, however long it is at work: 121 MB. It is full then. An eighth more is kept for what holds it
 /// together; see [`holds_together`].
 pub const MAX_SESSION: usize = 131_072;
 /// While nothing can go, it is not looked for more often than this.
