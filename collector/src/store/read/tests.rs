@@ -266,6 +266,37 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
 }
 
 #[test]
+fn a_store_of_before_learns_the_longest_calls_from_its_spans() {
+    let call = |root: &str, key: &str, name: &'static str, ns: i64| {
+        let mut span = sample::span(root, key);
+        span.plain_name = name.into();
+        let end = Timestamp(span.start.0 + ns);
+        span.end = span.end.map(|was| End { at: end, ..was });
+        Change::Span(Box::new(span))
+    };
+    let (dir, store, _readers) = stored([
+        call("r", "a", "execute_tool Shell", 5),
+        call("r", "b", "execute_tool Shell", 9),
+        call("r", "c", "execute_tool MCP:db Query", 7),
+        call("q", "d", "thinking", 3),
+    ]);
+    drop(store);
+    let path = dir.path().join("hookspan.db");
+    let reach = || -> Vec<(i64, i64, String, i64)> {
+        let db = Connection::open(&path).unwrap();
+        let mut all = db.prepare("SELECT * FROM reach ORDER BY 1, 2, 3").unwrap();
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        all.query_map([], row).unwrap().map(Result::unwrap).collect()
+    };
+    let written = reach();
+    assert_eq!(written.len(), 3, "{written:?}");
+    let before = "DROP TABLE reach; DROP INDEX span_unsettled; PRAGMA user_version = 5;";
+    Connection::open(&path).unwrap().execute_batch(before).unwrap();
+    drop(Store::open(&path).unwrap());
+    assert_eq!(reach(), written);
+}
+
+#[test]
 fn spans_of_all_sessions_are_found_by_what_they_are_and_page() {
     let session = |root: &str| {
         let mut session = sample::session(root);
