@@ -216,6 +216,7 @@ fn ask(database: &Path, extras: Extras, roots: &[String]) {
         ("overview", "/api/v1/overview".to_owned()),
         ("errors, grouped", "/api/v1/errors".to_owned()),
         ("errors of one tool, grouped", "/api/v1/errors?tool=Shell".to_owned()),
+        ("spans of a kind", "/api/v1/spans?kind=shell&limit=100".to_owned()),
         ("failed spans", "/api/v1/spans?status=error&limit=100".to_owned()),
         ("newest spans", "/api/v1/spans?limit=100".to_owned()),
     ] {

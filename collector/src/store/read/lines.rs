@@ -105,7 +105,7 @@ const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace), lower(:pro
              = 'execute_tool ' || lower(:tool) || ' ')";
 
 /// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. Without
-/// a time they are looked for in the whole store, which ends once `limit` are found.
+/// a time they are looked for in the newest day first, then further back, until `limit` are found.
 ///
 /// # Errors
 /// As SQLite fails.
@@ -115,27 +115,54 @@ pub fn matching(
     before: Option<(i64, i64)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(String, Found)>> {
-    // Sessions first: they are few, and their spans have an index by start. One that ended before, or began after, has none.
+    // Failures have an index by start; they end by themselves.
+    if filter.failed || filter.from_ns.is_some() {
+        return within(db, filter, filter.from_ns.unwrap_or(i64::MIN), before, limit);
+    }
+    let newest = "SELECT coalesce(max(last_ns), 0) FROM session";
+    let newest: i64 = db.prepare_cached(newest)?.query_row([], |row| row.get(0))?;
+    let newest = before.map_or(newest, |(start, _)| start.min(newest));
+    for days in [1, 8, 64] {
+        let from = newest.saturating_sub(days * 86_400_000_000_000);
+        let found = within(db, filter, from, before, limit)?;
+        if found.len() >= limit {
+            return Ok(found);
+        }
+    }
+    within(db, filter, i64::MIN, before, limit)
+}
+
+/// Lines that match and did not start before `from`.
+fn within(
+    db: &Connection,
+    filter: &LineFilter,
+    from: i64,
+    before: Option<(i64, i64)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<(String, Found)>> {
+    // Of sessions there are few, and their spans have an index by start; one that ended before, or began after, has none.
+    let tables = match filter.failed {
+        true => {
+            "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
+         WHERE s.error_type IS NOT NULL"
+        }
+        false => {
+            "session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
+         WHERE v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to"
+        }
+    };
     let sql = format!(
-        "SELECT {COLUMNS}, root.text
-         FROM session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
-         WHERE v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to
-           AND (:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
-           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
-           AND (:session IS NULL OR root.text = :session)
+        "SELECT {COLUMNS}, root.text FROM {tables}
+           AND {MATCHES}
            AND s.start_ns >= :from AND s.start_ns <= :to
            AND (s.start_ns, s.row) < (:before_ns, :before_row)
-           AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
-             = 'execute_tool ' || lower(:tool) || ' ')
-           AND (NOT :failed OR s.error_type IS NOT NULL)
            AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)
          ORDER BY s.start_ns DESC, s.row DESC LIMIT :limit"
     );
     let (before_ns, before_row) = before.unwrap_or((i64::MAX, i64::MAX));
     let values: &[(&str, &dyn ToSql)] = &[
-        (":from", &filter.from_ns.unwrap_or(i64::MIN)),
+        (":from", &from),
         (":to", &filter.to_ns.unwrap_or(i64::MAX)),
         (":project", &filter.project),
         (":model", &filter.model),
@@ -144,7 +171,6 @@ pub fn matching(
         (":before_row", &before_row),
         (":class", &filter.kind.map(|kind| kind as u8)),
         (":tool", &filter.tool),
-        (":failed", &filter.failed),
         (":min", &filter.min_ns),
         (":max", &filter.max_ns),
         (":limit", &sql_limit(limit)),
