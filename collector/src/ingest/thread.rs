@@ -20,8 +20,11 @@ use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
 use crate::store::{ballast, imports, prune};
 
-/// How long a quiet journal is left alone; an import is noticed as fast.
+/// How often the reader looks around while it is busy.
 const QUIET: Duration = Duration::from_millis(500);
+/// How long a quiet journal is left alone. A hook and an import end it where the system tells of them; elsewhere the follower
+/// looks up by itself.
+const NAP: Duration = Duration::from_secs(5);
 /// How often the ballast is looked after.
 const BALLAST: Duration = Duration::from_secs(60);
 /// How often retention is looked after, and how soon again while there is more to delete.
@@ -218,7 +221,11 @@ impl Reader {
         {
             self.send_position(position)?;
         }
-        let nap = if self.lone.is_some() { LONE_POSITION / 4 } else { QUIET };
+        let nap = match (&self.lone, self.prune_at) {
+            (Some(_), _) => LONE_POSITION / 4,
+            (None, Some(at)) => at.saturating_duration_since(clock::instant()).clamp(QUIET, NAP),
+            (None, None) => QUIET,
+        };
         self.intake.follower().wait(nap);
         Ok(())
     }

@@ -195,7 +195,9 @@ impl Follower {
             let look_again = if silent < CHORES { 2 } else { 5 };
             return self.sleeper.sleep(at_most.min(Duration::from_millis(look_again)));
         }
-        if !self.sleeper.watch(&files::current(&self.dir)) {
+        // A new name is a journal that a shim has begun, or an import.
+        let folders = [self.dir.root(), &self.dir.imports()];
+        if !self.sleeper.watch(&files::current(&self.dir), &folders) {
             return self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
         }
         // What came before the watch was set would wake nobody.

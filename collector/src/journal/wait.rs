@@ -41,12 +41,13 @@ impl Sleeper {
         self.bell.wait(None, at_most);
     }
 
-    /// Starts to watch a file. Look at it once more before [`Sleeper::sleep_watching`]. Returns whether it worked.
-    pub(super) fn watch(&mut self, path: &Path) -> bool {
-        self.watch.start(path)
+    /// Starts to watch a file for changes and folders for new names. Look at the file once more before
+    /// [`Sleeper::sleep_watching`]. Returns whether it worked for the file.
+    pub(super) fn watch(&mut self, file: &Path, folders: &[&Path]) -> bool {
+        self.watch.start(file, folders)
     }
 
-    /// Sleeps until the watched file changes or the bell rings.
+    /// Sleeps until something watched changes or the bell rings.
     pub(super) fn sleep_watching(&mut self, at_most: Duration) {
         self.bell.wait(Some(&self.watch), at_most);
     }
@@ -90,27 +91,34 @@ mod imp {
     #[derive(Debug)]
     pub(super) struct Watch {
         inotify: OwnedFd,
-        watched: Option<i32>,
+        watched: Vec<i32>,
     }
 
     impl Watch {
         pub(super) fn new() -> io::Result<Self> {
             let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-            Ok(Self { inotify, watched: None })
+            Ok(Self { inotify, watched: Vec::new() })
         }
 
-        pub(super) fn start(&mut self, path: &Path) -> bool {
+        pub(super) fn start(&mut self, file: &Path, folders: &[&Path]) -> bool {
             self.stop();
-            let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
-            self.watched = inotify::add_watch(&self.inotify, path, flags).ok();
-            self.watched.is_some()
+            let changes = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
+            let names = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let file = inotify::add_watch(&self.inotify, file, changes).ok();
+            let folders =
+                folders.iter().map(|folder| inotify::add_watch(&self.inotify, *folder, names));
+            self.watched.extend(file.into_iter().chain(folders.flatten()));
+            file.is_some()
         }
 
         pub(super) fn stop(&mut self) {
-            if let Some(watched) = self.watched.take() {
-                let _ = inotify::remove_watch(&self.inotify, watched);
-                while rustix::io::read(&self.inotify, &mut [0; 4_096]).is_ok_and(|read| read > 0) {}
+            if self.watched.is_empty() {
+                return;
             }
+            for watched in self.watched.drain(..) {
+                let _ = inotify::remove_watch(&self.inotify, watched);
+            }
+            while rustix::io::read(&self.inotify, &mut [0; 4_096]).is_ok_and(|read| read > 0) {}
         }
     }
 }
@@ -154,7 +162,7 @@ mod imp {
             Ok(Self)
         }
 
-        pub(super) fn start(&mut self, _: &Path) -> bool {
+        pub(super) fn start(&mut self, _: &Path, _: &[&Path]) -> bool {
             false
         }
 
