@@ -4,6 +4,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::control::Control;
 use super::{Report, Traffic, bar, frames, nothing_is_lost, settle};
 use crate::collector::{self, Collector};
@@ -202,13 +204,12 @@ fn kill_in(world: &World, kind: &str, call: u64) -> bool {
         }
         pause(Duration::from_millis(10));
     }
-    // The call did not come so often: strace passes the signal on.
-    let info = fs::read_to_string(world.state().join("serve.json")).unwrap_or_default();
-    let info: serde_json::Value = serde_json::from_str(&info).unwrap_or_default();
-    if let Some(pid) =
-        info["pid"].as_i64().and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
-    {
-        let _may_have_ended = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    // The call did not come so often. A tracer that is killed lets go of whom it traces: that one first.
+    let tracer = child.id();
+    let traced = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
+    let traced = traced.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+    for pid in traced {
+        let _may_have_ended = kill_process(pid, Signal::KILL);
     }
     child.kill().unwrap();
     child.wait().unwrap();
