@@ -305,7 +305,7 @@ fn space_is_reserved_behind_the_end() {
 }
 
 #[test]
-fn a_silent_follower_is_woken_by_a_record_and_by_its_waker() {
+fn a_silent_follower_is_woken_by_a_record_by_its_waker_and_by_an_import() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
     let woken_within = |follower: &mut Follower| {
@@ -323,6 +323,24 @@ fn a_silent_follower_is_woken_by_a_record_and_by_its_waker() {
     let ringer = std::thread::spawn(move || waker.wake());
     assert!(woken_within(&mut follower) < Duration::from_secs(5));
     ringer.join().unwrap();
+    #[cfg(target_os = "linux")]
+    {
+        let import = world.dir.imports().join("a.jsonl");
+        let (seen, told) = crossbeam_channel::bounded::<()>(0);
+        let stager = std::thread::spawn(move || {
+            // Again and again until it is seen: the follower may not be watching yet.
+            while told
+                .recv_timeout(Duration::from_millis(20))
+                .is_err_and(|error| error.is_timeout())
+            {
+                fs::write(&import, "").unwrap();
+                fs::remove_file(&import).unwrap();
+            }
+        });
+        assert!(woken_within(&mut follower) < Duration::from_secs(5));
+        drop(seen);
+        stager.join().unwrap();
+    }
     let path = world.dir.journal();
     let writer = std::thread::spawn(move || write_to(&path, 1, b"one"));
     let (records, _) = poll_until(&mut follower, |records, _| !records.is_empty());
