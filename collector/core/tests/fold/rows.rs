@@ -4,7 +4,7 @@ use hookspan_core::sessions::{TabMode, TraceMode};
 use hookspan_core::{Config, EndReason, Hook, Sessions, SpanKind, Timestamp, normalise};
 use serde_json::json;
 
-use crate::support::{Player, Store, fold, hooks};
+use crate::support::{Player, Store, fold, hooks, render};
 
 fn stream() -> Vec<Hook> {
     let line = |second: u32, name: &str, more: serde_json::Value| {
@@ -298,4 +298,44 @@ fn a_session_at_work_holds_so_many_hooks_and_what_ends_it_after_them() {
     assert_eq!(turn.tokens.map(|tokens| tokens.input), Some(7));
     let open: Vec<_> = store.spans.values().filter(|span| span.kind == SpanKind::Tool).collect();
     assert_eq!(open.len(), 32);
+}
+
+#[test]
+fn settled_turns_that_were_taken_together_are_parted_by_what_comes_late() {
+    let hook = |seq: u64, second: i64, turn: i64, name: &str, more: serde_json::Value| {
+        let generation = if name == "sessionEnd" { String::new() } else { format!("g{turn}") };
+        let mut body = json!({"hook_event_name": name, "conversation_id": "c", "generation_id": generation,
+            "cursor_version": "3.7.19", "workspace_roots": ["/w"]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Hook { body: body.to_string().into_bytes(), ..begin("c", seq, second) }
+    };
+    let mut hooks = Vec::new();
+    for turn in 0..8 {
+        let counts = json!({"status": "completed", "input_tokens": 10 + turn, "output_tokens": 1});
+        hooks.push(hook(
+            2 * turn as u64 + 1,
+            turn * 60,
+            turn,
+            "beforeSubmitPrompt",
+            json!({"prompt": "go"}),
+        ));
+        hooks.push(hook(2 * turn as u64 + 2, turn * 60 + 9, turn, "stop", counts));
+    }
+    let call = json!({"tool_name": "Read", "tool_use_id": "r", "duration": 5});
+    let late = [
+        hook(100, 65, 1, "postToolUse", call),
+        hook(101, 3 * 60 + 20, 0, "sessionEnd", json!({"reason": "user_close"})),
+    ];
+    let mut player = Player::new(Config::default());
+    for hook in hooks.iter().chain(&late) {
+        player.feed(std::slice::from_ref(hook));
+        player.pass(hooks.last().unwrap().observed_at.min(hook.observed_at.plus(5_000_000_000)));
+    }
+    let live = player.finish();
+    live.check();
+    hooks.extend(late);
+    let whole = fold(Config::default(), &hooks, 1_000);
+    assert_eq!(render(&live), render(&whole));
+    assert_eq!(count(&live, SpanKind::Session), 2);
+    assert_eq!((live.sessions["c"].generations, live.sessions["c"].tool_calls), (8, 1));
 }
