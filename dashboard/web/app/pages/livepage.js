@@ -6,9 +6,7 @@ import { clock, duration } from "../format.js";
 import { visible } from "../text.js";
 import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui.js";
 import { live } from "../live.js";
-
-/** Rows that are kept, also while it is paused. */
-const KEPT_MAX = 1_000;
+import { upsert } from "../upsert.js";
 
 export function LivePage() {
   const [rows, setRows] = useState(null);
@@ -75,8 +73,3 @@ async function newest(seen) {
 }
 
 /** `old` with what `items` changed and added, newest first, bounded. */
-export function upsert(old, items) {
-  const rows = new Map(old.map((row) => [row.row, row]));
-  for (const item of items) rows.set(item.row, item);
-  return [...rows.values()].sort((a, b) => b.start_us - a.start_us || b.row - a.row).slice(0, KEPT_MAX);
-}

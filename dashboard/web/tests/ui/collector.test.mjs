@@ -504,6 +504,22 @@ test("rows in view stay where they are while a long session grows", { skip }, as
   await page.close();
 });
 
+test("a page prints as a document: dark on white, whole, without the rail", { skip }, async () => {
+  await recorded();
+  const page = await open(`/s/${SESSION}`, { colorScheme: "dark" });
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.emulateMedia({ media: "print" });
+  const [paper, ink, rail, over] = await tab.evaluate(() => {
+    const style = getComputedStyle(document.body);
+    return [style.backgroundColor, style.color, getComputedStyle(document.querySelector(".rail")).display, getComputedStyle(document.querySelector("main")).overflow];
+  });
+  assert.deepEqual([paper, ink, rail, over], ["rgb(255, 255, 255)", "rgb(0, 0, 0)", "none", "visible"]);
+  const pdf = await tab.pdf();
+  assert.ok(pdf.length > 5_000, `${pdf.length} bytes`);
+  await page.close();
+});
+
 test("the page is whole at 600 pixels, and nothing moves for who wants no motion", { skip }, async () => {
   await recorded();
   const page = await open(`/s/${SESSION}`, { viewport: { width: 600, height: 900 } });

@@ -6,6 +6,7 @@ import { edges, grid, strength } from "../../app/heat.js";
 import { pieces } from "../../app/marks.js";
 import { rank } from "../../app/palette.js";
 import { mix, PARTS } from "../../app/shares.js";
+import { upsert } from "../../app/upsert.js";
 
 test("the filter of the list and the address say the same", () => {
   for (const text of ["deploy", "flaky test tool:Shell", "kind:mcp dur>2s", "dur>1500ms", "a:b c", ""]) {
@@ -57,4 +58,15 @@ test("the shares of a turn fill the bar and leave out what is zero", () => {
 test("every part of the time has a colour in each theme", () => {
   const css = readFileSync(new URL("../../app/app.css", import.meta.url), "utf8");
   for (const part of PARTS) assert.equal(css.split(` --k-${part}: #`).length - 1, 3, part);
+});
+
+test("the live page keeps the newest thousand rows, each once and as it is now", () => {
+  const row = (n, status = "ok") => ({ row: n, start_us: n * 10, status });
+  let rows = [];
+  for (let from = 0; from < 2_500; from += 50) rows = upsert(rows, Array.from({ length: 50 }, (_, i) => row(from + i)));
+  assert.equal(rows.length, 1_000);
+  assert.deepEqual([rows[0].row, rows.at(-1).row], [2_499, 1_500]);
+  rows = upsert(rows, [row(2_000, "error")]);
+  assert.equal(rows.length, 1_000);
+  assert.deepEqual(rows.filter((one) => one.row === 2_000), [row(2_000, "error")]);
 });
