@@ -151,7 +151,7 @@ const AT_WORK_NS: i64 = 300_000_000_000;
 /// ... unless it is between turns and small: then nothing ends for the sake of room, and bringing it back costs little.
 const SMALL: usize = 4_096;
 /// Events held of one session, however long it is at work: 121 MB. It is full then. An eighth more is kept for what holds it
-/// together; see [`holds_together`].
+/// together: prompts, responses, stops, starts and ends.
 pub const MAX_SESSION: usize = 131_072;
 /// While nothing can go, it is not looked for more often than this.
 const LOOK_NS: i64 = 250_000_000;
