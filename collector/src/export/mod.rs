@@ -75,6 +75,14 @@ pub enum SpawnError {
     },
 }
 
+impl SpawnError {
+    /// Whether it says that the database itself is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_damage())
+    }
+}
+
 /// The running exporters.
 #[derive(Debug)]
 pub struct Exporters {

@@ -138,8 +138,16 @@ impl One<'_> {
         let resource = settings.resource.clone();
         let wake = threads.signals.settled.subscribe();
         let exporters =
-            export::spawn(runtime.handle(), &dir.database(), destinations, settings, &wake)?;
-        let exporters = Arc::new(exporters);
+            export::spawn(runtime.handle(), &dir.database(), destinations, settings, &wake);
+        let exporters = match exporters {
+            Ok(exporters) => Arc::new(exporters),
+            // Nobody may have it open when it is moved aside.
+            Err(error) if error.is_damage() => {
+                threads.stop();
+                return Ok(Ended::Restart(Restart::Damaged));
+            }
+            Err(error) => return Err(error.into()),
+        };
 
         let (close, closing) = watch::channel(false);
         let search = Search::start(&dir.database(), &dir.search())?;
