@@ -1,7 +1,7 @@
 // Rows of the live page, newest first, each once.
 
 /** Rows that are kept, also while it is paused. */
-const KEPT_MAX = 1_000;
+export const KEPT_MAX = 1_000;
 
 export function upsert(old, items) {
   const rows = new Map(old.map((row) => [row.row, row]));

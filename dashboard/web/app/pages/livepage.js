@@ -6,7 +6,7 @@ import { clock, duration } from "../format.js";
 import { visible } from "../text.js";
 import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui.js";
 import { live } from "../live.js";
-import { upsert } from "../upsert.js";
+import { KEPT_MAX, upsert } from "../upsert.js";
 
 export function LivePage() {
   const [rows, setRows] = useState(null);
