@@ -212,10 +212,11 @@ impl Sessions {
             }
             return;
         }
-        let is_known = self.conversations.contains_key(&event.conversation);
+        let mut is_known = true;
         let conversation = match self.conversations.get_mut(&event.conversation) {
             Some(conversation) => conversation,
             None => {
+                is_known = false;
                 let id = &event.conversation;
                 let new = || Conversation::new(id.clone(), event.host);
                 self.conversations.entry(id.clone()).or_insert_with(new)
