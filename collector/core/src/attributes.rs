@@ -1,23 +1,41 @@
 //! Collecting attributes: a small builder that keeps the code that names them readable.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use smol_str::SmolStr;
 
 use crate::{Attribute, Class, Value};
 
-/// Attributes under construction.
+/// Attributes under construction, sorted at any time. Whoever names some names them in order, or nearly, so the place of the
+/// next is mostly just behind the last.
 #[derive(Debug, Default)]
-pub(crate) struct Attributes(Vec<Attribute>);
+pub(crate) struct Attributes {
+    sorted: Vec<Attribute>,
+    /// Behind the last that was named.
+    next: usize,
+}
 
 impl Attributes {
     /// Room for those of a span.
     pub(crate) fn of_span() -> Self {
-        Self(Vec::with_capacity(28))
+        Self { sorted: Vec::with_capacity(28), next: 0 }
     }
 
     fn push(&mut self, key: &'static str, value: Value, class: Class) {
-        self.0.push(Attribute { key: Cow::Borrowed(key), value, class });
+        let mut at = self.next;
+        if at.checked_sub(1).is_some_and(|last| compare(&self.sorted[last], key).is_gt()) {
+            at = self.sorted.partition_point(|other| compare(other, key).is_lt());
+        }
+        loop {
+            match self.sorted.get(at).map_or(Ordering::Greater, |other| compare(other, key)) {
+                Ordering::Less => at += 1,
+                Ordering::Equal => return,
+                Ordering::Greater => break,
+            }
+        }
+        self.sorted.insert(at, Attribute { key: Cow::Borrowed(key), value, class });
+        self.next = at + 1;
     }
 
     pub(crate) fn text(&mut self, key: &'static str, value: impl Into<SmolStr>) {
@@ -76,13 +94,30 @@ impl Attributes {
     }
 
     /// Sorted bytewise, unique: of equal keys the first.
-    pub(crate) fn finish(mut self) -> Vec<Attribute> {
-        // Most pairs differ in their first letter, which is cheaper to compare than the rest.
-        let order = |one: &Attribute| one.key.as_bytes().first().copied();
-        self.0.sort_by(|a, b| {
-            order(a).cmp(&order(b)).then_with(|| a.key.as_bytes().cmp(b.key.as_bytes()))
-        });
-        self.0.dedup_by(|a, b| a.key == b.key);
-        self.0
+    pub(crate) fn finish(self) -> Vec<Attribute> {
+        self.sorted
+    }
+}
+
+/// Most keys differ in their first letter, which is cheaper to compare than the rest.
+fn compare(one: &Attribute, key: &str) -> Ordering {
+    let (one, key) = (one.key.as_bytes(), key.as_bytes());
+    one.first().cmp(&key.first()).then_with(|| one.cmp(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_whatever_order_they_are_named_they_are_sorted_and_the_first_of_equals_stays() {
+        let mut own = Attributes::default();
+        for (value, key) in ["m", "z", "b", "c", "n", "a", "m", "z", "zz", "b"].iter().enumerate() {
+            own.count(key, value as u64);
+        }
+        let found: Vec<(String, Value)> =
+            own.finish().into_iter().map(|one| (one.key.into_owned(), one.value)).collect();
+        let expected = [("a", 5), ("b", 2), ("c", 3), ("m", 0), ("n", 4), ("z", 1), ("zz", 8)];
+        assert_eq!(found, expected.map(|(key, value)| (key.to_owned(), Value::Int(value))));
     }
 }

@@ -13,7 +13,7 @@ use crate::event::{Compaction, Confidence, Response, Thought};
 use crate::fact::Fact;
 use crate::link::Link;
 use crate::model::provider;
-use crate::tool::{ToolClass, cut};
+use crate::tool::{Server, ToolClass, cut};
 use crate::tree::{Node, Tree, What};
 use crate::turn::{Agent, Reading, label};
 use crate::{
@@ -98,7 +98,18 @@ pub(crate) fn verdict(
 /// Builds the span of the node at `at`.
 pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: bool) -> Span {
     let node = &tree.nodes[at];
+    let agent = match &node.what {
+        What::Agent(agent, _, _) => agent_type(agent),
+        _ => node.agent.and_then(|agent| match &tree.nodes[agent].what {
+            What::Agent(agent, _, _) => agent_type(agent),
+            _ => None,
+        }),
+    };
+    let host = node.conversation.host.as_str();
+    let agent = agent.unwrap_or(if node.agent.is_some() { "subagent" } else { host });
+    let root = &shared.root;
     let mut attributes = Attributes::of_span();
+    common(&mut attributes, node, root, agent);
     let mut contents = Vec::new();
     let mut events = Vec::new();
     let mut status = Status::Unset;
@@ -108,8 +119,7 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
             turn_name(node.conversation, shared.ambiguous)
         }
         What::Call(call) => {
-            let agent = agent_status(tree, at);
-            let (outcome, verdict) = verdict(call, node, agent);
+            let (outcome, verdict) = verdict(call, node, agent_status(tree, at));
             status = verdict;
             tool(call, outcome, &mut attributes, &mut contents);
             if outcome == "denied" {
@@ -143,17 +153,6 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
             ("context_compaction".to_owned(), Cow::Borrowed("context_compaction"))
         }
     };
-    let agent = match &node.what {
-        What::Agent(agent, _, _) => agent_type(agent),
-        _ => node.agent.and_then(|agent| match &tree.nodes[agent].what {
-            What::Agent(agent, _, _) => agent_type(agent),
-            _ => None,
-        }),
-    };
-    let host = node.conversation.host.as_str();
-    let agent = agent.unwrap_or(if node.agent.is_some() { "subagent" } else { host });
-    let root = &shared.root;
-    common(&mut attributes, node, root, agent);
     if let Status::Error { kind, .. } = &status {
         attributes.text("error.type", kind.as_str());
     }
@@ -190,29 +189,25 @@ fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'stat
     (name.clone(), Cow::Owned(name))
 }
 
-/// The keys of §2.3.
+/// The keys of §2.3, in order.
 fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: &str) {
-    attributes.text("gen_ai.conversation.id", root.clone());
-    attributes.text("session.id", root.clone());
     attributes.text("cursor.conversation.id", node.conversation.id.clone());
     if !node.generation.is_empty() {
         attributes.text("cursor.generation.id", node.generation.clone());
     }
     attributes.text("gen_ai.agent.name", agent);
-    attributes.text("hookspan.kind", node.kind.as_str());
-    attributes.text("hookspan.timing", timing(node.start_inferred, node.end_inferred));
+    attributes.text("gen_ai.conversation.id", root.clone());
     if let Some(end) = node.end {
         attributes.text("hookspan.end_reason", end.reason.as_str());
     }
+    attributes.flag("hookspan.incomplete", node.incomplete.then_some(true));
+    attributes.text("hookspan.kind", node.kind.as_str());
+    attributes.flag("hookspan.late", node.late.then_some(true));
     let version = node.conversation.version().map(|version| &**version);
     attributes.text("hookspan.surface", surface(version));
+    attributes.text("hookspan.timing", timing(node.start_inferred, node.end_inferred));
     attributes.text("openinference.span.kind", openinference(node.kind));
-    if node.late {
-        attributes.flag("hookspan.late", Some(true));
-    }
-    if node.incomplete {
-        attributes.flag("hookspan.incomplete", Some(true));
-    }
+    attributes.text("session.id", root.clone());
 }
 
 pub(crate) fn timing(start_inferred: bool, end_inferred: bool) -> &'static str {
@@ -406,7 +401,15 @@ fn tool(
 ) {
     let class = call.class();
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
+    let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.edits);
+    let edits = edits.or_else(|| call.find(|tool| tool.edits));
+    attributes.double("cursor.duration_ms", call.find(|tool| tool.duration_ms));
+    attributes.int("cursor.edit.count", edits.map(|edits| edits.count));
+    attributes.some_text("cursor.failure_type", call.find(|tool| tool.failure.as_deref()));
+    attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
+    class_attributes(call, class, attributes);
     attributes.text("gen_ai.operation.name", "execute_tool");
+    attributes.some_text("gen_ai.tool.call.id", call.find(|tool| tool.id.clone()));
     let mcp = class == ToolClass::Mcp;
     if mcp {
         attributes.detail("gen_ai.tool.name", Some(tool));
@@ -414,23 +417,24 @@ fn tool(
         attributes.text("gen_ai.tool.name", tool);
     }
     attributes.text("gen_ai.tool.type", if mcp { "extension" } else { "function" });
-    attributes.some_text("gen_ai.tool.call.id", call.find(|tool| tool.id.clone()));
-    let duration = call.find(|tool| tool.duration_ms);
-    attributes.double("cursor.duration_ms", duration);
-    attributes.some_text("cursor.failure_type", call.find(|tool| tool.failure.as_deref()));
-    attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
-    attributes.double("hookspan.wait_ms", wait_ms(call));
+    attributes.int("hookspan.edit.lines_added", edits.map(|edits| edits.added));
+    attributes.int("hookspan.edit.lines_removed", edits.map(|edits| edits.removed));
     attributes.double("hookspan.hook_ms", hook_ms(call));
-    attributes.text("hookspan.tool.class", class.as_str());
-    attributes.text("hookspan.tool.outcome", outcome);
-    let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
-    attributes.int("hookspan.tool.input_bytes", bytes(call.find(|tool| tool.input_bytes)));
-    attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
     let mut hooks: Vec<SmolStr> =
         call.hooks().map(|fact| SmolStr::new_static(hook_name(&fact.kind))).collect();
     hooks.sort();
     attributes.list("hookspan.hooks", hooks);
-    class_attributes(call, class, attributes);
+    let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
+    attributes.text("hookspan.tool.class", class.as_str());
+    attributes.int("hookspan.tool.input_bytes", bytes(call.find(|tool| tool.input_bytes)));
+    attributes.text("hookspan.tool.outcome", outcome);
+    attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
+    attributes.double("hookspan.wait_ms", wait_ms(call));
+    match class {
+        ToolClass::Shell => process(call, attributes),
+        ToolClass::Mcp => server(call, attributes),
+        _ => {}
+    }
     tool_contents(call, contents);
 }
 
@@ -458,58 +462,52 @@ pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
 }
 
 fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
-    let path = call.find(|tool| tool.path.as_ref());
     match class {
         ToolClass::Shell => {
-            attributes
-                .detail("process.executable.name", call.find(|tool| tool.executable.as_deref()));
-            attributes.int("process.exit.code", call.find(|tool| tool.exit_code));
-            attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
             attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.sandbox));
             attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.timeout_ms));
         }
-        ToolClass::Mcp => mcp(call, attributes),
+        ToolClass::Mcp => {
+            let name = servers(call).find_map(|server| server.name.as_deref());
+            attributes.detail("cursor.mcp.server.name", name);
+        }
         ToolClass::Task => {
             let delegate = call.find(|tool| tool.delegate.as_deref());
-            attributes.some_text("cursor.subagent.type", delegate.and_then(|d| d.agent.as_deref()));
             let background = delegate.and_then(|delegate| delegate.background);
             attributes.flag("cursor.subagent.run_in_background", background);
+            attributes.some_text("cursor.subagent.type", delegate.and_then(|d| d.agent.as_deref()));
         }
         _ => {
-            attributes.path("file.path", path.cloned());
-            attributes.some_text("file.extension", path.and_then(|path| extension(path)));
+            let path = call.find(|tool| tool.path.as_ref());
             attributes.int("cursor.read.content_length", call.find(|tool| tool.content_length));
-            attributes.some_text(
-                "cursor.search.output_mode",
-                call.find(|tool| tool.output_mode.as_deref()),
-            );
+            let mode = call.find(|tool| tool.output_mode.as_deref());
+            attributes.some_text("cursor.search.output_mode", mode);
+            attributes.some_text("file.extension", path.and_then(|path| extension(path)));
+            attributes.path("file.path", path.cloned());
         }
-    }
-    if let Some(edits) = call
-        .after
-        .and_then(|fact| tool_facts(&fact.kind)?.edits)
-        .or_else(|| call.find(|tool| tool.edits))
-    {
-        attributes.int("cursor.edit.count", Some(edits.count));
-        attributes.int("hookspan.edit.lines_added", Some(edits.added));
-        attributes.int("hookspan.edit.lines_removed", Some(edits.removed));
     }
 }
 
-fn mcp(call: &Call<'_>, attributes: &mut Attributes) {
+fn process(call: &Call<'_>, attributes: &mut Attributes) {
+    let executable = call.find(|tool| tool.executable.as_deref());
+    attributes.detail("process.executable.name", executable);
+    attributes.int("process.exit.code", call.find(|tool| tool.exit_code));
+    attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
+}
+
+/// What its hooks say of the server. The one before the call names it best; the one after it may leave it out.
+fn servers<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Server> {
+    let hooks = [call.before, call.after, call.post, call.pre];
+    hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.server.as_deref())
+}
+
+fn server(call: &Call<'_>, attributes: &mut Attributes) {
     attributes.text("mcp.method.name", "tools/call");
-    // The hook before the call names the server best; the one after it may leave it out.
-    let servers = [call.before, call.after, call.post, call.pre];
-    let servers = || {
-        servers.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.server.as_deref())
-    };
-    if let Some(server) = servers().next() {
-        attributes.text("network.transport", if server.pipe { "pipe" } else { "tcp" });
-    }
-    attributes.detail("server.address", servers().find_map(|server| server.address.as_deref()));
-    attributes.detail_int("server.port", servers().find_map(|server| server.port));
-    let name = servers().find_map(|server| server.name.as_deref());
-    attributes.detail("cursor.mcp.server.name", name);
+    let transport = servers(call).next().map(|server| if server.pipe { "pipe" } else { "tcp" });
+    attributes.some_text("network.transport", transport);
+    let address = servers(call).find_map(|server| server.address.as_deref());
+    attributes.detail("server.address", address);
+    attributes.detail_int("server.port", servers(call).find_map(|server| server.port));
 }
 
 fn tool_contents(call: &Call<'_>, contents: &mut Vec<ContentRef>) {

@@ -127,6 +127,8 @@ pub struct Sessions {
     touched: Vec<Arc<str>>,
     /// Roots to derive again.
     dirty: BTreeSet<Arc<str>>,
+    /// While they are derived: how far time has passed, if it has.
+    round: Option<Option<Timestamp>>,
     deadlines: BTreeSet<(Timestamp, Arc<str>)>,
     /// Something that decides about links has changed.
     relink: bool,
@@ -199,6 +201,7 @@ impl Sessions {
 
     /// Takes an event.
     pub fn handle(&mut self, event: Event) {
+        self.finish_round();
         let nowhere = matches!(event.kind, EventKind::Malformed | EventKind::WorkspaceOpen);
         if event.conversation.is_empty() || nowhere {
             return;
@@ -278,37 +281,46 @@ impl Sessions {
     /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook handed in;
     /// the wall clock would close turns whose other half is still in the backlog.
     pub fn handle_deadline(&mut self, now: Timestamp) {
+        self.finish_round();
         // What is to be told anyway is told as of now, not once before and once after.
-        self.derive(Some(now));
-        let due: Vec<_> = self.deadlines.iter().take_while(|(at, _)| *at <= now).cloned().collect();
-        for entry in due {
-            self.deadlines.remove(&entry);
-            let (_, root) = entry;
+        self.begin_round(Some(now));
+        while let Some((at, _)) = self.deadlines.first()
+            && *at <= now
+            && let Some((_, root)) = self.deadlines.pop_first()
+        {
             if let Some(group) = self.groups.get_mut(&root) {
-                group.clock = group.clock.max(now);
+                group.deadline = None;
                 self.dirty.insert(root);
             }
         }
-        self.derive(None);
     }
 
-    /// When [`Self::handle_deadline`] next has something to do.
+    /// When [`Self::handle_deadline`] next has something to do, once all changes have been polled.
     #[must_use]
     pub fn poll_deadline(&self) -> Option<Timestamp> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
     /// The next change to store, until `None`.
+    ///
+    /// What has to be told is derived one session at a time, as it is asked for: the changes of a batch are never all in
+    /// memory here.
     #[must_use]
     pub fn poll_change(&mut self) -> Option<Change> {
-        if self.out.is_empty() {
-            self.derive(None);
+        while self.out.is_empty() {
+            if self.round.is_none() {
+                self.begin_round(None);
+            }
+            if !self.go_on() && self.out.is_empty() {
+                return None;
+            }
         }
         self.out.pop_front()
     }
 
-    /// Brings everything that depends on new facts or passed deadlines up to date, as of `now` if time has passed.
-    fn derive(&mut self, now: Option<Timestamp>) {
+    /// Notes what depends on new facts, to be brought up to date as of `now` if time has passed.
+    fn begin_round(&mut self, now: Option<Timestamp>) {
+        self.round = Some(now);
         let touched = std::mem::take(&mut self.touched);
         for id in &touched {
             if let Some(conversation) = self.conversations.get_mut(id) {
@@ -322,10 +334,23 @@ impl Sessions {
         for id in touched {
             self.dirty.insert(root(&self.links, &id).clone());
         }
-        while let Some(root) = self.dirty.pop_first() {
-            self.derive_group(&root, now);
-        }
-        self.evict();
+    }
+
+    /// Brings one session up to date. False when none is left; then there is room again, too.
+    fn go_on(&mut self) -> bool {
+        let Some(now) = self.round else { return false };
+        let Some(root) = self.dirty.pop_first() else {
+            self.round = None;
+            self.evict();
+            return false;
+        };
+        self.derive_group(&root, now);
+        true
+    }
+
+    /// For whoever goes on before all changes were polled.
+    fn finish_round(&mut self) {
+        while self.go_on() {}
     }
 
     /// Makes room: the longest idle sessions leave, as if their time had passed.
