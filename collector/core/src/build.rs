@@ -13,7 +13,7 @@ use crate::event::{Compaction, Confidence, Response, Thought};
 use crate::fact::Fact;
 use crate::link::Link;
 use crate::model::provider;
-use crate::tool::{Server, ToolClass, cut};
+use crate::tool::{Server, ToolClass, ToolFacts, cut};
 use crate::tree::{Node, Tree, What};
 use crate::turn::{Agent, Reading, label};
 use crate::{
@@ -70,7 +70,7 @@ pub(crate) fn verdict(
     if let Some(post) = call.post
         && let EventKind::ToolFailure(facts) = &post.kind
     {
-        return match facts.failure.as_deref() {
+        return match facts.more().and_then(|more| more.failure.as_deref()) {
             _ if facts.interrupt == Some(true) => ("interrupted", Status::Unset),
             Some("timeout") => ("timeout", failed(ErrorType::Timeout, "timed out")),
             Some("permission_denied") => {
@@ -79,7 +79,7 @@ pub(crate) fn verdict(
             _ => ("error", failed(ErrorType::ToolFailure, "tool failed")),
         };
     }
-    if let Some(code) = call.find(|tool| tool.exit_code).filter(|code| *code != 0)
+    if let Some(code) = call.find(|tool| tool.more()?.exit_code).filter(|code| *code != 0)
         && call.class() == ToolClass::Shell
     {
         return ("error", failed(ErrorType::ExitCode, &format!("exit code {code}")));
@@ -377,8 +377,8 @@ fn response(
 fn tool_name(call: &Call<'_>) -> (String, Cow<'static, str>) {
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
     let more = match call.class() {
-        ToolClass::Shell => call.find(|tool| tool.executable.as_deref()),
-        ToolClass::Task => call.find(|tool| tool.delegate.as_ref()?.agent.as_deref()),
+        ToolClass::Shell => call.find(|tool| tool.more()?.executable.as_deref()),
+        ToolClass::Task => call.find(|tool| tool.delegate()?.agent.as_deref()),
         _ => None,
     };
     let name = match more {
@@ -401,11 +401,11 @@ fn tool(
 ) {
     let class = call.class();
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
-    let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.edits);
-    let edits = edits.or_else(|| call.find(|tool| tool.edits));
+    let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits);
+    let edits = edits.or_else(|| call.find(|tool| tool.more()?.edits));
     attributes.double("cursor.duration_ms", call.find(|tool| tool.duration_ms));
     attributes.int("cursor.edit.count", edits.map(|edits| edits.count));
-    attributes.some_text("cursor.failure_type", call.find(|tool| tool.failure.as_deref()));
+    attributes.some_text("cursor.failure_type", call.find(|tool| tool.more()?.failure.as_deref()));
     attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
     class_attributes(call, class, attributes);
     attributes.text("gen_ai.operation.name", "execute_tool");
@@ -464,15 +464,15 @@ pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
 fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
     match class {
         ToolClass::Shell => {
-            attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.sandbox));
-            attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.timeout_ms));
+            attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.more()?.sandbox));
+            attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.more()?.timeout_ms));
         }
         ToolClass::Mcp => {
             let name = servers(call).find_map(|server| server.name.as_deref());
             attributes.detail("cursor.mcp.server.name", name);
         }
         ToolClass::Task => {
-            let delegate = call.find(|tool| tool.delegate.as_deref());
+            let delegate = call.find(ToolFacts::delegate);
             let background = delegate.and_then(|delegate| delegate.background);
             attributes.flag("cursor.subagent.run_in_background", background);
             attributes.some_text("cursor.subagent.type", delegate.and_then(|d| d.agent.as_deref()));
@@ -480,7 +480,7 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
         _ => {
             let path = call.find(|tool| tool.path.as_ref());
             attributes.int("cursor.read.content_length", call.find(|tool| tool.content_length));
-            let mode = call.find(|tool| tool.output_mode.as_deref());
+            let mode = call.find(|tool| tool.more()?.output_mode.as_deref());
             attributes.some_text("cursor.search.output_mode", mode);
             attributes.some_text("file.extension", path.and_then(|path| extension(path)));
             attributes.path("file.path", path.cloned());
@@ -489,16 +489,16 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
 }
 
 fn process(call: &Call<'_>, attributes: &mut Attributes) {
-    let executable = call.find(|tool| tool.executable.as_deref());
+    let executable = call.find(|tool| tool.more()?.executable.as_deref());
     attributes.detail("process.executable.name", executable);
-    attributes.int("process.exit.code", call.find(|tool| tool.exit_code));
+    attributes.int("process.exit.code", call.find(|tool| tool.more()?.exit_code));
     attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
 }
 
 /// What its hooks say of the server. The one before the call names it best; the one after it may leave it out.
 fn servers<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Server> {
     let hooks = [call.before, call.after, call.post, call.pre];
-    hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.server.as_deref())
+    hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.more()?.server.as_deref())
 }
 
 fn server(call: &Call<'_>, attributes: &mut Attributes) {
@@ -524,7 +524,7 @@ fn tool_contents(call: &Call<'_>, contents: &mut Vec<ContentRef>) {
         content(contents, "gen_ai.tool.call.result", fact, Field::ToolOutput);
     }
     let server = |fact: &&Fact| {
-        let server = tool_facts(&fact.kind).and_then(|tool| tool.server.as_deref());
+        let server = tool_facts(&fact.kind).and_then(|tool| tool.more()?.server.as_deref());
         server.is_some_and(|server| server.has_command)
     };
     if let Some(fact) = [call.before, call.after].into_iter().flatten().find(server) {

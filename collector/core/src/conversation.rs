@@ -344,7 +344,7 @@ impl Conversation {
                 }
             }
             K::ToolStart(tool) => {
-                let background = tool.delegate.as_ref().and_then(|delegate| delegate.background);
+                let background = tool.delegate().and_then(|delegate| delegate.background);
                 entry.background |= background == Some(true);
             }
             _ => {}

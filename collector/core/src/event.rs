@@ -671,7 +671,10 @@ fn kind(
         "preCompact" => EventKind::Compaction(Box::new(compaction(own))),
         "beforeTabFileRead" => EventKind::TabRead { path: path(own) },
         "afterTabFileEdit" => {
-            let edits = ToolFacts::file(own, "Write", words).edits.unwrap_or_default();
+            let edits = ToolFacts::file(own, "Write", words)
+                .more()
+                .and_then(|more| more.edits)
+                .unwrap_or_default();
             EventKind::TabEdit { path: path(own), added: edits.added, removed: edits.removed }
         }
         _ => return None,

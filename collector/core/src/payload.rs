@@ -44,12 +44,20 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 
 /// A JSON value, as written. It is sound: only [`Fields::parse`] and [`array`] make one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Raw<'a>(&'a str);
+pub(crate) struct Raw<'a> {
+    text: &'a str,
+    /// Whether it is known to have no escapes.
+    is_plain: bool,
+}
 
 impl<'a> Raw<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, is_plain: false }
+    }
+
     /// Its text.
     pub(crate) fn get(self) -> &'a str {
-        self.0
+        self.text
     }
 }
 
@@ -95,7 +103,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let fields = Vec::with_capacity(if text.len() < 512 { 6 } else { 20 });
         let mut all = Self { fields, ..Self::default() };
-        match split::object(text, |key, value| all.add(Cow::Borrowed(key), Raw(value))) {
+        let add = |key, text, is_plain| all.add(Cow::Borrowed(key), Raw { text, is_plain });
+        match split::object(text, add) {
             Some(()) => Some(all),
             None => serde_json::from_str(text).ok(),
         }
@@ -111,11 +120,17 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
+    // Most names are not there, which is seen from a bit that the compiler knows.
+    #[inline]
     pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
         let tag = tag(name);
-        let exact = (self.tags & bit(tag) != 0)
-            .then(|| self.fields.iter().rev().find(|field| field.tag == tag && field.key == name))
-            .flatten();
+        if self.tags & bit(tag) == 0 && !self.camel { None } else { self.find(name, tag) }
+    }
+
+    #[inline(never)]
+    fn find(&self, name: &str, tag: u32) -> Option<Raw<'a>> {
+        let mut fields = self.fields.iter().rev();
+        let exact = fields.find(|field| field.tag == tag && field.key == name);
         let found = match exact {
             None if self.camel => {
                 self.fields.iter().rev().find(|field| is_camel_of(&field.key, name))
@@ -199,9 +214,9 @@ pub(crate) fn object<'s>(raw: Raw<'s>, store: &'s mut String) -> Option<Fields<'
 
 /// The elements of an array, unread.
 pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
-    let found = split::array(raw.get(), Raw).or_else(|| {
+    let found = split::array(raw.get(), Raw::of).or_else(|| {
         let found: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-        Some(found.into_iter().map(|value| Raw(value.get())).collect())
+        Some(found.into_iter().map(|value| Raw::of(value.get())).collect())
     });
     found.unwrap_or_default()
 }
@@ -209,7 +224,7 @@ pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
 /// The first element of an array, unread.
 pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
     match split::first(raw.get()) {
-        Some(element) => Some(Raw(element)),
+        Some(element) => Some(Raw::of(element)),
         // Empty, no array, or nested deeper than the scanner follows.
         None => array(raw).into_iter().next(),
     }
@@ -218,7 +233,7 @@ pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
 /// The text of a JSON string. Lone surrogates become replacement characters.
 pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if memchr(b'\\', inner.as_bytes()).is_none() {
+    if raw.is_plain || memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
     let Wtf8(bytes) = serde_json::from_str(raw.get()).ok()?;
@@ -282,7 +297,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Fields::default();
                 while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    fields.add(key, Raw(value.get()));
+                    fields.add(key, Raw::of(value.get()));
                 }
                 Ok(fields)
             }

@@ -88,28 +88,35 @@ pub struct ToolFacts {
     pub duration_ms: Option<f64>,
     /// File the call is about, as sent.
     pub path: Option<Arc<str>>,
-    /// Executable of a simple shell command.
-    pub executable: Option<Arc<str>>,
     /// Working directory.
     pub cwd: Option<Arc<str>>,
+    /// The output itself says it failed (`isError`, `success: false`).
+    pub is_error: bool,
+    /// `is_interrupt`.
+    pub interrupt: Option<bool>,
+    /// Whether the body holds an error text.
+    pub has_error_text: bool,
+    /// `content_length` of a read.
+    pub content_length: Option<i64>,
+    /// What only some calls have. Apart, as these facts are most of what is held of a hook, and read again and again.
+    pub more: Option<Box<ToolMore>>,
+}
+
+/// What only shell commands, edits, searches, MCP tools, delegating and failed calls have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolMore {
+    /// Executable of a simple shell command.
+    pub executable: Option<Arc<str>>,
     /// Shell sandbox.
     pub sandbox: Option<bool>,
     /// Shell timeout.
     pub timeout_ms: Option<i64>,
     /// Exit code of a shell command.
     pub exit_code: Option<i64>,
-    /// The output itself says it failed (`isError`, `success: false`).
-    pub is_error: bool,
     /// `failure_type`.
     pub failure: Option<Arc<str>>,
-    /// `is_interrupt`.
-    pub interrupt: Option<bool>,
-    /// Whether the body holds an error text.
-    pub has_error_text: bool,
     /// What an edit changes.
     pub edits: Option<Edits>,
-    /// `content_length` of a read.
-    pub content_length: Option<i64>,
     /// `output_mode` of a search.
     pub output_mode: Option<Arc<str>>,
     /// MCP server.
@@ -166,23 +173,24 @@ impl ToolFacts {
         let raw = input.map_or("", Raw::get);
         let id = fields.said("tool_use_id").map(|id| words.get(&id));
         let mut facts = Self { id, ..Self::default() };
-        facts.name(sent, words);
+        let mut more = ToolMore { server: facts.name(sent, words), ..ToolMore::default() };
         facts.input_bytes = input.map(|input| input.get().len() as u64);
-        facts.read_input(input, words);
+        facts.read_input(input, &mut more, words);
         if facts.id.is_none() {
             facts.fallback = ContentKey::of(&[sent, raw]);
-            if let Some(delegate) = &mut facts.delegate {
+            if let Some(delegate) = &mut more.delegate {
                 delegate.key = Some(facts.fallback.to_string());
             }
         }
         facts.duration_ms = milliseconds(fields);
-        facts.failure = fields.said("failure_type").map(|text| words.get(cut_str(&text, 64)));
+        more.failure = fields.said("failure_type").map(|text| words.get(cut_str(&text, 64)));
         facts.interrupt = fields.flag("is_interrupt");
         facts.has_error_text = fields.first(&["error_message", "error"]).is_some();
         if facts.cwd.is_none() {
             facts.cwd = fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096)));
         }
-        facts.read_output(fields.first(&["tool_output", "tool_response", "result"]));
+        facts.read_output(fields.first(&["tool_output", "tool_response", "result"]), &mut more);
+        facts.more = more.boxed();
         facts
     }
 
@@ -191,6 +199,12 @@ impl ToolFacts {
         let command = fields.first(&["command", "command_line"]).and_then(text);
         let command = command.unwrap_or_default();
         let output = fields.raw("output");
+        let more = ToolMore {
+            executable: executable(&command).map(|name| words.get(name)),
+            sandbox: fields.flag("sandbox"),
+            exit_code: fields.int("exit_code"),
+            ..ToolMore::default()
+        };
         Self {
             tool: words.get("Shell"),
             class: ToolClass::Shell,
@@ -199,10 +213,8 @@ impl ToolFacts {
             input_bytes: Some(command.len() as u64),
             output_bytes: output.map(|output| output.get().len() as u64),
             duration_ms: milliseconds(fields),
-            executable: executable(&command).map(|name| words.get(name)),
             cwd: fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096))),
-            sandbox: fields.flag("sandbox"),
-            exit_code: fields.int("exit_code"),
+            more: more.boxed(),
             ..Self::default()
         }
     }
@@ -219,10 +231,12 @@ impl ToolFacts {
             class: ToolClass::Mcp,
             input_bytes: input.map(|input| input.get().len() as u64),
             duration_ms: milliseconds(fields),
-            server: Some(Box::new(server(fields))),
             ..Self::default()
         };
-        facts.read_output(fields.first(&["result_json", "result"]));
+        let server = Some(Box::new(server(fields)));
+        let mut more = ToolMore { server, ..ToolMore::default() };
+        facts.read_output(fields.first(&["result_json", "result"]), &mut more);
+        facts.more = more.boxed();
         facts
     }
 
@@ -235,7 +249,7 @@ impl ToolFacts {
             class: ToolClass::of(tool),
             content: path_content(&path),
             fallback: ContentKey::of(&[tool, &path]),
-            edits,
+            more: ToolMore { edits, ..ToolMore::default() }.boxed(),
             ..Self::default()
         };
         if edits.is_some_and(|edits| edits.added == 0 && edits.removed == 0) {
@@ -247,34 +261,43 @@ impl ToolFacts {
 
     /// Of a delegating call: its key among the delegations of its conversation.
     pub(crate) fn delegation(&self) -> Option<&str> {
-        let fallback = || self.delegate.as_ref()?.key.as_deref();
+        let fallback = || self.delegate()?.key.as_deref();
         self.id.as_deref().or_else(fallback).filter(|_| self.class == ToolClass::Task)
     }
 
-    fn name(&mut self, sent: &str, words: &mut Words) {
+    /// What it has besides.
+    pub(crate) fn more(&self) -> Option<&ToolMore> {
+        self.more.as_deref()
+    }
+
+    /// Facts of a delegating call.
+    pub(crate) fn delegate(&self) -> Option<&Delegate> {
+        self.more()?.delegate.as_deref()
+    }
+
+    /// Takes the name as it was sent, and gives the server that is part of it.
+    fn name(&mut self, sent: &str, words: &mut Words) -> Option<Box<Server>> {
         self.tool = words.get(bare(sent));
         self.class =
             if self.tool.len() < sent.len() { ToolClass::Mcp } else { ToolClass::of(sent) };
         let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        if let Some((name, _)) = claude {
-            let name = Some(name.to_owned());
-            self.server = Some(Box::new(Server { name, pipe: true, ..Server::default() }));
-        }
+        let name = Some(claude?.0.to_owned());
+        Some(Box::new(Server { name, pipe: true, ..Server::default() }))
     }
 
-    fn read_input(&mut self, input: Option<Raw<'_>>, words: &mut Words) {
+    fn read_input(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) {
         let mut store = String::new();
         let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
         let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
         let path = path.and_then(text).unwrap_or_default();
         match self.class {
-            ToolClass::Shell => self.read_shell_input(&fields, words),
+            ToolClass::Shell => self.read_shell_input(&fields, more, words),
             ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
-            ToolClass::Task => self.read_task_input(&fields),
-            ToolClass::Edit => self.read_edit_input(&fields, input, &path),
+            ToolClass::Task => more.delegate = Some(Box::new(delegate(&fields))),
+            ToolClass::Edit => more.edits = self.read_edit_input(&fields, input, &path),
             ToolClass::Search => {
                 let mode = fields.said("output_mode");
-                self.output_mode = mode.map(|text| words.get(cut_str(&text, 64)));
+                more.output_mode = mode.map(|text| words.get(cut_str(&text, 64)));
                 self.content = path_content(&path);
             }
             _ => self.content = path_content(&path),
@@ -282,29 +305,24 @@ impl ToolFacts {
         self.path = said(&path, words);
     }
 
-    fn read_shell_input(&mut self, fields: &Fields<'_>, words: &mut Words) {
+    fn read_shell_input(&mut self, fields: &Fields<'_>, more: &mut ToolMore, words: &mut Words) {
         let command = fields.text("command").unwrap_or_default();
         self.content = shell_content(&command);
-        self.executable = executable(&command).map(|name| words.get(name));
+        more.executable = executable(&command).map(|name| words.get(name));
         let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
         self.cwd = cwd.and_then(|cwd| said(&cwd, words));
-        self.timeout_ms = fields.int("timeout");
+        more.timeout_ms = fields.int("timeout");
     }
 
-    fn read_task_input(&mut self, fields: &Fields<'_>) {
-        let task = fields.text("prompt").unwrap_or_default();
-        self.delegate = Some(Box::new(Delegate {
-            agent: fields.word("subagent_type").map(|text| cut(text, 128)),
-            background: fields.flag("run_in_background"),
-            task: digest(&[task.as_bytes()]),
-            key: None,
-        }));
-    }
-
-    fn read_edit_input(&mut self, fields: &Fields<'_>, input: Option<Raw<'_>>, path: &str) {
+    fn read_edit_input(
+        &mut self,
+        fields: &Fields<'_>,
+        input: Option<Raw<'_>>,
+        path: &str,
+    ) -> Option<Edits> {
         self.content = path_content(path);
         let content = fields.text("content");
-        self.edits = if let Some(list) = fields.raw("edits") {
+        let edits = if let Some(list) = fields.raw("edits") {
             Some(edits(list))
         } else if let Some(content) = &content {
             Some(Edits { count: 1, added: lines(content), removed: 0 })
@@ -316,6 +334,7 @@ impl ToolFacts {
         if content.is_some_and(|content| content.is_empty()) {
             self.note_attachment(path);
         }
+        edits
     }
 
     /// A pasted image arrives as a Write of an empty file into the editor's own asset folder.
@@ -330,7 +349,7 @@ impl ToolFacts {
         }
     }
 
-    fn read_output(&mut self, output: Option<Raw<'_>>) {
+    fn read_output(&mut self, output: Option<Raw<'_>>, more: &mut ToolMore) {
         let Some(output) = output else { return };
         self.output_bytes = Some(output.get().len() as u64);
         if !matches!(self.class, ToolClass::Shell | ToolClass::Mcp | ToolClass::Read) {
@@ -338,10 +357,27 @@ impl ToolFacts {
         }
         let mut store = String::new();
         let Some(fields) = object(output, &mut store) else { return };
-        self.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
+        more.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
         self.is_error =
             fields.flag("isError") == Some(true) || fields.flag("success") == Some(false);
         self.content_length = fields.int("content_length");
+    }
+}
+
+impl ToolMore {
+    /// Nothing, if there is nothing in it.
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
+fn delegate(fields: &Fields<'_>) -> Delegate {
+    let task = fields.text("prompt").unwrap_or_default();
+    Delegate {
+        agent: fields.word("subagent_type").map(|text| cut(text, 128)),
+        background: fields.flag("run_in_background"),
+        task: digest(&[task.as_bytes()]),
+        key: None,
     }
 }
 

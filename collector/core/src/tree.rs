@@ -218,7 +218,7 @@ fn split(facts: Vec<&Fact>, cutoff: Timestamp) -> (Vec<&Fact>, Vec<&Fact>) {
         .filter(|fact| fact.at <= cutoff)
         .filter_map(|fact| match &fact.kind {
             EventKind::ToolStart(tool) => {
-                let delegate = tool.delegate.as_ref()?;
+                let delegate = tool.delegate()?;
                 tool.id.as_deref().filter(|_| delegate.background == Some(true))
             }
             _ => None,
@@ -470,8 +470,7 @@ impl<'a> Tree<'a> {
         next_thought: Option<Timestamp>,
         mut frame: Frame,
     ) {
-        let background =
-            call.find(|tool| tool.delegate.as_ref().and_then(|delegate| delegate.background));
+        let background = call.find(|tool| tool.delegate()?.background);
         if background == Some(true) && call.ended().is_none() {
             let children = children_by_key(world, conversation, &call.key);
             let alive = children.filter_map(|child| lifetime(world, child, base(&call.key)));

@@ -199,7 +199,7 @@ fn claim_by_task(agents: &mut [Agent<'_>], calls: &[Call<'_>]) {
         };
         let free = |index: &usize| agents.iter().all(|other| other.call != Some(*index));
         let same = |call: &Call<'_>| {
-            call.find(|tool| tool.delegate.as_ref().map(|d| d.task)) == Some(task)
+            call.find(|tool| tool.delegate().map(|delegate| delegate.task)) == Some(task)
         };
         let found = (0..calls.len()).filter(|&i| same(&calls[i])).find(free);
         agents[at].call = found;
