@@ -137,12 +137,9 @@ impl Status {
             status.pid = Some(info.pid);
             status.version = Some(info.version);
         }
-        let database = match open::reader(&state.database()) {
-            Err(OpenError::Missing(_)) => None,
-            database => Some(database?),
-        };
-        if let Some(database) = &database {
-            status.read_store(database).context("cannot read the database")?;
+        let read = status.read_database(state);
+        let database = status.unless_damaged(state, read)?.flatten();
+        if database.is_some() {
             let mut log = state.database().into_os_string();
             log.push("-wal");
             status.database_bytes = [state.database(), log.into()]
@@ -155,7 +152,10 @@ impl Status {
             status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
         let found = survey::survey(state, &position).context("cannot read the journal")?;
         let committed = match &database {
-            Some(database) => queries::committed(database, &found.ids)?,
+            Some(database) => {
+                let counted = queries::committed(database, &found.ids).map_err(Into::into);
+                status.unless_damaged(state, counted)?.unwrap_or_default()
+            }
             None => 0,
         };
         status.backlog = found.after_position.saturating_sub(committed);
@@ -180,6 +180,31 @@ impl Status {
         status.losses.extend(lost.by_reason);
         status.add_configured(global)?;
         Ok(status)
+    }
+
+    /// `None` when there is none yet.
+    fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
+        let database = match open::reader(&state.database()) {
+            Err(OpenError::Missing(_)) => return Ok(None),
+            database => database?,
+        };
+        self.read_store(&database).context("cannot read the database")?;
+        Ok(Some(database))
+    }
+
+    /// A damaged database is trouble to be shown; all that does not come from it is shown as ever.
+    fn unless_damaged<T>(
+        &mut self,
+        state: &StateDir,
+        read: anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        match read {
+            Err(error) if salvage::is_damage_below(&error) => {
+                self.trouble = Some(OpenError::Damaged(state.database()).to_string());
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
     }
 
     fn read_store(&mut self, database: &rusqlite::Connection) -> rusqlite::Result<()> {

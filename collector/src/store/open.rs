@@ -204,6 +204,8 @@ fn library(number: i32, name: &str) -> Result<(), OpenError> {
 
 fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    // One look: another process may be creating it.
+    let _snapshot = db.unchecked_transaction().map_err(sqlite)?;
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
         (Ok(found), Ok(application)) => (found, application),
@@ -256,14 +258,19 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     db.pragma_update(None, "mmap_size", 0).map_err(sqlite)
 }
 
+/// Step by step; a new database in one: whoever looks at it meanwhile sees none yet, and not one of an older release.
 fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
-    let done = usize::try_from(from).unwrap_or(0);
-    for (index, sql) in MIGRATIONS.iter().enumerate().skip(done) {
+    let mut version = usize::try_from(from).unwrap_or(0);
+    while version < MIGRATIONS.len() {
+        let until = if version == 0 { MIGRATIONS.len() } else { version + 1 };
         let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        step.execute_batch(sql)?;
+        for sql in MIGRATIONS.get(version..until).unwrap_or_default() {
+            step.execute_batch(sql)?;
+        }
         step.pragma_update(None, "application_id", APPLICATION_ID)?;
-        step.pragma_update(None, "user_version", i32::try_from(index + 1).unwrap_or(i32::MAX))?;
+        step.pragma_update(None, "user_version", i32::try_from(until).unwrap_or(i32::MAX))?;
         step.commit()?;
+        version = until;
     }
     Ok(())
 }

@@ -9,9 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 use serde::{Deserialize, Serialize};
 
+use super::open::OpenError;
 use super::write::Preparer;
 use super::write::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
 use crate::dirs::{StateDir, open_private, write_private};
@@ -72,6 +73,15 @@ impl std::fmt::Display for Aside {
 #[must_use]
 pub fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Whether that is the cause of what a command ends with.
+#[must_use]
+pub fn is_damage_below(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let sqlite = cause.downcast_ref::<rusqlite::Error>().is_some_and(is_damage);
+        sqlite || cause.downcast_ref::<OpenError>().is_some_and(OpenError::is_damage)
+    })
 }
 
 /// Moves the database with its log aside. Nobody may have it open.
@@ -191,9 +201,9 @@ impl Salvage {
     }
 
     /// Somewhere in this range is damage: everything around it is kept.
-    fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<([u8; 16], u8, Hook)> {
+    fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<Found> {
         let ends = [self.next, until - 1];
-        if self.silence >= SILENCE && ends.iter().all(|&seq| read(db, seq, seq + 1).is_err()) {
+        if self.silence >= SILENCE && ends.iter().all(|&seq| read_one(db, seq + 1).is_err()) {
             let skipped = until - self.next;
             self.silence += skipped;
             self.lost(skipped.unsigned_abs());
@@ -201,7 +211,7 @@ impl Salvage {
         }
         let mut found = Vec::new();
         for seq in self.next..until {
-            match read(db, seq, seq + 1) {
+            match read_one(db, seq + 1) {
                 Ok(one) => {
                     self.silence = if one.is_empty() { self.silence + 1 } else { 0 };
                     found.extend(one);
@@ -230,14 +240,22 @@ impl Salvage {
     }
 }
 
+type Found = ([u8; 16], u8, Hook);
+
 /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
-fn read(db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<([u8; 16], u8, Hook)>> {
-    let sql = format!(
-        "SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES}
-         WHERE h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq"
-    );
+fn read(db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
+    select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
+}
+
+/// The hook of this number, without a look at its neighbours: they may lie on a page that cannot be read.
+fn read_one(db: &Connection, number: i64) -> rusqlite::Result<Vec<Found>> {
+    select(db, "h.seq = ?1", (number,))
+}
+
+fn select(db: &Connection, which: &str, bounds: impl Params) -> rusqlite::Result<Vec<Found>> {
+    let sql = format!("SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES} WHERE {which}");
     db.prepare_cached(&sql)?
-        .query_map((after, until), |row| Ok((row.get("id")?, row.get("flags")?, hook(row)?)))?
+        .query_map(bounds, |row| Ok((row.get("id")?, row.get("flags")?, hook(row)?)))?
         .collect()
 }
 
@@ -316,6 +334,30 @@ mod tests {
         let lost = report.lost.unwrap();
         assert!(lost > 0 && report.hooks > 1_000, "{report:?}");
         assert!(report.hooks + lost <= 2_000, "{report:?}");
+    }
+
+    #[test]
+    fn a_page_of_the_raw_log_costs_the_hooks_on_it_and_none_beside_it() {
+        let (_temp, dir) = filled(2_000);
+        let db = Connection::open(dir.database()).unwrap();
+        let leaves: Vec<(usize, u128)> = db
+            .prepare("SELECT pageno, ncell FROM dbstat WHERE name = 'raw_hook' AND pagetype = 'leaf' ORDER BY path")
+            .unwrap()
+            .query_map([], |row| Ok((row.get::<_, i64>(0)? as usize, row.get::<_, i64>(1)? as u128)))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        drop(db);
+        let middle = leaves.len() / 2;
+        let before: u128 = leaves[..middle].iter().map(|(_, cells)| cells).sum();
+        let (page, cells) = leaves[middle];
+        let mut bytes = fs::read(dir.database()).unwrap();
+        bytes[(page - 1) * 4_096..][..4_096].fill(0xa5);
+        fs::write(dir.database(), bytes).unwrap();
+        let (ids, report) = salvage(&dir);
+        let rest = (1..=before).chain(before + cells + 1..=2_000);
+        assert_eq!(ids, rest.map(u128::to_be_bytes).collect::<Vec<_>>());
+        assert_eq!(report.lost.map(u128::from), Some(cells));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One fault after another, each with what must hold. They are the lines of the table in RELIABILITY.md.
 
+mod damage;
 mod files;
 mod limits;
 mod store;
@@ -26,7 +27,14 @@ pub const QUICK: &[Fault] = &[
     ("umask", files::umasks),
     ("second-collector", limits::second_collector),
     ("lost-log", store::lost_log),
-    ("damaged-database", store::damaged),
+    ("damaged-index", |seed| damage::run(&damage::INDEX, seed)),
+    ("damaged-raw-log", |seed| damage::run(&damage::RAW_LOG, seed)),
+    ("damaged-bodies", |seed| damage::run(&damage::BODIES, seed)),
+    ("damaged-large-body", |seed| damage::run(&damage::LARGE_BODY, seed)),
+    ("damaged-in-journal", |seed| damage::run(&damage::IN_JOURNAL, seed)),
+    ("damaged-spans", |seed| damage::run(&damage::SPANS, seed)),
+    ("damaged-schema", |seed| damage::run(&damage::SCHEMA, seed)),
+    ("damaged-header", |seed| damage::run(&damage::HEADER, seed)),
     ("newer-schema", store::newer_schema),
     ("missing-directory", files::missing_directory),
 ];

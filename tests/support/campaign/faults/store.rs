@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::super::{Report, extend, nothing_is_lost, send};
 use super::system::stored;
-use crate::collector::{self, Collector};
-use crate::wait::{SOON, eventually, pause};
+use crate::collector::Collector;
+use crate::wait::{SOON, pause};
 use crate::world::World;
 
 /// Another program holds the database for a minute.
@@ -59,78 +59,6 @@ pub(super) fn lost_log(seed: u64) -> Result<Report, String> {
     Ok(format!(
         "a write-ahead log of {bytes} bytes deleted after kill -9: {} hooks, 0 lost",
         ledger.accepted()
-    ))
-}
-
-/// Pages in the middle of the database are overwritten: it is moved aside, what can be read of it is taken over, the rest is
-/// counted, and the collector is up within two seconds.
-pub(super) fn damaged(seed: u64) -> Result<Report, String> {
-    let world = World::new();
-    world.shim();
-    let collector = Collector::start(&world);
-    let mut ledger = send(&world, 400, seed);
-    collector.drained(SOON);
-    drop(collector);
-    let path = world.state().join("hookspan.db");
-    // The index that every hook is looked up in: damage that nothing reads is noticed by nobody, and harms nobody yet.
-    let db = Connection::open(&path).unwrap();
-    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_raw_hook_1'";
-    let index: usize = db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
-    drop(db);
-    let mut bytes = fs::read(&path).unwrap();
-    let pages = bytes.len() / 4_096;
-    bytes[(index - 1) * 4_096..][..2_048].fill(0xa5);
-    // Every ninth page from the second on, so that tables and indexes are hit alike; the header stays readable.
-    for page in (1..pages).step_by(9) {
-        bytes[page * 4_096..][..2_048].fill(0xa5);
-    }
-    fs::write(&path, bytes).unwrap();
-    let started = Instant::now();
-    let collector = Collector::start(&world);
-    let ready = started.elapsed();
-    assert!(ready < Duration::from_secs(2), "start took {ready:?}");
-    let first = ledger.accepted() as u64;
-    extend(&mut ledger, &world, 20, seed);
-    let status = eventually("the damage is noticed and shown", Duration::from_secs(60), || {
-        let status = world.json(&["status", "--json"]);
-        let aside = status["damaged"].as_array().is_some_and(|aside| !aside.is_empty());
-        let busy = status["salvaging"] == true || status["backlog"] != 0;
-        if aside && !busy {
-            Ok(status)
-        } else {
-            Err(format!("{status:#}\n{}", collector::log(&world)))
-        }
-    });
-    let doctor = world.run(&["doctor"]);
-    assert!(doctor.stdout.contains("damaged"), "{}", doctor.stdout);
-    drop(collector);
-    let mut comparison = ledger.comparison();
-    // `doctor` has sent one itself.
-    let ours = |body: &[u8]| crate::ledger::number(body).is_some();
-    crate::verify::each_raw_body(&world, |body| {
-        if ours(body) {
-            comparison.see(body);
-        }
-    });
-    let stored = comparison.stored();
-    let verdict = comparison.verdict();
-    assert_eq!((&verdict.duplicate, &verdict.different), (&Vec::new(), &Vec::new()));
-    assert!(verdict.lost.iter().all(|number| *number < first), "a hook after the damage is lost");
-    assert!(
-        stored.len() > 100,
-        "too little was salvaged: {} of {}",
-        stored.len(),
-        ledger.accepted()
-    );
-    let sane = Connection::open(&path).unwrap();
-    let check: String = sane.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(check, "ok");
-    Ok(format!(
-        "every ninth page of {pages} overwritten: moved aside, ready after {ready:.0?}, {} of {} hooks there again, 0 changed, \
-         0 duplicated, new ones 0 lost; shown: {}",
-        stored.len(),
-        ledger.accepted(),
-        status["damaged"][0]
     ))
 }
 
