@@ -1,11 +1,14 @@
 //! The program for another processor, under an emulator. Where the tools are missing this is said and nothing is tested: they are
 //! no part of what building hookspan needs, on a build server either.
 
+use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-use crate::support::{ALLOW, Folder, cursor_body};
+use crate::support::{ALLOW, Folder, check, cursor_body, feed};
 
 const TARGET: &str = "aarch64-unknown-linux-musl";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -28,12 +31,20 @@ fn missing() -> Option<String> {
     (!core).then(|| format!("rustup target add {TARGET}"))
 }
 
-#[test]
-fn built_for_aarch64_it_keeps_and_answers() {
-    if let Some(missing) = missing() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: aarch64: {missing}");
-        return;
-    }
+/// The program for that processor, built once; `None`, with the reason on standard error, where that cannot be.
+fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| match missing() {
+        Some(missing) => {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: aarch64: {missing}");
+            None
+        }
+        None => Some(build()),
+    });
+    program.as_deref()
+}
+
+fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = Command::new(env!("CARGO"))
         .args(["rustc", "--quiet", "--locked", "--profile", "shim", "-p", "hookspan-shim"])
@@ -45,22 +56,48 @@ fn built_for_aarch64_it_keeps_and_answers() {
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .status();
     assert!(built.unwrap().success());
+    target.join(TARGET).join("shim/hookspan-shim")
+}
+
+#[test]
+fn built_for_aarch64_it_keeps_and_answers() {
+    let Some(program) = program() else { return };
     let folder = Folder::new();
     let large = format!("{{\"conversation_id\":\"{}\"}}", "x".repeat(300_000));
     for body in [cursor_body("preToolUse"), large.into_bytes()] {
-        let mut child = Command::new(EMULATOR)
-            .arg(target.join(TARGET).join("shim/hookspan-shim"))
-            .arg("--dir")
-            .arg(folder.path())
-            .arg("preToolUse")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(&body).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), ALLOW);
-        assert!(folder.records().pop().unwrap().body == body);
+        let mut command = Command::new(EMULATOR);
+        command.arg(program).arg("--dir").arg(folder.path()).arg("preToolUse");
+        command.env_clear().env("CURSOR_VERSION", "3.18.25").env("PWD", "/w");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        check(&feed(command, &body), ALLOW);
+        let record = folder.records().pop().unwrap();
+        assert!(record.body == body);
+        let texts = [(1, "preToolUse"), (2, "3.18.25"), (6, "/w")];
+        assert_eq!(record.texts, texts.map(|(tag, text)| (tag, text.to_owned())));
+        assert_eq!(record.stamp.host, 1);
     }
+}
+
+/// The tests of this file's neighbours once more, on that program.
+#[test]
+fn built_for_aarch64_it_does_what_the_native_program_does() {
+    let Some(program) = program() else { return };
+    let folder = Folder::new();
+    let wrapper = folder.join("emulated");
+    let script = format!("#!/bin/sh\nexec {EMULATOR} '{}' \"$@\"\n", program.display());
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args(["replies::", "stdin::", "stdout::", "places::"])
+        // The emulator needs descriptors of its own, and the shell that starts it sets PWD itself.
+        .args(["--skip", "no_descriptors_left", "--skip", "cursor_in_the_environment"])
+        .args(["--skip", "everything_known_about_the_run"])
+        .env("HOOKSPAN_TEST_SHIM", &wrapper)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(again.status.success(), "{said}");
+    let passed = said.rsplit_once(" passed").and_then(|(before, _)| before.rsplit_once(". "));
+    let passed: u32 = passed.and_then(|(_, number)| number.parse().ok()).unwrap();
+    assert!(passed > 25, "{said}");
 }
