@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use hookspan_core::sessions::TraceMode;
 use hookspan_core::{Config, Event, Hook, Reader, Sessions, Timestamp};
 
 #[global_allocator]
@@ -12,9 +13,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const MS: i64 = 1_000_000;
 
-fn body(name: &str, conversation: usize, generation: usize, own: &str) -> Vec<u8> {
+fn body(name: &str, conversation: usize, generation: Option<usize>, own: &str) -> Vec<u8> {
+    let generation = generation
+        .map_or_else(String::new, |number| format!("\"generation_id\":\"generation-{number}\","));
     let text = format!(
-        "{{\"conversation_id\":\"conversation-{conversation}\",\"generation_id\":\"generation-{generation}\",\
+        "{{\"conversation_id\":\"conversation-{conversation}\",{generation}\
          \"model\":\"gpt-5.5-medium\",{own},\"session_id\":\"conversation-{conversation}\",\
          \"hook_event_name\":\"{name}\",\"cursor_version\":\"3.7.19\",\
          \"workspace_roots\":[\"/home/dev/app\"],\"user_email\":\"dev@example.com\",\
@@ -28,6 +31,8 @@ fn body(name: &str, conversation: usize, generation: usize, own: &str) -> Vec<u8
 struct Stream {
     sessions: usize,
     calls: usize,
+    /// Whether hooks name their generation; those of other hosts do not.
+    named: bool,
     now: i64,
     seq: u64,
     generation: usize,
@@ -36,9 +41,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(sessions: usize, calls: usize) -> Self {
+    fn new(sessions: usize, calls: usize, named: bool) -> Self {
         let now = 1_780_000_000_000 * MS;
-        Self { sessions, calls, now, seq: 0, generation: 0, turn: Vec::new() }
+        Self { sessions, calls, named, now, seq: 0, generation: 0, turn: Vec::new() }
     }
 
     fn next(&mut self) -> Hook {
@@ -52,7 +57,12 @@ impl Stream {
         Hook {
             seq: self.seq,
             observed_at: Timestamp(self.now),
-            body: body(name, self.generation % self.sessions, self.generation, &own),
+            body: body(
+                name,
+                self.generation % self.sessions,
+                self.named.then_some(self.generation),
+                &own,
+            ),
             ..Hook::default()
         }
     }
@@ -98,7 +108,7 @@ const STRETCH: usize = 1_000;
 
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 #[expect(clippy::print_stdout, reason = "the result is for the terminal")]
-fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
+fn measure(what: &str, mut stream: Stream, config: Config, batch: usize, events: usize) {
     let origin = Instant::now();
     // The room that a stretch takes is there from now on, so that what is added is the fold's.
     drop(
@@ -108,7 +118,7 @@ fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
             .collect::<Vec<_>>(),
     );
     let (before, mut grown) = (resident(), None);
-    let (mut reader, mut sessions) = (Reader::default(), Sessions::new(Config::default()));
+    let (mut reader, mut sessions) = (Reader::default(), Sessions::new(config));
     let (mut read, mut fold, mut changes, mut most) = (0.0, 0.0, 0_u64, 0);
     for _ in 0..events / STRETCH {
         let hooks: Vec<Hook> = (0..STRETCH).map(|_| stream.next()).collect();
@@ -144,14 +154,29 @@ fn measure(what: &str, mut stream: Stream, batch: usize, events: usize) {
     );
 }
 
-/// A name, sessions side by side, calls a turn, hooks of a batch.
-const CASES: [(&str, usize, usize, usize); 6] = [
-    ("20 sessions, 12 calls a turn, batches of 1,000", 20, 12, 1_000),
-    ("20 sessions, 12 calls a turn, batches of 20", 20, 12, 20),
-    ("one session, 12 calls a turn, batches of 1,000", 1, 12, 1_000),
-    ("one session, 12 calls a turn, batches of 20", 1, 12, 20),
-    ("one session, 5,000 calls a turn, batches of 1,000", 1, 5_000, 1_000),
-    ("one session, 5,000 calls a turn, batches of 20", 1, 5_000, 20),
+/// What is folded, and in how large pieces.
+struct Case {
+    what: &'static str,
+    sessions: usize,
+    calls: usize,
+    named: bool,
+    mode: TraceMode,
+    batch: usize,
+}
+
+const fn case(what: &'static str, sessions: usize, calls: usize, batch: usize) -> Case {
+    Case { what, sessions, calls, named: true, mode: TraceMode::Generation, batch }
+}
+
+const CASES: [Case; 8] = [
+    case("20 sessions, 12 calls a turn, batches of 1,000", 20, 12, 1_000),
+    case("20 sessions, 12 calls a turn, batches of 20", 20, 12, 20),
+    case("one session, 12 calls a turn, batches of 1,000", 1, 12, 1_000),
+    case("one session, 12 calls a turn, batches of 20", 1, 12, 20),
+    case("one session, 5,000 calls a turn, batches of 1,000", 1, 5_000, 1_000),
+    case("one session, 5,000 calls a turn, batches of 20", 1, 5_000, 20),
+    Case { named: false, ..case("one session without generations, else as 3", 1, 12, 20) },
+    Case { mode: TraceMode::Session, ..case("one session in one trace, else as 3", 1, 12, 20) },
 ];
 
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]
@@ -159,9 +184,13 @@ fn main() {
     // With a number only that case runs, some rounds of it: for a profiler.
     let number = |at| std::env::args().nth(at).and_then(|text| text.parse::<usize>().ok());
     let (only, rounds, events) = (number(1), number(2).unwrap_or(1), number(3).unwrap_or(100_000));
-    for (index, (what, sessions, calls, batch)) in CASES.into_iter().enumerate() {
+    for (index, case) in CASES.into_iter().enumerate() {
+        let Case { what, sessions, calls, named, mode, batch } = case;
         if only.is_none_or(|only| only == index) {
-            (0..rounds).for_each(|_| measure(what, Stream::new(sessions, calls), batch, events));
+            for _ in 0..rounds {
+                let config = Config { trace_mode: mode, ..Config::default() };
+                measure(what, Stream::new(sessions, calls, named), config, batch, events);
+            }
         }
     }
 }

@@ -58,8 +58,9 @@ pub(crate) struct Conversation {
     /// Indexes of loose facts outside any turn.
     pub(crate) outside: Vec<usize>,
     pub(crate) count: usize,
-    /// Whether new facts may move turns.
+    /// Whether new facts may move turns, so that all are to be laid out anew.
     moved: bool,
+    placed: Placed,
     /// Generations whose first fact is new, as far as they alone moved.
     begun: Vec<Arc<str>>,
     /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
@@ -156,6 +157,7 @@ impl Conversation {
             outside: Vec::new(),
             count: 0,
             moved: false,
+            placed: Placed::default(),
             begun: Vec::new(),
             changed: Timestamp(i64::MIN),
             layout: 0,
@@ -241,7 +243,8 @@ impl Conversation {
         if matches!(fact.kind, K::Prompt(_)) {
             // It is the next prompt of whatever began since the one before.
             let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
-            self.touch(before.map_or(Timestamp(i64::MIN), |(&(at, _), _)| at));
+            let since = before.map(|(&(at, _), generation)| self.start_around(generation, at));
+            self.touch(since.unwrap_or(Timestamp(i64::MIN)));
             self.prompts.insert((fact.at, fact.seq), generation.clone());
         }
         if self.homes.is_none() && (generation.is_empty() || !self.delegations.is_empty()) {
@@ -253,13 +256,23 @@ impl Conversation {
         );
         let is_new = match &fact.kind {
             K::SessionStart { .. } | K::SessionEnd(_) => {
-                self.touch(Timestamp(i64::MIN));
+                self.move_turns();
                 insert(&mut self.session, fact)
             }
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
-            _ if generation.is_empty() => insert(&mut self.loose, fact),
+            _ if generation.is_empty() => {
+                // The next one, among others like it: where the rest lies does not change.
+                let is_next = self.loose.last().is_none_or(|last| last.key() < fact.key());
+                if !is_next || !self.explicit.is_empty() {
+                    self.move_turns();
+                }
+                insert(&mut self.loose, fact)
+            }
             _ => {
+                if !self.loose.is_empty() {
+                    self.move_turns();
+                }
                 if let Some(homes) = &mut self.homes {
                     note_home(homes, &fact, generation);
                 }
@@ -276,10 +289,6 @@ impl Conversation {
                 is_new
             }
         };
-        if generation.is_empty() || !self.loose.is_empty() {
-            self.moved = true;
-            self.touch(Timestamp(i64::MIN));
-        }
         self.count += usize::from(is_new);
         is_new
     }
@@ -304,6 +313,21 @@ impl Conversation {
             start.is_some_and(|start| self.over(start, delegation) == Some(at))
         };
         self.delegations.values().any(waits)
+    }
+
+    /// Notes that every turn may lie elsewhere.
+    fn move_turns(&mut self) {
+        self.moved = true;
+        self.touch(Timestamp(i64::MIN));
+    }
+
+    /// When the turn of a prompt begins, which is not after it.
+    fn start_around(&self, generation: &Arc<str>, at: Timestamp) -> Timestamp {
+        if let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) {
+            return first.at.min(at);
+        }
+        let before = self.turns.partition_point(|turn| turn.start <= at);
+        before.checked_sub(1).map_or(at, |last| self.turns[last].start)
     }
 
     /// Notes that turns may differ which start at `from` or later.
@@ -351,15 +375,24 @@ impl Conversation {
         }
     }
 
-    /// Cuts the facts into turns.
+    /// Cuts the facts into turns. What was cut before stays, unless new facts may change it.
     pub(crate) fn lay_out(&mut self, config: &Config) {
         let begun = std::mem::take(&mut self.begun);
-        if !std::mem::take(&mut self.moved) {
+        if std::mem::take(&mut self.moved) {
+            self.begin_anew();
+        } else {
             begun.iter().for_each(|generation| self.place_turn(generation));
-            return;
         }
+        for index in self.placed.count..self.loose.len() {
+            self.place_loose(index, config);
+        }
+        self.placed.count = self.loose.len();
+    }
+
+    /// Starts over with the turns that name themselves.
+    fn begin_anew(&mut self) {
         self.layout += 1;
-        let mut turns: Vec<Open> = Vec::new();
+        let mut turns: Vec<(Turn, Opened)> = Vec::new();
         for (generation, facts) in &self.explicit {
             // What names a generation proves that there is one, whatever it is.
             if let Some(first) = facts.first() {
@@ -370,52 +403,63 @@ impl Conversation {
                     start: first.at,
                     loose: Vec::new(),
                 };
-                turns.push(Open { turn, last: first.at, closed: stop.map(|f| f.at), prompt: None });
+                let closed = stop.map(|fact| fact.at);
+                turns.push((turn, Opened { last: first.at, closed, prompt: None }));
             }
         }
-        turns.sort_by(|a, b| {
-            (a.turn.start, &a.turn.generation).cmp(&(b.turn.start, &b.turn.generation))
-        });
+        turns.sort_by(|(a, _), (b, _)| (a.start, &a.generation).cmp(&(b.start, &b.generation)));
         self.outside.clear();
-        let mut synthetic = 0;
+        self.placed = Placed::default();
+        (self.turns, self.placed.turns) = turns.into_iter().unzip();
+    }
+
+    /// Gives a loose fact, the first of those without a place, to the turn that was open then.
+    fn place_loose(&mut self, index: usize, config: &Config) {
+        let fact = &self.loose[index];
+        let (at, id) = (fact.at, call_id(&fact.kind));
         // Both halves of a pair belong together, however long the pause between them.
-        let mut homes: BTreeMap<&str, Arc<str>> = BTreeMap::new();
-        for (index, fact) in self.loose.iter().enumerate() {
-            let id = call_id(&fact.kind);
-            let home = id.and_then(|id| homes.get(id));
-            match self.place(fact, home, &turns, config) {
-                Place::In(at) => {
-                    let open = &mut turns[at];
-                    if let Some(id) = id {
-                        homes.entry(id).or_insert_with(|| open.turn.generation.clone());
-                    }
-                    open.turn.loose.push(index);
-                    open.last = open.last.max(fact.at);
-                    if matches!(fact.kind, EventKind::Stop(_)) && open.closed.is_none() {
-                        open.closed = Some(fact.at);
-                    }
+        let home = id.and_then(|id| self.placed.homes.get(id));
+        let is_stop = matches!(fact.kind, EventKind::Stop(_));
+        let generation = match self.place(fact, home, config) {
+            Place::In(turn) => {
+                let open = &mut self.placed.turns[turn];
+                open.last = open.last.max(at);
+                if is_stop && open.closed.is_none() {
+                    open.closed = Some(at);
                 }
-                Place::Outside => self.outside.push(index),
-                Place::Opens => {
-                    let turn = Turn {
-                        generation: format!("~{synthetic}").into(),
-                        synthetic: true,
-                        start: fact.at,
-                        loose: vec![index],
-                    };
-                    synthetic += 1;
-                    if let Some(id) = id {
-                        homes.entry(id).or_insert_with(|| turn.generation.clone());
-                    }
-                    let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
-                    let is_stop = matches!(fact.kind, EventKind::Stop(_));
-                    let closed = is_stop.then_some(fact.at);
-                    let at = turns.partition_point(|open| open.turn.start <= fact.at);
-                    turns.insert(at, Open { turn, last: fact.at, closed, prompt });
-                }
+                let turn = &mut self.turns[turn];
+                turn.loose.push(index);
+                self.changed = self.changed.min(turn.start);
+                turn.generation.clone()
             }
+            Place::Outside => {
+                self.outside.push(index);
+                self.changed = Timestamp(i64::MIN);
+                return;
+            }
+            Place::Opens => {
+                let generation: Arc<str> = format!("~{}", self.placed.synthetic).into();
+                self.placed.synthetic += 1;
+                let turn = Turn {
+                    generation: generation.clone(),
+                    synthetic: true,
+                    start: at,
+                    loose: vec![index],
+                };
+                let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
+                let open = Opened { last: at, closed: is_stop.then_some(at), prompt };
+                let place = self.turns.partition_point(|other| other.start <= at);
+                self.turns.insert(place, turn);
+                self.placed.turns.insert(place, open);
+                self.changed = self.changed.min(at);
+                generation
+            }
+        };
+        if let Some(id) = id
+            && !self.placed.homes.contains_key(id)
+        {
+            self.placed.homes.insert(id.into(), generation);
         }
-        self.turns = turns.into_iter().map(|open| open.turn).collect();
     }
 
     /// Puts one turn where its first fact says, while no loose facts depend on where turns are.
@@ -437,26 +481,21 @@ impl Conversation {
         self.turns.insert(at, turn);
     }
 
-    fn place(
-        &self,
-        fact: &Fact,
-        near: Option<&Arc<str>>,
-        turns: &[Open],
-        config: &Config,
-    ) -> Place {
+    fn place(&self, fact: &Fact, near: Option<&Arc<str>>, config: &Config) -> Place {
+        let (turns, opened) = (&self.turns, &self.placed.turns);
         let homes = self.homes.as_ref();
         let home = homes.and_then(|homes| homes.get(call_id(&fact.kind)?));
         if let Some(home) = home.map(|(_, home)| home).or(near)
-            && let Some(at) = turns.iter().position(|open| open.turn.generation == *home)
+            && let Some(at) = turns.iter().rposition(|turn| turn.generation == *home)
         {
             return Place::In(at);
         }
-        let before = turns.partition_point(|open| open.turn.start <= fact.at);
+        let before = turns.partition_point(|turn| turn.start <= fact.at);
+        let last = before.checked_sub(1);
         if let EventKind::Prompt(prompt) = &fact.kind {
-            let last = before.checked_sub(1).map(|at| (at, &turns[at]));
-            if let Some((at, open)) = last
-                && open.closed.is_none_or(|closed| fact.at <= closed)
-                && let Some(index) = open.prompt
+            if let Some(at) = last
+                && opened[at].closed.is_none_or(|closed| fact.at <= closed)
+                && let Some(index) = opened[at].prompt
                 && let EventKind::Prompt(other) = &self.loose[index].kind
                 && other == prompt
                 && fact.at.since(self.loose[index].at) <= REPEAT_NS
@@ -465,28 +504,29 @@ impl Conversation {
             }
             return Place::Opens;
         }
-        let is_open = |open: &Open| {
-            let last = self.last_before(open, fact.at);
+        let is_open = |at: usize| {
+            let last = self.last_before(at, fact.at);
             fact.at.since(last) <= config.generation_idle_ns
-                && open.closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
-                && !self.ended_between(open.turn.start, fact.at, config)
+                && opened[at].closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
+                && !self.ended_between(turns[at].start, fact.at, config)
         };
-        if let Some(at) = before.checked_sub(1)
-            && is_open(&turns[at])
+        if let Some(at) = last
+            && is_open(at)
         {
             return Place::In(at);
         }
-        if turns.get(before).is_some_and(|next| next.turn.start.since(fact.at) <= SLACK_NS) {
+        if turns.get(before).is_some_and(|next| next.start.since(fact.at) <= SLACK_NS) {
             return Place::In(before);
         }
         if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
     }
 
     /// The last fact of an open turn that is not after `at`.
-    fn last_before(&self, open: &Open, at: Timestamp) -> Timestamp {
-        let Some(facts) = self.explicit.get(&open.turn.generation) else { return open.last };
+    fn last_before(&self, turn: usize, at: Timestamp) -> Timestamp {
+        let last = self.placed.turns[turn].last;
+        let Some(facts) = self.explicit.get(&self.turns[turn].generation) else { return last };
         let until = facts.partition_point(|fact| fact.at <= at);
-        until.checked_sub(1).map_or(open.last, |i| open.last.max(facts[i].at))
+        until.checked_sub(1).map_or(last, |i| last.max(facts[i].at))
     }
 
     fn ended_between(&self, start: Timestamp, at: Timestamp, config: &Config) -> bool {
@@ -567,9 +607,21 @@ impl Conversation {
     }
 }
 
-/// A turn while loose facts are placed.
-struct Open {
-    turn: Turn,
+/// How far loose facts have a place, and what those of the next ones depend on.
+#[derive(Debug, Default)]
+struct Placed {
+    /// Loose facts before this index have one.
+    count: usize,
+    /// Of each turn.
+    turns: Vec<Opened>,
+    /// By call id, the generation that a loose fact of it was given to.
+    homes: BTreeMap<Box<str>, Arc<str>>,
+    synthetic: usize,
+}
+
+/// A turn, as far as it matters for loose facts.
+#[derive(Debug)]
+struct Opened {
     last: Timestamp,
     closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.

@@ -9,7 +9,7 @@ use crate::digest::{digest, mix};
 use crate::event::Confidence;
 use crate::link::{Children, Conversations, Links, Unclear, root};
 use crate::rows::{is_error, row, status, sum, summary};
-use crate::segment::{self, Segment};
+use crate::segment::{self, Segment, Starts};
 use crate::sessions::{Change, Question, TraceMode};
 use crate::tally::{Past, Sum, Tally};
 use crate::tree::{Tree, What, World, grow};
@@ -33,6 +33,7 @@ pub(crate) struct Group {
     /// Turns that time or a child may still change.
     watched: BTreeSet<Arc<str>>,
     past: Past,
+    starts: Starts,
     /// The layout of turns that [`Self::turns`] was made for.
     layout: u64,
     /// Turns of children that could belong to more than one delegation, by conversation and generation.
@@ -57,6 +58,7 @@ impl Default for Group {
             turns: BTreeMap::new(),
             watched: BTreeSet::new(),
             past: Past::default(),
+            starts: Starts::default(),
             layout: 0,
             strays: BTreeMap::new(),
             around: BTreeMap::new(),
@@ -137,6 +139,7 @@ impl Group {
         if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
             self.drop_vanished(conversation, &mut gone);
             self.past = Past::default();
+            self.starts = Starts::default();
         }
         // Something between turns, which may part them or hold them together.
         let apart = changed == Timestamp(i64::MIN);
@@ -144,9 +147,10 @@ impl Group {
             self.past = Past::default();
         }
         let force = std::mem::take(&mut self.force) || self.turns.is_empty();
-        let by_generation = world.config.trace_mode == TraceMode::Generation;
-        let segments =
-            if by_generation { Vec::new() } else { segment::starts(world, conversation) };
+        let segments = match world.config.trace_mode {
+            TraceMode::Generation => Vec::new(),
+            TraceMode::Session => self.starts.of(world, conversation, changed),
+        };
         let segment_of =
             |at: Timestamp| segments.partition_point(|start| *start <= at).saturating_sub(1);
         let unclear = world.unclear.get(id).map(|possible| candidates(possible, world));

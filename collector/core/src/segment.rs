@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::attributes::Attributes;
 use crate::build::{compaction, openinference, surface, timing};
-use crate::conversation::{Conversation, MAX_REPEATS};
+use crate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::event::SessionEnd;
 use crate::fact::Fact;
 use crate::sessions::{TabMode, TraceMode};
@@ -36,13 +36,74 @@ pub(crate) struct Segment {
 
 /// Starts of the segments, as far as turns need them: by their first facts alone.
 pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Timestamp> {
-    let turns = conversation.turns.iter().map(|turn| {
-        let facts = conversation.explicit.get(&turn.generation);
-        let last = facts.and_then(|facts| facts.last()).map(|fact| fact.at);
-        let loose = turn.loose.last().map(|&index| conversation.loose[index].at);
-        (turn.start, last.max(loose).unwrap_or(turn.start))
-    });
+    let turns = conversation.turns.iter().map(|turn| item(conversation, turn));
     cut(world, conversation, turns).into_iter().map(|segment| segment.start).collect()
+}
+
+/// [`starts`], kept between polls: a poll costs the turns that changed and the segments.
+#[derive(Debug, Default)]
+pub(crate) struct Starts {
+    /// Turns and what lies around them that are joined in `segments`.
+    turns: usize,
+    around: usize,
+    segments: Vec<Segment>,
+}
+
+impl Starts {
+    /// Turns that start before `changed` are as they were the last time, and so is what lies around turns, unless everything
+    /// has changed.
+    pub(crate) fn of(
+        &mut self,
+        world: World<'_>,
+        conversation: &Conversation,
+        changed: Timestamp,
+    ) -> Vec<Timestamp> {
+        let same = conversation.turns.partition_point(|turn| turn.start < changed);
+        if same < self.turns || changed == Timestamp(i64::MIN) {
+            *self = Self::default();
+        }
+        let Some((last, before)) = conversation.turns.split_last() else {
+            *self = Self::default();
+            return starts(world, conversation);
+        };
+        let (around, idle) = (around(conversation), world.config.session_idle_ns);
+        for turn in before.get(self.turns..).unwrap_or_default() {
+            self.join_before(item(conversation, turn), &around, idle);
+            self.turns += 1;
+        }
+        // What comes from the last turn on is joined anew every time.
+        let mut rest = Self { segments: self.segments.clone(), ..*self };
+        rest.join_before(item(conversation, last), &around, idle);
+        for item in around.get(rest.around..).unwrap_or_default() {
+            join(&mut rest.segments, *item, idle);
+        }
+        rest.segments.into_iter().map(|segment| segment.start).collect()
+    }
+
+    /// Joins a turn, after what lies before it.
+    fn join_before(&mut self, turn: (Timestamp, Timestamp), around: &[Item<'_>], idle: i64) {
+        let turn = (turn.0, turn.1, None);
+        while let Some(item) = around.get(self.around).filter(|item| order(item) < order(&turn)) {
+            join(&mut self.segments, *item, idle);
+            self.around += 1;
+        }
+        join(&mut self.segments, turn, idle);
+    }
+}
+
+/// A turn, or what lies around turns: first and last sign of it, and what it says of the session's end.
+type Item<'a> = (Timestamp, Timestamp, Option<&'a SessionEnd>);
+
+fn order(&(start, last, end): &Item<'_>) -> (Timestamp, bool, Timestamp) {
+    (start, end.is_some(), last)
+}
+
+/// First and last fact of a turn's own.
+fn item(conversation: &Conversation, turn: &Turn) -> (Timestamp, Timestamp) {
+    let facts = conversation.explicit.get(&turn.generation);
+    let last = facts.and_then(|facts| facts.last()).map(|fact| fact.at);
+    let loose = turn.loose.last().map(|&index| conversation.loose[index].at);
+    (turn.start, last.max(loose).unwrap_or(turn.start))
 }
 
 /// The segments with everything known about them.
@@ -87,10 +148,20 @@ fn cut(
     conversation: &Conversation,
     turns: impl Iterator<Item = (Timestamp, Timestamp)>,
 ) -> Vec<Segment> {
-    let mut items: Vec<(Timestamp, Timestamp, Option<&SessionEnd>)> =
-        turns.map(|(start, last)| (start, last, None)).collect();
+    let mut items: Vec<Item<'_>> = turns.map(|(start, last)| (start, last, None)).collect();
+    items.append(&mut around(conversation));
+    items.sort_by_key(order);
+    let mut segments: Vec<Segment> = Vec::new();
+    for item in items {
+        join(&mut segments, item, world.config.session_idle_ns);
+    }
+    segments
+}
+
+/// What lies around turns, in order.
+fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     let outside = conversation.outside.iter().map(|&index| &conversation.loose[index]);
-    items.extend(outside.map(|fact| (fact.at, fact.at, None)));
+    let mut items: Vec<Item<'_>> = outside.map(|fact| (fact.at, fact.at, None)).collect();
     let once = conversation.session.iter().enumerate().filter(|&(index, fact)| {
         let earlier = conversation.session[..index].iter().rev();
         !earlier.take(MAX_REPEATS).any(|other| repeats(other, fact))
@@ -99,26 +170,27 @@ fn cut(
         EventKind::SessionEnd(end) => (fact.at, fact.at, Some(&**end)),
         _ => (fact.at, fact.at, None),
     }));
-    items.sort_by_key(|(start, last, end)| (*start, end.is_some(), *last));
-    let mut segments: Vec<Segment> = Vec::new();
-    for (start, last, end) in items {
-        let joins = segments.last().is_some_and(|open| match open.ended {
-            Some(at) => start.since(at) <= END_GRACE_NS,
-            None => start.since(open.last) <= world.config.session_idle_ns,
-        });
-        if !joins {
-            let (ended, close, settle) = (None, None, None);
-            segments.push(Segment { start, last, ended, close, settle, failed: false });
-        }
-        let Some(open) = segments.last_mut() else { continue };
-        open.last = open.last.max(last);
-        if let Some(end) = end {
-            open.ended.get_or_insert(start);
-            let is_error = |text: &Option<String>| text.as_deref() == Some("error");
-            open.failed |= is_error(&end.reason) || is_error(&end.final_status);
-        }
+    items.sort_by_key(order);
+    items
+}
+
+/// Takes the next item into the last segment, or begins another.
+fn join(segments: &mut Vec<Segment>, (start, last, end): Item<'_>, idle: i64) {
+    let joins = segments.last().is_some_and(|open| match open.ended {
+        Some(at) => start.since(at) <= END_GRACE_NS,
+        None => start.since(open.last) <= idle,
+    });
+    if !joins {
+        let (ended, close, settle) = (None, None, None);
+        segments.push(Segment { start, last, ended, close, settle, failed: false });
     }
-    segments
+    let Some(open) = segments.last_mut() else { return };
+    open.last = open.last.max(last);
+    if let Some(end) = end {
+        open.ended.get_or_insert(start);
+        let is_error = |text: &Option<String>| text.as_deref() == Some("error");
+        open.failed |= is_error(&end.reason) || is_error(&end.final_status);
+    }
 }
 
 /// Session spans and the spans outside turns.

@@ -1,8 +1,10 @@
 //! Whatever becomes of a stream on its way, the settled spans are the same; whatever is lost, no span is an orphan.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use hookspan_core::{Config, Hook, Span, SpanId, normalise};
+use hookspan_core::sessions::TraceMode;
+use hookspan_core::{Config, Event, Hook, Span, SpanId, normalise};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -132,6 +134,36 @@ proptest! {
         let mut player = Player::new(Config::default());
         for chunk in disturbed(&hooks, &noise).chunks(batch) {
             player.feed(chunk);
+            let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+            player.pass(last.plus(-DISORDER_NS));
+        }
+        same(&expected, &player.finish())?;
+    }
+
+    /// Other hosts name no turns, and a session may be one trace: what is kept between polls then shows nowhere either.
+    #[test]
+    fn without_generations_or_in_one_trace_it_is_the_same(
+        ops in bytes(1..120),
+        noise in bytes(1..64),
+        batch in 1_usize..12,
+        named in any::<bool>(),
+        in_one in any::<bool>(),
+    ) {
+        let hooks = tell(&ops);
+        let trace_mode = if in_one { TraceMode::Session } else { TraceMode::Generation };
+        let config = Config { trace_mode, ..Config::default() };
+        let read = |hooks: &[Hook]| -> Vec<Event> {
+            let nameless = |event| Event { generation: Arc::default(), ..event };
+            let events = hooks.iter().map(normalise);
+            events.map(|event| if named { event } else { nameless(event) }).collect()
+        };
+        let mut whole = Player::new(config.clone());
+        whole.take(read(&hooks));
+        let expected = whole.finish();
+        expected.check();
+        let mut player = Player::new(config);
+        for chunk in disturbed(&hooks, &noise).chunks(batch) {
+            player.take(read(chunk));
             let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
             player.pass(last.plus(-DISORDER_NS));
         }
