@@ -30,6 +30,9 @@ pub struct Config {
     pub flush_after_ns: i64,
     /// Hooks held of one session, root and children; what comes on top is left out. See [`Sessions::left_out`].
     pub session_hooks: usize,
+    /// Hooks held of all sessions together. Those that paused leave first, even in mid-turn; what comes when none did is left
+    /// out, too.
+    pub held_hooks: usize,
 }
 
 /// `trace.mode`.
@@ -67,6 +70,7 @@ impl Default for Config {
             settle_delay_ns: 2 * SECOND,
             flush_after_ns: 60 * SECOND,
             session_hooks: MAX_SESSION,
+            held_hooks: MAX_HELD,
         }
     }
 }
@@ -155,6 +159,11 @@ const SMALL: usize = 4_096;
 /// Events held of one session, however long it is at work: 121 MB. It is full then. An eighth more is kept for what holds it
 /// together: prompts, responses, stops, starts and ends.
 pub const MAX_SESSION: usize = 131_072;
+/// Events held of all sessions together, whoever is at work: twice what one may hold. Beyond it sessions leave that paused for
+/// [`PAUSE_NS`], the longest idle first; while nobody did, hooks are left out, but for the eighth as above.
+pub const MAX_HELD: usize = 2 * MAX_SESSION;
+/// A session that is at work and had no event for this long costs more room than to bring it back costs time.
+const PAUSE_NS: i64 = 10_000_000_000;
 /// While nothing can go, it is not looked for more often than this.
 const LOOK_NS: i64 = 250_000_000;
 
@@ -180,7 +189,7 @@ impl Sessions {
     }
 
     /// Events that found their session full: one with [`Config::session_hooks`] of them, or with an eighth more for prompts,
-    /// responses, stops and the like. They are left out of its tree, in which a call may miss its end; the raw log has them.
+    /// responses, stops and the like; or that found [`Config::held_hooks`] and an eighth in all. They are left out of its tree, in which a call may miss its end; the raw log has them.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -262,18 +271,21 @@ impl Sessions {
             || !is_known;
     }
 
-    /// Whether the session of an event holds as much as it may.
+    /// Whether the session of an event, or all together, hold as much as they may.
     fn is_full_for(&self, event: &Event) -> bool {
-        let most = self.config.session_hooks;
-        if self.held < most || matches!(event.kind, EventKind::Evidence(_)) {
+        let Config { session_hooks: most, held_hooks: together, .. } = self.config;
+        if self.held < most.min(together) || matches!(event.kind, EventKind::Evidence(_)) {
             return false;
+        }
+        let reserve = |most: usize| if holds_together(&event.kind) { most / 8 } else { 0 };
+        if self.held >= together.saturating_add(reserve(together)) {
+            return true;
         }
         let top = root(&self.links, &event.conversation);
         let count = |id| self.conversations.get(id).map_or(0, |member| member.count);
         let below = self.links.keys().filter(|member| root(&self.links, member) == top);
         let held = count(top) + below.map(count).sum::<usize>();
-        let reserve = if holds_together(&event.kind) { most / 8 } else { 0 };
-        held >= most.saturating_add(reserve)
+        held >= most.saturating_add(reserve(most))
     }
 
     /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
@@ -355,8 +367,10 @@ impl Sessions {
 
     /// Makes room: the longest idle sessions leave, as if their time had passed.
     fn evict(&mut self) {
-        let bound = self.max_events.unwrap_or(MAX_EVENTS);
-        if self.held <= bound || self.newest < self.next_eviction {
+        let most = self.config.held_hooks;
+        let bound = self.max_events.unwrap_or(MAX_EVENTS).min(most);
+        let crowded = self.held >= most;
+        if !(crowded || self.held > bound) || self.newest < self.next_eviction {
             return;
         }
         self.next_eviction = self.newest.plus(LOOK_NS);
@@ -370,12 +384,17 @@ impl Sessions {
         let mut idle: Vec<(Timestamp, Arc<str>, bool)> = Vec::new();
         for (id, (last, events)) in roots {
             let quiet = events <= SMALL && self.groups.get(id).is_some_and(|group| group.quiet);
-            if quiet || self.newest.since(last) >= AT_WORK_NS {
+            let pause = self.newest.since(last);
+            if quiet || pause >= AT_WORK_NS || (crowded && pause >= PAUSE_NS) {
                 idle.push((last, id.clone(), quiet));
             }
         }
         idle.sort();
         for (last, id, quiet) in idle {
+            let at_work = !quiet && self.newest.since(last) < AT_WORK_NS;
+            if at_work && self.held <= most - most / 8 {
+                continue;
+            }
             let Some(group) = self.groups.get_mut(&id) else { continue };
             let config = &self.config;
             let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);

@@ -208,11 +208,12 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
 /// Whether a session grew beyond what is held of one.
 fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let left_out = counters.get(crate::engine::SESSION_FULL).copied().filter(|count| *count > 0)?;
-    let most = hookspan_core::sessions::MAX_SESSION;
+    let (most, together) =
+        (hookspan_core::sessions::MAX_SESSION, hookspan_core::sessions::MAX_HELD);
     Some(Finding::warning(
         "sessions",
         format!(
-            "{left_out} hooks came to a session that held {most}: they are stored, but not in its tree"
+            "{left_out} hooks came when their session held {most}, or all together {together}: they are stored, but in no tree"
         ),
         "begin a new chat in Cursor; prompts, stops and tokens of the long one still arrive",
     ))

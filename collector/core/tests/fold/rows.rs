@@ -301,6 +301,36 @@ fn a_session_at_work_holds_so_many_hooks_and_what_ends_it_after_them() {
 }
 
 #[test]
+fn sessions_at_work_hold_so_many_hooks_together() {
+    let config = Config { held_hooks: 64, ..Config::default() };
+    let mut sessions = Sessions::new(config);
+    let mut store = Store::default();
+    let mut seq = 0;
+    let mut hand = |sessions: &mut Sessions, conversation: &str, second: i64| {
+        seq += 1;
+        let body = json!({"hook_event_name": "preToolUse", "conversation_id": conversation,
+            "generation_id": "g", "tool_name": "Read", "tool_use_id": format!("c{seq}")});
+        let hook = Hook { body: body.to_string().into_bytes(), ..begin("", seq, second) };
+        sessions.handle(normalise(&hook));
+        store.drain(sessions);
+    };
+    (0..30).for_each(|second| hand(&mut sessions, "paused", second));
+    (0..33).for_each(|at| hand(&mut sessions, "busy", 30 + at / 2));
+    assert_eq!((sessions.held(), sessions.evicted()), (63, 0));
+    // Both are at work. The one that paused leaves, and comes back with its history when it goes on.
+    hand(&mut sessions, "busy", 46);
+    assert_eq!((sessions.held(), sessions.evicted(), sessions.left_out()), (34, 1, 0));
+    assert!(!sessions.holds("paused") && sessions.holds("busy"));
+    // Nobody pauses: no more than that is held, and what is not is counted.
+    (0..100).for_each(|at| hand(&mut sessions, if at % 2 == 0 { "busy" } else { "third" }, 47));
+    assert_eq!((sessions.held(), sessions.evicted(), sessions.left_out()), (64, 1, 70));
+    store.check();
+    let ended: Vec<_> = store.spans.values().filter(|span| *span.root == *"paused").collect();
+    assert!(ended.iter().all(|span| span.settled) && ended.len() == 32, "{}", ended.len());
+    assert!(ended.iter().all(|span| span.end.map(|end| end.reason) == Some(EndReason::Evicted)));
+}
+
+#[test]
 fn settled_turns_that_were_taken_together_are_parted_by_what_comes_late() {
     let hook = |seq: u64, second: i64, turn: i64, name: &str, more: serde_json::Value| {
         let generation = if name == "sessionEnd" { String::new() } else { format!("g{turn}") };
