@@ -23,6 +23,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// This many wrong sessions are shown.
 const SHOWN: u64 = 10;
 /// Sessions between two lines of progress.

@@ -407,7 +407,7 @@ impl Evidence {
 /// Reads a hook. Never fails; see [`EventKind::Malformed`]. For more than one, a [`Reader`] takes less time and memory.
 #[must_use]
 pub fn normalise(hook: &Hook) -> Event {
-    Reader::default().read(hook)
+    Reader { words: Words::once() }.read(hook)
 }
 
 /// Reads hooks. What it remembers of earlier ones saves memory and changes nothing.

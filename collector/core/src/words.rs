@@ -10,22 +10,29 @@ const LONGEST: usize = 512;
 /// The texts of the last hooks. It decides nothing: whatever it has forgotten is made anew.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    slots: Vec<Arc<str>>,
+    slots: Vec<Option<Arc<str>>>,
+    /// Nothing is worth remembering, as there is one hook only.
+    once: bool,
 }
 
 impl Words {
+    /// Those of one hook.
+    pub(crate) fn once() -> Self {
+        Self { once: true, ..Self::default() }
+    }
+
     pub(crate) fn get(&mut self, text: &str) -> Arc<str> {
-        if text.is_empty() || text.len() > LONGEST {
+        if self.once || text.is_empty() || text.len() > LONGEST {
             return text.into();
         }
         if self.slots.is_empty() {
-            self.slots = vec![Arc::default(); SLOTS];
+            self.slots = vec![None; SLOTS];
         }
         let slot = &mut self.slots[slot(text.as_bytes())];
-        if **slot != *text {
-            *slot = text.into();
+        match slot {
+            Some(known) if **known == *text => known.clone(),
+            _ => slot.insert(text.into()).clone(),
         }
-        slot.clone()
     }
 }
 

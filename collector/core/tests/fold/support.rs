@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hookspan_core::{
-    Change, Config, Event, Hook, HookSource, SessionSummary, Sessions, Span, SpanId, Status,
-    Timestamp, TurnSummary, Value, normalise,
+    Change, Config, Event, Hook, HookSource, Reader, SessionSummary, Sessions, Span, SpanId,
+    Status, Timestamp, TurnSummary, Value,
 };
 
 /// What a store holds after applying changes in order.
@@ -145,18 +145,21 @@ pub(crate) struct Player {
     config: Config,
     sessions: Sessions,
     pub(crate) store: Store,
+    reader: Reader,
     log: Vec<Event>,
 }
 
 impl Player {
     pub(crate) fn new(config: Config) -> Self {
         let sessions = Sessions::new(config.clone());
-        Self { config, sessions, store: Store::default(), log: Vec::new() }
+        let (store, reader) = Default::default();
+        Self { config, sessions, store, reader, log: Vec::new() }
     }
 
     /// Hands in a batch and stores what it changes.
     pub(crate) fn feed(&mut self, batch: &[Hook]) {
-        self.take(batch.iter().map(normalise));
+        let events: Vec<Event> = batch.iter().map(|hook| self.reader.read(hook)).collect();
+        self.take(events);
     }
 
     /// Hands in a batch that is read already.
