@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::conversation::nanos;
 use crate::digest::ContentKey;
 use crate::fact::Fact;
+use crate::time::nanos;
 use crate::tool::{ToolClass, ToolFacts};
 use crate::{EventKind, Timestamp};
 

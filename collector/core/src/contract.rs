@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::payload::tag;
-
 /// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length.
 const KNOWN: [&str; 86] = [
     "cwd",
@@ -111,6 +109,18 @@ const SLOTS: [u8; 256] = {
 const MOST: usize = 8;
 /// Longest name that is told.
 const LONGEST: usize = 64;
+
+/// Equal for equal names, and different for nearly all others.
+pub(crate) const fn tag(name: &str) -> u32 {
+    match name.as_bytes() {
+        [] => 0,
+        bytes @ [first, .., last] => {
+            let middle = bytes[bytes.len() / 2];
+            u32::from_le_bytes([*first, middle, *last, bytes.len() as u8])
+        }
+        [only] => *only as u32,
+    }
+}
 
 /// Names among `fields` that no hook is known to send, made plain: letters, digits, `_`, `-` and `.`, anything else `?`.
 pub(crate) fn unseen<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<Box<str>> {

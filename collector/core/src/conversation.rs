@@ -7,6 +7,7 @@ use crate::call::tool_facts;
 use crate::digest::{digest, mix};
 use crate::event::{About, Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
+use crate::time::nanos;
 use crate::turn::{label, repeats};
 use crate::{Config, EventKind, Timestamp};
 
@@ -657,10 +658,4 @@ pub(crate) fn call_id(kind: &EventKind) -> Option<&str> {
         EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.id.as_deref(),
         kind => tool_facts(kind)?.id.as_deref(),
     }
-}
-
-/// Milliseconds to nanoseconds; saturates.
-pub(crate) fn nanos(ms: f64) -> i64 {
-    // `as` saturates at the ends of i64.
-    (ms * 1e6).round() as i64
 }

@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::build::{self, Shared, is_call, request_model, span};
-use crate::conversation::Conversation;
+use crate::aside::put_aside;
+use crate::change::{Change, Question};
+use crate::config::TraceMode;
+use crate::conversation::{Conversation, Turn};
 use crate::digest::{digest, mix};
 use crate::event::Confidence;
+use crate::grow::grow;
 use crate::link::{Children, Conversations, Links, Unclear, root};
-use crate::rows::{is_error, row, status, sum, summary};
+use crate::past::Past;
+use crate::place::{Place, candidates, stamp, trace};
+use crate::rows::{status, summary};
 use crate::segment::{self, Segment, Starts};
-use crate::sessions::{Change, Question, TraceMode};
-use crate::tally::{Past, Sum, Tally};
-use crate::tree::{Tree, What, World, grow};
-use crate::window::{Window, put_aside};
-use crate::{
-    Config, Link, SessionSummary, Span, SpanId, SpanKind, Timestamp, TraceId, TurnSummary,
-};
+use crate::tally::Tally;
+use crate::tell::{Shown, Told, TurnState, tell};
+use crate::tree::{Tree, What, World};
+use crate::{Config, SessionSummary, Span, SpanId, SpanKind, Timestamp, TraceId};
 
 /// What is remembered of a group between two derivations.
 #[derive(Debug)]
@@ -69,33 +71,6 @@ impl Default for Group {
     }
 }
 
-/// Spans as last told.
-pub(crate) type Shown = BTreeMap<SpanId, Told>;
-
-/// What a span was when it was last told.
-#[derive(Clone, Debug)]
-pub(crate) struct Told {
-    pub(crate) conversation: Arc<str>,
-    kind: SpanKind,
-    signature: u64,
-    settled: bool,
-}
-
-#[derive(Debug)]
-struct TurnState {
-    stamp: u64,
-    /// Conversations below it, with their number of facts.
-    below: Vec<(Arc<str>, usize)>,
-    deadline: Option<Timestamp>,
-    settle: Option<Timestamp>,
-    shown: Shown,
-    /// Spans that are put aside.
-    aside: Shown,
-    window: Option<Window>,
-    row: TurnSummary,
-    sum: Sum,
-}
-
 /// Where derivation reads from and writes to.
 pub(crate) struct Out<'a> {
     pub(crate) config: &'a Config,
@@ -106,19 +81,6 @@ pub(crate) struct Out<'a> {
     pub(crate) changes: &'a mut VecDeque<Change>,
     /// Spans whose conversation belongs to another group now.
     pub(crate) moved: &'a mut Vec<(SpanId, Told)>,
-}
-
-/// A turn's place in its session.
-struct Place {
-    root: Arc<str>,
-    trace: TraceId,
-    index: u64,
-    previous: Option<(TraceId, SpanId, Timestamp)>,
-    segment: usize,
-    /// Links to all delegations an unbound child may belong to.
-    candidates: Option<Vec<Link>>,
-    /// It is told below another root, which its candidates share.
-    stray: bool,
 }
 
 impl Group {
@@ -304,7 +266,7 @@ impl Group {
         &self,
         world: World<'_>,
         id: &Arc<str>,
-        turn: &crate::conversation::Turn,
+        turn: &Turn,
         segment: usize,
     ) -> (TraceId, SpanId) {
         match self.turns.get(&turn.generation).map(|state| &state.row) {
@@ -488,196 +450,5 @@ impl Group {
         }
         self.deadline = all.into_iter().min();
         false
-    }
-}
-
-/// Links to the subagent spans a stray child may belong to.
-fn candidates(possible: &[(Arc<str>, Box<str>)], world: World<'_>) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
-    for (parent, key) in possible {
-        let Some(conversation) = world.conversations.get(parent) else { continue };
-        let Some(generation) = conversation.home(key) else { continue };
-        let Some(trace) = trace_of_call(conversation, key, world) else { continue };
-        let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
-        links.push(Link {
-            trace,
-            span: SpanId::derive(parent, &generation, SpanKind::Subagent.as_str(), key),
-            kind: "subagent_candidate",
-            at: start.unwrap_or_default(),
-        });
-    }
-    links.sort_by_key(|link| (link.at, link.span));
-    links
-}
-
-/// The trace of a delegating call at any depth: that of the turn of the root which it lies below.
-fn trace_of_call<'a>(
-    mut conversation: &'a Conversation,
-    mut key: &'a str,
-    world: World<'a>,
-) -> Option<TraceId> {
-    while let Some(link) = world.links.get(&conversation.id) {
-        key = link.key.as_deref()?;
-        conversation = world.conversations.get(&link.parent)?;
-    }
-    let generation = conversation.home(key)?;
-    let turn = conversation.turns.iter().find(|turn| turn.generation == generation)?;
-    let segments = segment::starts(world, conversation);
-    let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
-    Some(trace(world.config, &conversation.id, &generation, segment))
-}
-
-/// The trace a turn lives in.
-pub(crate) fn trace(
-    config: &Config,
-    root: &Arc<str>,
-    generation: &Arc<str>,
-    segment: usize,
-) -> TraceId {
-    match config.trace_mode {
-        TraceMode::Generation => TraceId::derive("generation", root, generation),
-        TraceMode::Session => TraceId::derive("session", root, &segment.to_string()),
-    }
-}
-
-/// Changes whenever the turn's own facts or its place do.
-fn stamp(conversation: &Conversation, turn: &crate::conversation::Turn, place: &Place) -> u64 {
-    let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
-    let mut stamp = mix(explicit as u64, turn.loose.len() as u64);
-    for &index in &turn.loose {
-        stamp = mix(stamp, conversation.loose[index].seq);
-    }
-    let number = |at: Option<Timestamp>| at.map_or(0, |at| at.0 as u64);
-    stamp = mix(stamp, number(conversation.next_prompt(turn)));
-    stamp = mix(stamp, number(conversation.session_end_after(turn.start)));
-    stamp = mix(stamp, place.index);
-    stamp = mix(stamp, place.segment as u64);
-    stamp = mix(stamp, conversation.mark);
-    place
-        .previous
-        .map_or(stamp, |(_, span, at)| mix(mix(stamp, u64::from_be_bytes(span.0)), at.0 as u64))
-}
-
-/// Tells a turn's spans and row as far as they changed.
-fn tell(
-    tree: &Tree<'_>,
-    world: World<'_>,
-    (place, stamp): (Place, u64),
-    mut old: Option<TurnState>,
-    gone: &mut Shown,
-    changes: &mut VecDeque<Change>,
-) -> TurnState {
-    let trace = place.trace;
-    let (ambiguous, stray) = (place.candidates.is_some(), place.stray);
-    let session_mode = world.config.trace_mode == TraceMode::Session;
-    let parent = (session_mode && world.config.session_span && !stray).then(|| {
-        let segment = place.segment.to_string();
-        SpanId::derive(&place.root, "", SpanKind::Session.as_str(), &segment)
-    });
-    let sum = sum(tree, world.config);
-    let previous = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
-    let previous =
-        previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
-    let mut links = place.candidates.unwrap_or_default();
-    links.extend(previous);
-    links.sort_by_key(|link| (link.kind, link.at, link.span));
-    let tool_errors = tree
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(at, node)| is_call(node) && is_error(tree, *at))
-        .count() as u64
-        + tree.window.map_or(0, |window| window.tool_errors);
-    let shared = Shared {
-        root: place.root,
-        trace,
-        parent,
-        links,
-        index: place.index,
-        tool_calls: sum.tool_calls,
-        tool_errors,
-        model: request_model(&tree.reading),
-        ambiguous,
-        mark: digest(&[&trace.0]),
-    };
-    let mut context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
-    for link in &shared.links {
-        context = mix(context, u64::from_be_bytes(link.span.0));
-    }
-    context = mix(context, u64::from(ambiguous));
-    let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
-    if let (Some(old), None) = (&mut old, tree.window) {
-        old.shown.append(&mut aside);
-    }
-    let mut shown = Shown::new();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let settled = node.settle.is_some_and(|settle| settle <= world.clock);
-        let signature = signature(tree, at, context, &shared);
-        let told = old.as_ref().and_then(|old| old.shown.get(&node.id));
-        match told.filter(|told| told.signature == signature) {
-            Some(told) if told.settled == settled => {}
-            Some(_) if settled => {
-                changes.push_back(Change::Settle(node.id));
-            }
-            _ => changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled)))),
-        }
-        let conversation = node.conversation.id.clone();
-        shown.insert(node.id, Told { conversation, kind: node.kind, signature, settled });
-    }
-    let row = row(tree, &shared, &sum);
-    if let Some(old) = &old {
-        gone.extend(
-            old.shown
-                .iter()
-                .filter(|(span, _)| !shown.contains_key(span))
-                .map(|(s, v)| (*s, v.clone())),
-        );
-    }
-    if !stray && old.as_ref().is_none_or(|old| old.row != row) {
-        changes.push_back(Change::Turn(Box::new(row.clone())));
-    }
-    let mut below: Vec<(Arc<str>, usize)> = Vec::new();
-    for node in &tree.nodes {
-        if let What::Agent(_, _, Some(child)) = node.what {
-            below.push((child.id.clone(), child.count));
-        }
-    }
-    TurnState {
-        stamp,
-        below,
-        deadline: tree.deadline,
-        settle: tree.settle,
-        shown,
-        aside,
-        window: None,
-        row,
-        sum,
-    }
-}
-
-/// Changes whenever the span of a node would, but for whether it has settled.
-fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>) -> u64 {
-    let node = &tree.nodes[at];
-    let parent = node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent);
-    let mut hash = mix(node.signature, parent.map_or(0, |parent| u64::from_be_bytes(parent.0)));
-    hash = mix(hash, shared.mark);
-    hash = mix(hash, node.start.0 as u64);
-    hash = mix(hash, node.end.map_or(1, |end| (end.at.0 as u64) ^ ((end.reason as u64) << 60)));
-    let flags =
-        [node.start_inferred, node.end_inferred, node.incomplete, node.late, node.end.is_some()];
-    for flag in flags {
-        hash = mix(hash, u64::from(flag));
-    }
-    hash = mix(mix(hash, node.conversation.mark), tree.root.mark);
-    if let Some(agent) = node.agent.map(|agent| &tree.nodes[agent].what)
-        && let What::Agent(agent, _, _) = agent
-    {
-        let name = build::agent_type(agent).unwrap_or_default();
-        hash = mix(hash, digest(&[name.as_bytes()]));
-    }
-    match node.kind {
-        SpanKind::Generation => mix(mix(hash, context), mix(shared.tool_calls, shared.tool_errors)),
-        SpanKind::Response => mix(hash, context),
-        _ => hash,
     }
 }

@@ -25,6 +25,11 @@ pub mod content;
 pub mod tool;
 pub mod model;
 mod split;
+mod config;
+mod change;
+mod evidence;
+mod reader;
+mod kinds;
 mod contract;
 mod payload;
 mod digest;
@@ -34,7 +39,12 @@ mod conversation;
 mod turn;
 mod link;
 mod tree;
+mod below;
+mod close;
+mod grow;
+mod delegate;
 mod window;
+mod aside;
 mod words;
 mod attributes;
 mod build;
@@ -42,13 +52,19 @@ mod parts;
 pub mod price;
 mod tally;
 mod segment;
+mod past;
 mod rows;
+mod place;
+mod tell;
 mod group;
 
-pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource, Reader, normalise};
+pub use change::Change;
+pub use config::Config;
+pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource};
 pub use hook::{Hook, HookSource};
 pub use id::{SpanId, TraceId};
-pub use sessions::{Change, Config, Sessions};
+pub use reader::{Reader, normalise};
+pub use sessions::Sessions;
 pub use span::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Link, Span, SpanEvent, SpanKind,
     Status, Value,

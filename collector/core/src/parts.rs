@@ -1,7 +1,7 @@
 //! Where a turn's time went: a sweep over its leaves.
 
 use crate::build::{hook_ms, wait_ms};
-use crate::conversation::nanos;
+use crate::time::nanos;
 use crate::tool::ToolClass;
 use crate::tree::{Node, Tree, What};
 use crate::{Parts, Timestamp};

@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use simdutf8::basic::from_utf8;
 
-use crate::contract::is_listed;
+use crate::contract::{is_listed, tag};
 use crate::split;
 
 /// A body's text: without a byte order mark, UTF-16 converted, damaged UTF-8 repaired.
@@ -79,18 +79,6 @@ struct Field<'a> {
     listed: bool,
     key: Cow<'a, str>,
     value: Raw<'a>,
-}
-
-/// Equal for equal names, and different for nearly all others.
-pub(crate) const fn tag(name: &str) -> u32 {
-    match name.as_bytes() {
-        [] => 0,
-        bytes @ [first, .., last] => {
-            let middle = bytes[bytes.len() / 2];
-            u32::from_le_bytes([*first, middle, *last, bytes.len() as u8])
-        }
-        [only] => *only as u32,
-    }
 }
 
 /// The bit of [`Fields::tags`] that stands for a tag.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::attributes::Attributes;
 use crate::build::{compaction, openinference, surface, timing};
+use crate::config::{TabMode, TraceMode};
 use crate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::event::SessionEnd;
 use crate::fact::Fact;
-use crate::sessions::{TabMode, TraceMode};
 use crate::tally::{MAX_LINKS, Tally, total};
 use crate::tree::World;
 use crate::turn::repeats;

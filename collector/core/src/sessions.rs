@@ -3,116 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+pub use crate::change::{Change, Question};
+pub use crate::config::{Config, MAX_HELD, MAX_SESSION, TabMode, TraceMode};
 use crate::conversation::Conversation;
 use crate::fact::Fact;
 use crate::group::{Group, Out};
 use crate::link::{Children, Conversations, Links, Unclear, link, root};
-use crate::{Event, EventKind, SessionSummary, Span, SpanId, Timestamp, TurnSummary};
-
-/// What a person may set; see `telemetry` for meaning and defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// A trace per turn, or one per session segment.
-    pub trace_mode: TraceMode,
-    /// Whether session spans exist.
-    pub session_span: bool,
-    /// Whether response spans exist.
-    pub llm_spans: bool,
-    /// What becomes of Tab events.
-    pub tab: TabMode,
-    /// A segment ends after this long without events, nanoseconds.
-    pub session_idle_ns: i64,
-    /// A turn ends after this long without events, nanoseconds.
-    pub generation_idle_ns: i64,
-    /// A closed turn waits this long for stragglers before it settles, nanoseconds.
-    pub settle_delay_ns: i64,
-    /// Settled children of a turn open longer than this leave early, nanoseconds; 0 = never.
-    pub flush_after_ns: i64,
-    /// Hooks held of one session, root and children; what comes on top is left out. See [`Sessions::left_out`].
-    pub session_hooks: usize,
-    /// Hooks held of all sessions together. Those that paused leave first, even in mid-turn; what comes when none did is left
-    /// out, too.
-    pub held_hooks: usize,
-}
-
-/// `trace.mode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceMode {
-    /// A trace per turn, linked, plus a session trace.
-    #[default]
-    Generation,
-    /// A trace per session segment.
-    Session,
-}
-
-/// `tab`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TabMode {
-    /// No spans.
-    Off,
-    /// One span per minute.
-    #[default]
-    Rollup,
-    /// One zero-length span per event.
-    Span,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        const SECOND: i64 = 1_000_000_000;
-        Self {
-            trace_mode: TraceMode::Generation,
-            session_span: true,
-            llm_spans: true,
-            tab: TabMode::Rollup,
-            session_idle_ns: 3_600 * SECOND,
-            generation_idle_ns: 1_800 * SECOND,
-            settle_delay_ns: 2 * SECOND,
-            flush_after_ns: 60 * SECOND,
-            session_hooks: MAX_SESSION,
-            held_hooks: MAX_HELD,
-        }
-    }
-}
-
-/// Something to store. Values are whole: the last one for an id wins.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// Insert or replace a span.
-    Span(Box<Span>),
-    /// A span that was told is final now, and nothing else about it has changed: [`Span::settled`] becomes true.
-    Settle(SpanId),
-    /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
-    /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
-    Withdraw(SpanId),
-    /// Insert or replace a session row.
-    Session(Box<SessionSummary>),
-    /// Insert or replace a turn row.
-    Turn(Box<TurnSummary>),
-    /// A conversation belongs to this root now (itself, when it has no parent). When the root is another conversation, the
-    /// session row and the turn rows of `conversation` as a root of its own are to be dropped.
-    Bind {
-        /// The conversation.
-        conversation: Arc<str>,
-        /// Its topmost ancestor.
-        root: Arc<str>,
-    },
-    /// Evidence about a child would settle a question; the collector may look for it on disk and feed an Evidence hook.
-    Ask(Question),
-    /// Nothing of this root conversation is held any more. A later event of it needs its history first.
-    Forget(Arc<str>),
-}
-
-/// What would help to bind a child conversation to its parent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Parent conversation.
-    pub parent: Arc<str>,
-    /// The parent's own `transcript_path`; empty when it is not known.
-    pub transcript_path: String,
-    /// Child conversations that might belong to it.
-    pub candidates: Vec<Arc<str>>,
-}
+use crate::{Event, EventKind, Timestamp};
 
 /// The fold. See the crate's documentation for the calling order.
 #[derive(Debug, Default)]
@@ -151,19 +48,17 @@ pub struct Sessions {
 /// Events held before idle sessions have to go. One takes about 0.9 KiB, with its part of the spans that were told of it
 /// (the example `fold_speed` measures it), so this is 15 MB. A call has two to four.
 pub const MAX_EVENTS: usize = 16_384;
+
 /// A session that had an event within this time is at work. It is never evicted: its next event would only bring its whole
 /// history back.
 const AT_WORK_NS: i64 = 300_000_000_000;
+
 /// ... unless it is between turns and small: then nothing ends for the sake of room, and bringing it back costs little.
 const SMALL: usize = 4_096;
-/// Events held of one session, however long it is at work: 121 MB. It is full then. An eighth more is kept for what holds it
-/// together: prompts, responses, stops, starts and ends.
-pub const MAX_SESSION: usize = 131_072;
-/// Events held of all sessions together, whoever is at work: twice what one may hold. Beyond it sessions leave that paused for
-/// [`PAUSE_NS`], the longest idle first; while nobody did, hooks are left out, but for the eighth as above.
-pub const MAX_HELD: usize = 2 * MAX_SESSION;
+
 /// A session that is at work and had no event for this long costs more room than to bring it back costs time.
 const PAUSE_NS: i64 = 10_000_000_000;
+
 /// While nothing can go, it is not looked for more often than this.
 const LOOK_NS: i64 = 250_000_000;
 

@@ -23,3 +23,9 @@ impl Timestamp {
         self.0.div_euclid(1_000)
     }
 }
+
+/// Milliseconds to nanoseconds; saturates.
+pub(crate) fn nanos(ms: f64) -> i64 {
+    // `as` saturates at the ends of i64.
+    (ms * 1e6).round() as i64
+}

@@ -1,0 +1,90 @@
+//! A turn's place in its session: trace, order, segment.
+
+use std::sync::Arc;
+
+use crate::config::TraceMode;
+use crate::conversation::{Conversation, Turn};
+use crate::digest::mix;
+use crate::segment;
+use crate::tree::World;
+use crate::{Config, Link, SpanId, SpanKind, Timestamp, TraceId};
+
+/// A turn's place in its session.
+pub(crate) struct Place {
+    pub(crate) root: Arc<str>,
+    pub(crate) trace: TraceId,
+    pub(crate) index: u64,
+    pub(crate) previous: Option<(TraceId, SpanId, Timestamp)>,
+    pub(crate) segment: usize,
+    /// Links to all delegations an unbound child may belong to.
+    pub(crate) candidates: Option<Vec<Link>>,
+    /// It is told below another root, which its candidates share.
+    pub(crate) stray: bool,
+}
+
+/// Links to the subagent spans a stray child may belong to.
+pub(crate) fn candidates(possible: &[(Arc<str>, Box<str>)], world: World<'_>) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for (parent, key) in possible {
+        let Some(conversation) = world.conversations.get(parent) else { continue };
+        let Some(generation) = conversation.home(key) else { continue };
+        let Some(trace) = trace_of_call(conversation, key, world) else { continue };
+        let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
+        links.push(Link {
+            trace,
+            span: SpanId::derive(parent, &generation, SpanKind::Subagent.as_str(), key),
+            kind: "subagent_candidate",
+            at: start.unwrap_or_default(),
+        });
+    }
+    links.sort_by_key(|link| (link.at, link.span));
+    links
+}
+
+/// The trace of a delegating call at any depth: that of the turn of the root which it lies below.
+pub(crate) fn trace_of_call<'a>(
+    mut conversation: &'a Conversation,
+    mut key: &'a str,
+    world: World<'a>,
+) -> Option<TraceId> {
+    while let Some(link) = world.links.get(&conversation.id) {
+        key = link.key.as_deref()?;
+        conversation = world.conversations.get(&link.parent)?;
+    }
+    let generation = conversation.home(key)?;
+    let turn = conversation.turns.iter().find(|turn| turn.generation == generation)?;
+    let segments = segment::starts(world, conversation);
+    let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
+    Some(trace(world.config, &conversation.id, &generation, segment))
+}
+
+/// The trace a turn lives in.
+pub(crate) fn trace(
+    config: &Config,
+    root: &Arc<str>,
+    generation: &Arc<str>,
+    segment: usize,
+) -> TraceId {
+    match config.trace_mode {
+        TraceMode::Generation => TraceId::derive("generation", root, generation),
+        TraceMode::Session => TraceId::derive("session", root, &segment.to_string()),
+    }
+}
+
+/// Changes whenever the turn's own facts or its place do.
+pub(crate) fn stamp(conversation: &Conversation, turn: &Turn, place: &Place) -> u64 {
+    let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
+    let mut stamp = mix(explicit as u64, turn.loose.len() as u64);
+    for &index in &turn.loose {
+        stamp = mix(stamp, conversation.loose[index].seq);
+    }
+    let number = |at: Option<Timestamp>| at.map_or(0, |at| at.0 as u64);
+    stamp = mix(stamp, number(conversation.next_prompt(turn)));
+    stamp = mix(stamp, number(conversation.session_end_after(turn.start)));
+    stamp = mix(stamp, place.index);
+    stamp = mix(stamp, place.segment as u64);
+    stamp = mix(stamp, conversation.mark);
+    place
+        .previous
+        .map_or(stamp, |(_, span, at)| mix(mix(stamp, u64::from_be_bytes(span.0)), at.0 as u64))
+}
