@@ -19,7 +19,7 @@ pub struct Config {
     pub settle_delay_ns: i64,
     /// Settled children of a turn open longer than this leave early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
-    /// Hooks held of one session, root and children; what comes on top is left out. See [`Sessions::left_out`].
+    /// Hooks held of one session, root and children; what comes on top is left out. See [`crate::Sessions::left_out`].
     pub session_hooks: usize,
     /// Hooks held of all sessions together. Those that paused leave first, even in mid-turn; what comes when none did is left
     /// out, too.

@@ -61,7 +61,7 @@ impl LinkSource {
     }
 }
 
-/// What the collector found out about a child conversation. It travels as a hook of [`HookSource::Evidence`], so that the
+/// What the collector found out about a child conversation. It travels as a hook of [`crate::HookSource::Evidence`], so that the
 /// raw log alone rebuilds everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
