@@ -1,7 +1,8 @@
 //! The long runs of RELIABILITY.md: `cargo run --release -p e2e --example campaign -- kill --count 1000 --seed 7`.
 //!
-//! Campaigns: `kill`, `power-cut`, `disk-full`, `faults`, `flip`, `soak`. Each prints one line of figures, or panics with the
-//! seed and what differs. `--count N`: kills, cuts, shims on a full disk, minutes of soak. `--seed N`. `--only NAME`: one
+//! Campaigns: `kill`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`. Each prints one line of figures, or panics with the
+//! seed and what differs. `--count N`: kills, cuts, shims on a full disk, hooks of the day of an
+//! outage, minutes of soak. `--seed N`. `--only NAME`: one
 //! fault. `--previous FILE`: the hookspan that a soak begins with. `--rate N`: hooks per second of a soak.
 
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot run ends")]
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use e2e_support::campaign::{disk, faults, flip, kill, power, soak};
+use e2e_support::campaign::{disk, faults, flip, kill, outage, power, soak};
 
 /// What was asked for.
 struct Asked {
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Err(problem) => {
             eprintln!("{problem}");
             eprintln!(
-                "campaign kill|power-cut|disk-full|faults|flip|soak [--count N] [--seed N] [--only FAULT] \
+                "campaign kill|power-cut|disk-full|faults|flip|outage|soak [--count N] [--seed N] [--only FAULT] \
                  [--previous FILE] [--rate N]"
             );
             return ExitCode::from(2);
@@ -65,6 +66,7 @@ fn run(asked: &Asked) -> bool {
         "power-cut" => power::run(asked.count.unwrap_or(200), asked.seed),
         "disk-full" => disk::run(asked.count.unwrap_or(2_000), asked.seed),
         "faults" => return faults::run(asked.only.as_deref(), asked.seed),
+        "outage" => outage::run(asked.count.unwrap_or(20_000)),
         "flip" => Ok(flip::run(1)),
         "soak" => Ok(soak::run(&soak::Plan {
             time: Duration::from_secs(60 * asked.count.unwrap_or(30)),

@@ -1,6 +1,6 @@
 //! The campaigns of RELIABILITY.md, small: what a machine does not permit is left out, and says why.
 
-use e2e_support::campaign::{self, disk, faults, flip, kill, power};
+use e2e_support::campaign::{self, disk, faults, flip, kill, outage, power};
 use e2e_support::random::Random;
 use e2e_support::skip;
 
@@ -29,6 +29,11 @@ fn three_power_cuts_lose_nothing_that_was_synced() {
 #[test]
 fn a_full_disk_loses_nothing_uncounted() {
     report("full disks", disk::run(100, seed("full disks")));
+}
+
+#[test]
+fn destinations_that_were_away_for_a_day_get_what_they_may_keep() {
+    report("a day's outage", outage::run(2_000));
 }
 
 #[test]

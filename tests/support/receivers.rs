@@ -39,8 +39,14 @@ enum Kind {
 impl Receiver {
     /// Datadog's `ddapm-test-agent`. It keeps every request, duplicates included. `Err` says what is missing.
     pub fn test_agent() -> Result<Self, String> {
+        let [http] = free_ports();
+        Self::test_agent_at(http)
+    }
+
+    /// The same with OTLP over HTTP at this port: a backend that somebody has been waiting for.
+    pub fn test_agent_at(http: u16) -> Result<Self, String> {
         let program = find("HOOKSPAN_DDAPM", "ddapm/bin/ddapm-test-agent", "ddapm-test-agent")?;
-        let [agent, http, grpc] = free_ports();
+        let [agent, grpc] = free_ports();
         let mut command = Command::new(program);
         command.args(["--host", "127.0.0.1", "--port", &agent.to_string()]).args([
             "--otlp-http-port",
@@ -104,6 +110,12 @@ impl Receiver {
         found
     }
 
+    /// The spans of the test agent's requests in the order in which they came.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<Vec<Span>> {
+        self.requests().iter().map(spans::from_otlp_value).collect()
+    }
+
     /// The names of services it knows.
     #[must_use]
     pub fn services(&self) -> Vec<String> {
@@ -138,10 +150,10 @@ impl Receiver {
         let url = format!("{}{path}", self.query);
         let text = ureq::get(&url)
             .config()
-            .timeout_global(Some(Duration::from_secs(10)))
+            .timeout_global(Some(Duration::from_secs(120)))
             .build()
             .call()
-            .and_then(|mut answer| answer.body_mut().read_to_string())
+            .and_then(|mut answer| answer.body_mut().with_config().limit(1 << 30).read_to_string())
             .map_err(|error| format!("GET {url}: {error}"))?;
         serde_json::from_str(&text).map_err(|error| format!("GET {url}: {error}: {text}"))
     }
@@ -177,7 +189,8 @@ fn find(variable: &str, cached: &str, name: &str) -> Result<PathBuf, String> {
 }
 
 /// Ports that were free a moment ago: these programs take numbers and cannot say which they got.
-fn free_ports<const N: usize>() -> [u16; N] {
+#[must_use]
+pub fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }

@@ -160,7 +160,8 @@ impl Plan {
         Ok(built)
     }
 
-    /// A destination that fails may keep only so many spans waiting; the oldest go first.
+    /// A destination that fails may keep only so many spans waiting; the oldest go first. A request that is made and holds some
+    /// that may be kept stays whole: for a while a request more waits than may, and nothing is lost that need not be.
     fn shed_backlog(&self, store: &mut ExportStore, now: Timestamp) -> rusqlite::Result<()> {
         let position = store.position()?;
         if position.attempts == 0 || self.backlog_max_spans == u64::MAX {
@@ -171,6 +172,9 @@ impl Plan {
             return Ok(());
         }
         while let Some(batch) = store.batch()?.filter(|batch| batch.first_seq <= floor) {
+            if batch.last_seq > floor {
+                return Ok(());
+            }
             let lost = loss(
                 (batch.first_seq, batch.last_seq),
                 batch.spans,

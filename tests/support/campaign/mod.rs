@@ -10,6 +10,7 @@ pub mod faults;
 pub mod flip;
 pub mod frames;
 pub mod kill;
+pub mod outage;
 pub mod power;
 pub mod soak;
 
