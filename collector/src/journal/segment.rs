@@ -210,7 +210,7 @@ impl Segment {
         };
         let payload = rest.get(HEADER_BYTES..).unwrap_or_default();
         match (payload.get(..len), header) {
-            (Some(_), None) => Next::Newer(HEADER_BYTES + len),
+            (Some(_), None) => Next::Newer(HEADER_BYTES + up_to_header(payload, len)),
             (Some(payload), Some(header)) if header.matches(payload) => Next::Frame(header),
             (Some(_), Some(_)) => Next::Torn,
             (None, _) if self.no_writers && !self.is_behind() => Next::Torn,
@@ -234,6 +234,26 @@ impl Segment {
         let over = now.duration_since(since) >= UNFINISHED && !self.is_behind();
         if over { Next::Torn } else { Next::Wait }
     }
+}
+
+/// How far a frame of a later version is skipped: `len` bytes of those behind its header, but not beyond the next sound header.
+/// Nobody here can check its payload; its writer may have been killed in the middle of it, and then others' frames lie there.
+/// A whole one cannot hold a header, except as a copy: no text does.
+fn up_to_header(bytes: &[u8], len: usize) -> usize {
+    // A header may begin in the last byte of it.
+    let bytes = bytes.get(..len + HEADER_BYTES - 1).unwrap_or(bytes);
+    let mut from = 0;
+    while let Some(found) = bytes.get(from..).and_then(find_magic) {
+        let at = from + found;
+        let header = bytes.get(at..).and_then(|rest| rest.first_chunk()).map(Header::decode);
+        match header {
+            _ if at >= len => break,
+            Some(Decoded::Bad) => from = at + MAGIC.len(),
+            // Sound, or not all there yet.
+            _ => return at,
+        }
+    }
+    len
 }
 
 /// Whether a sound header lies somewhere in `bytes`.

@@ -235,12 +235,32 @@ fn a_record_without_its_beginning_is_counted() {
     assert_eq!(counters.headless, 1);
 }
 
-#[test]
-fn a_frame_of_a_newer_shim_is_skipped_whole() {
-    let mut newer = part(1, 0, &bytes_of(8, b"not ours to read"), LAST);
+/// A frame that a later version might write.
+fn newer(body: &[u8]) -> Vec<u8> {
+    let mut newer = part(1, 0, body, LAST);
     newer[4] = 2;
     let check = hookspan_shim::hash::xxh64(&newer[..32], 0) as u32;
     newer[32..36].copy_from_slice(&check.to_le_bytes());
+    newer
+}
+
+#[test]
+fn a_newer_shim_killed_in_mid_write_costs_its_neighbours_nothing() {
+    let frame = newer(&[b'x'; 300]);
+    let next: Vec<u8> = (2..=5).flat_map(|id| bytes_of(id, b"next")).collect();
+    for kept in HEADER_BYTES..frame.len() {
+        let (records, counters) = read_file(&[&frame[..kept], &next].concat());
+        assert_eq!(bodies(&records), ["next"; 4], "{kept} bytes of it");
+        // One that reaches over the end is torn, whoever wrote it.
+        assert_eq!(counters.newer + counters.torn, 1);
+    }
+}
+
+#[test]
+fn a_frame_of_a_newer_shim_is_skipped_whole() {
+    let mut header = bytes_of(8, b"not ours to read");
+    header[9] ^= 1;
+    let newer = newer(&header);
     let (records, counters) = read_file(&[newer, bytes_of(2, b"next")].concat());
     assert_eq!(bodies(&records), ["next"]);
     assert_eq!((counters.newer, counters.torn), (1, 0));
