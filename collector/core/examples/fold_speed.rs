@@ -27,12 +27,19 @@ fn body(name: &str, conversation: usize, generation: Option<usize>, own: &str) -
     format!("{text},\"description\":\"{}\"}}", "x".repeat(rest)).into_bytes()
 }
 
+/// Which hooks name their generation: those of other hosts do not, nor do those of the CLI's layer that runs tools.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    All,
+    Calls,
+    None,
+}
+
 /// Sessions side by side, each with turns of `calls` tool calls, without end.
 struct Stream {
     sessions: usize,
     calls: usize,
-    /// Whether hooks name their generation; those of other hosts do not.
-    named: bool,
+    named: Named,
     now: i64,
     seq: u64,
     generation: usize,
@@ -41,7 +48,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(sessions: usize, calls: usize, named: bool) -> Self {
+    fn new(sessions: usize, calls: usize, named: Named) -> Self {
         let now = 1_780_000_000_000 * MS;
         Self { sessions, calls, named, now, seq: 0, generation: 0, turn: Vec::new() }
     }
@@ -53,6 +60,15 @@ impl Stream {
         }
         let (name, own) = self.turn.pop().unwrap_or_default();
         self.now += 20 * MS;
+        if self.named == Named::Calls && name == "beforeSubmitPrompt" {
+            // Where it matters: a person reads and writes.
+            self.now += 1_000 * MS;
+        }
+        let is_named = match self.named {
+            Named::All => true,
+            Named::Calls => name != "beforeReadFile",
+            Named::None => false,
+        };
         self.seq += 1;
         Hook {
             seq: self.seq,
@@ -60,7 +76,7 @@ impl Stream {
             body: body(
                 name,
                 self.generation % self.sessions,
-                self.named.then_some(self.generation),
+                is_named.then_some(self.generation),
                 &own,
             ),
             ..Hook::default()
@@ -159,24 +175,25 @@ struct Case {
     what: &'static str,
     sessions: usize,
     calls: usize,
-    named: bool,
+    named: Named,
     mode: TraceMode,
     batch: usize,
 }
 
 const fn case(what: &'static str, sessions: usize, calls: usize, batch: usize) -> Case {
-    Case { what, sessions, calls, named: true, mode: TraceMode::Generation, batch }
+    Case { what, sessions, calls, named: Named::All, mode: TraceMode::Generation, batch }
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     case("20 sessions, 12 calls a turn, batches of 1,000", 20, 12, 1_000),
     case("20 sessions, 12 calls a turn, batches of 20", 20, 12, 20),
     case("one session, 12 calls a turn, batches of 1,000", 1, 12, 1_000),
     case("one session, 12 calls a turn, batches of 20", 1, 12, 20),
     case("one session, 5,000 calls a turn, batches of 1,000", 1, 5_000, 1_000),
     case("one session, 5,000 calls a turn, batches of 20", 1, 5_000, 20),
-    Case { named: false, ..case("one session without generations, else as 3", 1, 12, 20) },
+    Case { named: Named::None, ..case("one session without generations, else as 3", 1, 12, 20) },
     Case { mode: TraceMode::Session, ..case("one session in one trace, else as 3", 1, 12, 20) },
+    Case { named: Named::Calls, ..case("one session of the CLI, else as 3", 1, 12, 20) },
 ];
 
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]

@@ -263,15 +263,14 @@ impl Conversation {
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => {
-                // The next one, among others like it: where the rest lies does not change.
-                let is_next = self.loose.last().is_none_or(|last| last.key() < fact.key());
-                if !is_next || !self.explicit.is_empty() {
+                // The next one: where the rest lies does not change.
+                if self.loose.last().is_some_and(|last| last.key() >= fact.key()) {
                     self.move_turns();
                 }
                 insert(&mut self.loose, fact)
             }
             _ => {
-                if !self.loose.is_empty() {
+                if self.moves_loose(generation, &fact) {
                     self.move_turns();
                 }
                 if let Some(homes) = &mut self.homes {
@@ -316,6 +315,26 @@ impl Conversation {
         self.delegations.values().any(waits)
     }
 
+    /// Whether a fact of a generation may change where loose facts lie that have come before it. Nearly always all of them are
+    /// older, and then a turn that goes on concerns none, and one that begins only those just before it.
+    fn moves_loose(&mut self, generation: &Arc<str>, fact: &Fact) -> bool {
+        let facts = self.explicit.get(generation).map(Vec::as_slice).unwrap_or_default();
+        let slack = if facts.is_empty() { SLACK_NS } else { 0 };
+        let begins_earlier = facts.first().is_some_and(|first| fact.key() < first.key());
+        let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
+        let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
+        let mut was_closed = false;
+        if is_stop(fact) && first_stop.is_none_or(|first| fact.at < first) {
+            // A stop with the turn's own name is its end, whatever loose one came first.
+            let turn = self.turns.iter().rposition(|turn| turn.generation == *generation);
+            let closed = turn.and_then(|at| self.placed.turns[at].closed.replace(fact.at));
+            was_closed = closed != first_stop;
+        }
+        let Some(last) = self.loose.last() else { return false };
+        let named = call_id(&fact.kind).is_some_and(|id| self.placed.homes.contains_key(id));
+        begins_earlier || named || was_closed || last.at.plus(slack) >= fact.at
+    }
+
     /// Notes that every turn may lie elsewhere.
     fn move_turns(&mut self) {
         self.moved = true;
@@ -327,8 +346,10 @@ impl Conversation {
         if let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) {
             return first.at.min(at);
         }
+        // Loose prompts lie in turns that they, or others like them, began.
         let before = self.turns.partition_point(|turn| turn.start <= at);
-        before.checked_sub(1).map_or(at, |last| self.turns[last].start)
+        let own = self.turns[..before].iter().rfind(|turn| turn.synthetic);
+        own.map_or(at, |turn| turn.start)
     }
 
     /// Notes that turns may differ which start at `from` or later.
@@ -393,21 +414,9 @@ impl Conversation {
     /// Starts over with the turns that name themselves.
     fn begin_anew(&mut self) {
         self.layout += 1;
-        let mut turns: Vec<(Turn, Opened)> = Vec::new();
-        for (generation, facts) in &self.explicit {
-            // What names a generation proves that there is one, whatever it is.
-            if let Some(first) = facts.first() {
-                let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
-                let turn = Turn {
-                    generation: generation.clone(),
-                    synthetic: false,
-                    start: first.at,
-                    loose: Vec::new(),
-                };
-                let closed = stop.map(|fact| fact.at);
-                turns.push((turn, Opened { last: first.at, closed, prompt: None }));
-            }
-        }
+        let opened =
+            self.explicit.iter().filter_map(|(generation, facts)| opened(generation, facts));
+        let mut turns: Vec<(Turn, Opened)> = opened.collect();
         turns.sort_by(|(a, _), (b, _)| (a.start, &a.generation).cmp(&(b.start, &b.generation)));
         self.outside.clear();
         self.placed = Placed::default();
@@ -463,23 +472,18 @@ impl Conversation {
         }
     }
 
-    /// Puts one turn where its first fact says, while no loose facts depend on where turns are.
+    /// Puts one turn where its first fact says.
     fn place_turn(&mut self, generation: &Arc<str>) {
-        let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) else {
-            return;
-        };
+        let facts = self.explicit.get(generation);
+        let Some((turn, open)) = facts.and_then(|facts| opened(generation, facts)) else { return };
         if let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation) {
             self.turns.remove(at);
+            self.placed.turns.remove(at);
         }
-        let turn = Turn {
-            generation: generation.clone(),
-            synthetic: false,
-            start: first.at,
-            loose: Vec::new(),
-        };
         let key = |turn: &Turn| (turn.start, turn.generation.clone());
         let at = self.turns.partition_point(|other| key(other) < key(&turn));
         self.turns.insert(at, turn);
+        self.placed.turns.insert(at, open);
     }
 
     fn place(&self, fact: &Fact, near: Option<&Arc<str>>, config: &Config) -> Place {
@@ -627,6 +631,16 @@ struct Opened {
     closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     prompt: Option<usize>,
+}
+
+/// A turn that names itself, without loose facts. What names a generation proves that there is one, whatever it is.
+fn opened(generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
+    let first = facts.first()?.at;
+    let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
+    let turn =
+        Turn { generation: generation.clone(), synthetic: false, start: first, loose: Vec::new() };
+    let closed = stop.map(|fact| fact.at);
+    Some((turn, Opened { last: first, closed, prompt: None }))
 }
 
 enum Place {
