@@ -322,13 +322,15 @@ impl Conversation {
         let slack = if facts.is_empty() { SLACK_NS } else { 0 };
         let begins_earlier = facts.first().is_some_and(|first| fact.key() < first.key());
         let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
-        let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
         let mut was_closed = false;
-        if is_stop(fact) && first_stop.is_none_or(|first| fact.at < first) {
-            // A stop with the turn's own name is its end, whatever loose one came first.
-            let turn = self.turns.iter().rposition(|turn| turn.generation == *generation);
-            let closed = turn.and_then(|at| self.placed.turns[at].closed.replace(fact.at));
-            was_closed = closed != first_stop;
+        if is_stop(fact) {
+            let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
+            if first_stop.is_none_or(|first| fact.at < first) {
+                // A stop with the turn's own name is its end, whatever loose one came first.
+                let turn = self.turns.iter().rposition(|turn| turn.generation == *generation);
+                let closed = turn.and_then(|at| self.placed.turns[at].closed.replace(fact.at));
+                was_closed = closed.is_some() && closed != first_stop;
+            }
         }
         let Some(last) = self.loose.last() else { return false };
         let named = call_id(&fact.kind).is_some_and(|id| self.placed.homes.contains_key(id));
