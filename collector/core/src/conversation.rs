@@ -318,10 +318,13 @@ impl Conversation {
     /// Whether a fact of a generation may change where loose facts lie that have come before it. Nearly always all of them are
     /// older, and then a turn that goes on concerns none, and one that begins only those just before it.
     fn moves_loose(&mut self, generation: &Arc<str>, fact: &Fact) -> bool {
+        let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
+        if self.loose.is_empty() && !is_stop(fact) {
+            return false;
+        }
         let facts = self.explicit.get(generation).map(Vec::as_slice).unwrap_or_default();
         let slack = if facts.is_empty() { SLACK_NS } else { 0 };
         let begins_earlier = facts.first().is_some_and(|first| fact.key() < first.key());
-        let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
         let mut was_closed = false;
         if is_stop(fact) {
             let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
