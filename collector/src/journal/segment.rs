@@ -29,6 +29,9 @@ pub(super) struct Frame<'a> {
     pub at: u64,
 }
 
+/// Bytes of a header that its own check vouches for in every version, with the check.
+const CHECKED_BYTES: usize = 36;
+
 /// A file and how far it has been read.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -210,7 +213,11 @@ impl Segment {
         };
         let payload = rest.get(HEADER_BYTES..).unwrap_or_default();
         match (payload.get(..len), header) {
-            (Some(_), None) => Next::Newer(HEADER_BYTES + up_to_header(payload, len)),
+            (Some(_), None) => {
+                let unchecked = rest.get(CHECKED_BYTES..).unwrap_or_default();
+                let len = HEADER_BYTES - CHECKED_BYTES + len;
+                Next::Newer(CHECKED_BYTES + up_to_header(unchecked, len))
+            }
             (Some(payload), Some(header)) if header.matches(payload) => Next::Frame(header),
             (Some(_), Some(_)) => Next::Torn,
             (None, _) if self.no_writers && !self.is_behind() => Next::Torn,
@@ -236,8 +243,8 @@ impl Segment {
     }
 }
 
-/// How far a frame of a later version is skipped: `len` bytes of those behind its header, but not beyond the next sound header.
-/// Nobody here can check its payload; its writer may have been killed in the middle of it, and then others' frames lie there.
+/// How far a frame of a later version is skipped: `len` of these bytes, but not beyond the next sound header. Nobody here can
+/// check what follows [`CHECKED_BYTES`] of its header; its writer may have been killed in the middle of it, and then others' frames lie there.
 /// A whole one cannot hold a header, except as a copy: no text does.
 fn up_to_header(bytes: &[u8], len: usize) -> usize {
     // A header may begin in the last byte of it.
