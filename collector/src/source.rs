@@ -27,7 +27,7 @@ use crate::search::{Handle, query};
 use crate::shim_binary;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
-use crate::store::{export, read, search};
+use crate::store::{bodies, export, read, search};
 
 /// Subjects kept: a hundred bytes each, and a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
@@ -169,7 +169,7 @@ impl StoreSource {
         }
         *budget -= 1;
         let field = if kind == LineKind::Subagent { Field::Task } else { Field::ToolInput };
-        let body = read::body(db, hook)?;
+        let body = bodies::body(db, hook)?;
         let found = body.and_then(|body| extract(field, &body)).and_then(|one| subject(&one));
         let found: Option<Arc<str>> = found.map(Into::into);
         let mut subjects = self.subjects();
@@ -305,7 +305,7 @@ impl Source for StoreSource {
     }
 
     fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
-        self.read(|db| read::body(db, seq))
+        self.read(|db| bodies::body(db, seq))
     }
 
     fn exports(&self, row: i64) -> Result<Vec<(String, String)>> {

@@ -32,7 +32,7 @@ impl Doubles {
     pub(super) fn note(&mut self, arrival: &Arrival) -> bool {
         let reading = &arrival.reading;
         let name = xxh64(reading.name.as_bytes(), 0);
-        let key = (arrival.packed.xxh64, xxh64(reading.conversation.as_bytes(), name));
+        let key = (arrival.body.xxh64, xxh64(reading.conversation.as_bytes(), name));
         self.meet(arrival.hook.observed_at, key)
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hookspan_core::content::{self, Content};
-use hookspan_core::{ContentRef, Timestamp};
+use hookspan_core::content;
+use hookspan_core::Timestamp;
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
@@ -124,7 +124,7 @@ impl Plan {
     ) -> rusqlite::Result<Built> {
         let mut built = Built { last_seq: after, ..Built::default() };
         let mut request = Request::new(&self.encoding);
-        let mut reader = ContentReader { store, last: None };
+        let mut bodies = store.bodies();
         let mut old = 0;
         store.settled_after(after, |seq, span| {
             if !self.is_sampled(&span.root) {
@@ -137,7 +137,10 @@ impl Plan {
                 built.last_seq = seq;
                 return true;
             }
-            let encoded = self.encoding.span(&span, &mut |part| reader.read(part));
+            let encoded = self.encoding.span(&span, &mut |part| {
+                // A body that is damaged or pruned costs its content, not the span.
+                content::extract(part.field, bodies.get(part.hook)?)
+            });
             if !request.push(&span, encoded, self.request_max_bytes) {
                 return false;
             }
@@ -218,24 +221,6 @@ impl Plan {
         #[expect(clippy::cast_precision_loss, reason = "shifted down to 53 bits")]
         let fraction = (head >> 11) as f64 / (1_u64 << 53) as f64;
         fraction < self.sample
-    }
-}
-
-/// Reads content from raw hooks. A call's arguments and its result often lie in one body: the last one is kept.
-struct ContentReader<'a> {
-    store: &'a ExportStore,
-    last: Option<(u64, Vec<u8>)>,
-}
-
-impl ContentReader<'_> {
-    fn read(&mut self, part: &ContentRef) -> Option<Content> {
-        if self.last.as_ref().is_none_or(|(hook, _)| *hook != part.hook) {
-            // A body that is damaged or pruned costs its content, not the span.
-            let body = self.store.body(part.hook).ok().flatten()?;
-            self.last = Some((part.hook, body));
-        }
-        let (_, body) = self.last.as_ref()?;
-        content::extract(part.field, body)
     }
 }
 

@@ -9,7 +9,6 @@ use super::line::{self, Ids, Line};
 use super::stage::Staged;
 use crate::dirs::open_private;
 use crate::engine::{Batch, Horizon, ImportStep};
-use crate::store::write::Arrival;
 use crate::store::write::Preparer;
 
 /// Lines of a batch.
@@ -73,15 +72,15 @@ pub fn take_in<E: From<io::Error>>(
     let (mut ids, mut preparer, mut number) = (Ids::default(), Preparer::default(), 0);
     let last = plan.blocks.len().saturating_sub(1);
     for (index, (rows, later)) in plan.blocks.iter().enumerate() {
-        let mut arrivals = Vec::with_capacity(*rows);
         for _ in 0..*rows {
             let Some((line, cut)) = lines.next()? else { break };
             let id = ids.id(&line);
             number += 1;
             if number > skip {
-                arrivals.push(arrival(staged.at, number, line, id, cut, &mut preparer));
+                add(&mut preparer, staged.at, number, line, id, cut);
             }
         }
+        let arrivals = preparer.finish();
         let done = index == last;
         if arrivals.is_empty() && !done {
             continue;
@@ -93,14 +92,14 @@ pub fn take_in<E: From<io::Error>>(
     Ok(())
 }
 
-fn arrival(
+fn add(
+    preparer: &mut Preparer,
     at: Timestamp,
     number: u64,
     line: Line,
     id: [u8; 16],
     cut: bool,
-    preparer: &mut Preparer,
-) -> Arrival {
+) {
     // A microsecond apart, lines without a time keep their order.
     let import_time = at.plus(i64::try_from(number).unwrap_or(0).saturating_mul(1_000));
     let hook = Hook {
@@ -109,7 +108,7 @@ fn arrival(
         body: line.body,
         ..Hook::default()
     };
-    preparer.prepare(id, if cut { CUT } else { 0 }, hook)
+    preparer.add(id, if cut { CUT } else { 0 }, hook);
 }
 
 struct Lines {

@@ -5,7 +5,6 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon};
 use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
-use crate::store::write::Arrival;
 use crate::store::write::Preparer;
 
 /// Hooks of a batch. A page of the database that several hooks change is written once a batch, so large ones cost less; only
@@ -67,14 +66,15 @@ impl Intake {
             for record in found.records {
                 bytes += record.body.len();
                 last = Some(Timestamp(record.wall_ns.cast_signed()));
-                batch.arrivals.push(self.arrival(record));
+                self.add(record);
             }
-            if batch.arrivals.len() >= ROWS || bytes >= BYTES {
+            if self.preparer.waiting() >= ROWS || bytes >= BYTES {
                 behind = true;
                 batch.horizon = last.map_or(Horizon::Still, Horizon::At);
                 break;
             }
         }
+        batch.arrivals = self.preparer.finish();
         self.preparer.set_haste(behind);
         batch.position = position.as_ref().map(ToString::to_string);
         batch.counts = self.news();
@@ -99,7 +99,7 @@ impl Intake {
         &mut self.follower
     }
 
-    fn arrival(&mut self, record: Record) -> Arrival {
+    fn add(&mut self, record: Record) {
         let hook = Hook {
             seq: 0,
             observed_at: Timestamp(i64::try_from(record.wall_ns).unwrap_or(i64::MAX)),
@@ -109,7 +109,7 @@ impl Intake {
             source: HookSource::Shim,
             body: record.body,
         };
-        self.preparer.prepare(record.id, record.flags, hook)
+        self.preparer.add(record.id, record.flags, hook);
     }
 
     /// What the reader has counted since the last batch.

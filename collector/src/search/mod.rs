@@ -18,6 +18,7 @@ use hookspan_core::{ContentRef, Span};
 use hookspan_dashboard::readable;
 use rusqlite::Connection;
 
+use crate::store::bodies::Bodies;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read;
 use crate::store::search::{Batch, Index};
@@ -265,17 +266,11 @@ fn give_way() {}
 
 /// The texts of `wanted`, in the same order; empty where a hook does not hold one.
 fn texts(db: &Connection, wanted: &[(&Span, ContentRef)]) -> rusqlite::Result<Vec<String>> {
-    let mut last: Option<(u64, Vec<u8>)> = None;
+    let mut bodies = Bodies::new(db);
     let mut texts = Vec::with_capacity(wanted.len());
     for (_, content) in wanted {
-        if last.as_ref().is_none_or(|(hook, _)| *hook != content.hook) {
-            // A damaged body has no text; what is wrong with it is said elsewhere.
-            last = Some((
-                content.hook,
-                read::body(db, content.hook).ok().flatten().unwrap_or_default(),
-            ));
-        }
-        let body = last.as_ref().map_or(&[][..], |(_, body)| body);
+        // A damaged body has no text; what is wrong with it is said elsewhere.
+        let body = bodies.get(content.hook).unwrap_or_default();
         let mut text = extract(content.field, body)
             .map(readable)
             .map_or_else(String::new, |content| content.text);

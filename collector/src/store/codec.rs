@@ -1,11 +1,16 @@
 //! Bodies at rest: compressed when that helps, always with a checksum of what they were.
+//!
+//! What is packed is a *pack*: one body, or those of several hooks of one conversation, one behind the other. Hooks of a
+//! conversation say much twice, so together they take half the room or less.
 
 use std::cell::RefCell;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// As it came.
 const PLAIN: i64 = 0;
-/// One Zstandard frame with a content checksum.
+/// One Zstandard frame. Releases before packs gave it a content checksum of its own; `xxh64` says the same.
 const ZSTD: i64 = 1;
 /// Level 3 is a third slower for 3 % fewer bytes.
 const LEVEL: i32 = 1;
@@ -17,9 +22,13 @@ const SCRATCH_MAX: usize = 1 << 20;
 const WORTHWHILE: usize = 128;
 /// The shim cuts bodies at 16 MiB; whatever claims to unpack to more was forged.
 const MOST: u64 = 64 << 20;
+/// Packs that an [`Unpacker`] keeps: hooks of so many conversations may take turns.
+const KEPT: usize = 32;
+/// The largest that it keeps; with [`KEPT`], it never holds more than 4 MiB.
+const KEPT_BYTES: usize = 128 << 10;
 
-/// A body as the `payload` table holds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A pack as the `payload` table holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     /// How `bytes` are to be read.
     pub codec: i64,
@@ -68,11 +77,7 @@ impl Packer {
     /// A packer. Without memory for a compressor it stores bodies as they come.
     #[must_use]
     pub fn new() -> Self {
-        let compressor = zstd::bulk::Compressor::new(LEVEL).ok().and_then(|mut compressor| {
-            let checksum = zstd::zstd_safe::CParameter::ChecksumFlag(true);
-            compressor.set_parameter(checksum).ok().map(|()| compressor)
-        });
-        Self { compressor, scratch: Vec::new() }
+        Self { compressor: zstd::bulk::Compressor::new(LEVEL).ok(), scratch: Vec::new() }
     }
 
     /// From now on takes less time and more bytes, or not any more.
@@ -124,6 +129,52 @@ pub fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>,
     Ok(body)
 }
 
+/// Which pack: its key in `payload`, its length and checksum. A key alone may name another one after a deletion.
+pub type PackId = (i64, u64, i64);
+
+/// Unpacks for whoever reads hook after hook: what was unpacked lately is kept, so that a pack is unpacked once and not for
+/// each of its hooks.
+#[derive(Debug, Default)]
+pub struct Unpacker {
+    /// The one used last stands last.
+    kept: Vec<(PackId, Arc<[u8]>)>,
+}
+
+impl Unpacker {
+    /// The bytes of `part` in the pack `id`, of which `stored` gives codec and bytes when they are needed.
+    ///
+    /// # Errors
+    /// [`Damage`] when it is not what was stored, or holds no such part; or as `stored` fails.
+    pub fn part<'a, E: From<Damage>>(
+        &mut self,
+        id: PackId,
+        part: Option<Range<usize>>,
+        stored: impl FnOnce() -> Result<(i64, &'a [u8]), E>,
+    ) -> Result<Vec<u8>, E> {
+        let cut = |pack: &[u8], part: Range<usize>| {
+            pack.get(part).map(<[u8]>::to_vec).ok_or_else(|| Damage::Form.into())
+        };
+        if let Some(at) = self.kept.iter().position(|(kept, _)| *kept == id) {
+            // A pack that is asked for again will be asked for once more.
+            self.kept[at..].rotate_left(1);
+            let pack = self.kept.last().map_or(&[][..], |(_, pack)| pack);
+            return cut(pack, part.unwrap_or(0..pack.len()));
+        }
+        let (codec, bytes) = stored()?;
+        let pack = unpack(codec, id.1, id.2, bytes)?;
+        // A body alone is asked for once.
+        let Some(part) = part else { return Ok(pack) };
+        let found = cut(&pack, part)?;
+        if pack.len() <= KEPT_BYTES {
+            if self.kept.len() >= KEPT {
+                self.kept.remove(0);
+            }
+            self.kept.push((id, pack.into()));
+        }
+        Ok(found)
+    }
+}
+
 /// Keeps the working memory of each thread: making it anew takes longer than to unpack an ordinary hook.
 fn decompress(bytes: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
     thread_local! {
@@ -141,7 +192,8 @@ fn decompress(bytes: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
     })
 }
 
-fn checksum(body: &[u8]) -> i64 {
+/// XXH64 as SQLite's signed integer.
+pub fn checksum(body: &[u8]) -> i64 {
     hookspan_shim::hash::xxh64(body, 0).cast_signed()
 }
 
@@ -182,6 +234,34 @@ mod tests {
             let Packed { codec, len, xxh64, bytes } = packed;
             assert_eq!(unpack(codec, len, xxh64, &bytes).unwrap(), body);
         }
+    }
+
+    #[test]
+    fn a_pack_is_unpacked_once_for_all_its_parts_and_a_part_that_is_not_there_is_damage() {
+        let body: Vec<u8> = (0..9_000_u32).flat_map(u32::to_le_bytes).collect();
+        let Packed { codec, len, xxh64, bytes } = Packer::new().pack(&body);
+        let mut unpacker = Unpacker::default();
+        let mut reads = 0;
+        let mut part = |unpacker: &mut Unpacker, key, part: Option<Range<usize>>| {
+            unpacker.part((key, len, xxh64), part, || {
+                reads += 1;
+                Ok::<_, Damage>((codec, &bytes))
+            })
+        };
+        for start in [0, 4_000, 20_000] {
+            assert_eq!(
+                part(&mut unpacker, 1, Some(start..start + 99)).unwrap(),
+                body[start..][..99]
+            );
+        }
+        assert!(part(&mut unpacker, 1, Some(35_990..36_001)).is_err());
+        assert_eq!(part(&mut unpacker, 1, None).unwrap(), body);
+        // So many others, and it is forgotten.
+        for key in 2..2 + KEPT as i64 {
+            part(&mut unpacker, key, Some(0..1)).unwrap();
+        }
+        part(&mut unpacker, 1, Some(0..1)).unwrap();
+        assert_eq!((reads, unpacker.kept.len()), (2 + KEPT, KEPT));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::codec::Unpacker;
 use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
 /// Hooks looked at, newest first.
@@ -18,7 +19,8 @@ pub fn bodies(db: &Connection, conversation: &str) -> rusqlite::Result<Vec<Vec<u
            AND h.event IN (SELECT id FROM name WHERE text IN ('subagentStart', 'preToolUse'))
          ORDER BY h.seq DESC LIMIT ?2"
     );
+    let mut unpacker = Unpacker::default();
     let mut statement = db.prepare_cached(&sql)?;
-    let found = statement.query_map((conversation, MOST), hook)?;
+    let found = statement.query_map((conversation, MOST), |row| hook(row, &mut unpacker))?;
     Ok(found.filter_map(Result::ok).map(|hook| hook.body).collect())
 }

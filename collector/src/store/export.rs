@@ -13,6 +13,8 @@ use std::time::Duration;
 use hookspan_core::{Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
+use super::bodies::Bodies;
+use super::codec::Unpacker;
 use super::open::{self, OpenError};
 use super::rows::{self, signed};
 use super::write::{self, HOOK_COLUMNS, HOOK_TABLES};
@@ -319,12 +321,10 @@ impl ExportStore {
             .map(|seq| seq.unwrap_or(0))
     }
 
-    /// The raw body of a hook.
-    ///
-    /// # Errors
-    /// When SQLite fails or the body is damaged.
-    pub fn body(&self, hook: u64) -> rusqlite::Result<Option<Vec<u8>>> {
-        body(&self.db, hook)
+    /// Bodies of hooks.
+    #[must_use]
+    pub fn bodies(&self) -> Bodies<'_> {
+        Bodies::new(&self.db)
     }
 
     /// Stores a batch ahead of its first attempt, with the losses met while it was put together.
@@ -692,18 +692,9 @@ pub fn hooks_of<E: From<rusqlite::Error>>(
     );
     let mut statement = db.prepare(&sql)?;
     let mut found = statement.query([root])?;
+    let mut unpacker = Unpacker::default();
     while let Some(row) = found.next()? {
-        each(write::hook(row)?)?;
+        each(write::hook(row, &mut unpacker)?)?;
     }
     Ok(())
-}
-
-/// The raw body of a hook, on any connection. `None` when it was pruned.
-///
-/// # Errors
-/// When SQLite fails or the body is damaged.
-pub fn body(db: &Connection, hook: u64) -> rusqlite::Result<Option<Vec<u8>>> {
-    let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq = ?1");
-    let read = db.prepare_cached(&sql)?.query_row([signed(hook)], write::hook).optional()?;
-    Ok(read.map(|hook| hook.body))
 }

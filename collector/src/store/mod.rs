@@ -5,6 +5,7 @@
 
 pub mod backup;
 pub mod ballast;
+pub mod bodies;
 pub mod cli;
 pub mod codec;
 pub mod cursor;

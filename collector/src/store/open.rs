@@ -12,13 +12,14 @@ use crate::dirs;
 pub const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0004_parts.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0005_periods.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0006_reach.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0007_packs.sql")),
 ];
 
 /// The schema this program writes.

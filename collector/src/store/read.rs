@@ -14,7 +14,6 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql};
 
 pub mod lines;
 
-use super::codec;
 use super::rows::{
     self, SESSION_COLUMNS, SESSION_TABLES, SPAN_COLUMNS, SPAN_TABLES, TURN_COLUMNS, TURN_TABLES,
     count,
@@ -222,25 +221,6 @@ pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String
     )?
     .query_row([trace.0], |row| Ok((row.get(0)?, SpanId(row.get(1)?))))
     .optional()
-}
-
-/// The raw body of a hook.
-///
-/// # Errors
-/// As SQLite fails, or when the stored body is damaged.
-pub fn body(db: &Connection, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
-    db.prepare_cached("SELECT codec, len, xxh64, body FROM payload WHERE seq = ?1")?
-        .query_row([rows::signed(seq)], |row| {
-            let bytes = row.get_ref(3)?.as_blob()?;
-            codec::unpack(row.get(0)?, count(row, 1)?, row.get(2)?, bytes).map_err(|damage| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    3,
-                    rusqlite::types::Type::Blob,
-                    Box::new(damage),
-                )
-            })
-        })
-        .optional()
 }
 
 /// What each destination did with a span: `sent`, `waiting`, `lost`, or `open` while it may still change.

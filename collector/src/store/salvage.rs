@@ -12,9 +12,11 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 use serde::{Deserialize, Serialize};
 
+use super::codec::Unpacker;
 use super::open::OpenError;
-use super::write::Preparer;
-use super::write::{Arrival, HOOK_COLUMNS, HOOK_TABLES, hook};
+use super::write::{
+    Arrival, HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, Preparer, hook,
+};
 use crate::dirs::{StateDir, open_private, write_private};
 
 /// Hooks of a batch, about.
@@ -130,11 +132,16 @@ fn report(path: &Path) -> Option<Report> {
     serde_json::from_reader(io::Read::take(file, 4_096)).ok()
 }
 
+type Found = ([u8; 16], u8, Hook);
+
 /// Reads a damaged database to its end.
 pub struct Salvage {
     folder: PathBuf,
     db: Option<Connection>,
     preparer: Preparer,
+    unpacker: Unpacker,
+    /// What to read, and where it is, by the age of the database.
+    wanted: String,
     next: i64,
     end: i64,
     /// Numbers since the last hook that could be read, while reads fail.
@@ -160,11 +167,20 @@ impl Salvage {
             db.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
         };
         let end = last("raw_hook").max(last("payload"));
+        let packs = "SELECT 1 FROM pragma_table_info('raw_hook') WHERE name = 'body_start'";
+        let has_packs = |db: &Connection| db.query_row(packs, [], |_| Ok(())).is_ok();
+        let wanted = if db.as_ref().is_some_and(has_packs) {
+            format!("SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES}")
+        } else {
+            format!("SELECT {HOOK_COLUMNS_ALONE}, h.id, h.flags FROM {HOOK_TABLES_ALONE}")
+        };
         let report = Report { hooks: 0, lost: end.map(|_| 0) };
         Self {
             folder: folder.to_owned(),
             db,
             preparer: Preparer::default(),
+            unpacker: Unpacker::default(),
+            wanted,
             next: 0,
             end: end.unwrap_or(BEYOND),
             silence: 0,
@@ -175,11 +191,10 @@ impl Salvage {
     /// The next hooks that can be read, with the time up to which they go; `None` at the end.
     pub fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
         let db = self.db.take()?;
-        let mut arrivals = Vec::new();
         let (mut bytes, mut last) = (0, None);
-        while arrivals.len() < ROWS && bytes < BYTES && self.next < self.end {
+        while self.preparer.waiting() < ROWS && bytes < BYTES && self.next < self.end {
             let until = (self.next + STEP).min(self.end);
-            let found = match read(&db, self.next, until) {
+            let found = match self.read(&db, self.next, until) {
                 Ok(found) => {
                     self.silence = 0;
                     found
@@ -192,18 +207,19 @@ impl Salvage {
                 if hook.source != HookSource::Evidence {
                     last = Some(hook.observed_at);
                 }
-                arrivals.push(self.preparer.prepare(id, flags, hook));
+                self.preparer.add(id, flags, hook);
                 self.report.hooks += 1;
             }
         }
         self.db = Some(db);
+        let arrivals = self.preparer.finish();
         (!arrivals.is_empty()).then_some((arrivals, last))
     }
 
     /// Somewhere in this range is damage: everything around it is kept.
     fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<Found> {
         let ends = [self.next, until - 1];
-        if self.silence >= SILENCE && ends.iter().all(|&seq| read_one(db, seq + 1).is_err()) {
+        if self.silence >= SILENCE && ends.iter().all(|&seq| self.read_one(db, seq + 1).is_err()) {
             let skipped = until - self.next;
             self.silence += skipped;
             self.lost(skipped.unsigned_abs());
@@ -211,7 +227,7 @@ impl Salvage {
         }
         let mut found = Vec::new();
         for seq in self.next..until {
-            match read_one(db, seq + 1) {
+            match self.read_one(db, seq + 1) {
                 Ok(one) => {
                     self.silence = if one.is_empty() { self.silence + 1 } else { 0 };
                     found.extend(one);
@@ -223,6 +239,29 @@ impl Salvage {
             }
         }
         found
+    }
+
+    /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
+    fn read(&mut self, db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
+        self.select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
+    }
+
+    /// The hook of this number, without a look at its neighbours: they may lie on a page that cannot be read.
+    fn read_one(&mut self, db: &Connection, number: i64) -> rusqlite::Result<Vec<Found>> {
+        self.select(db, "h.seq = ?1", (number,))
+    }
+
+    fn select(
+        &mut self,
+        db: &Connection,
+        which: &str,
+        bounds: impl Params,
+    ) -> rusqlite::Result<Vec<Found>> {
+        let sql = format!("{} WHERE {which}", self.wanted);
+        let unpacker = &mut self.unpacker;
+        db.prepare_cached(&sql)?
+            .query_map(bounds, |row| Ok((row.get("id")?, row.get("flags")?, hook(row, unpacker)?)))?
+            .collect()
     }
 
     fn lost(&mut self, hooks: u64) {
@@ -238,25 +277,6 @@ impl Salvage {
         write_private(&self.folder.join(REPORT), &text)?;
         Ok(self.report)
     }
-}
-
-type Found = ([u8; 16], u8, Hook);
-
-/// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
-fn read(db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
-    select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
-}
-
-/// The hook of this number, without a look at its neighbours: they may lie on a page that cannot be read.
-fn read_one(db: &Connection, number: i64) -> rusqlite::Result<Vec<Found>> {
-    select(db, "h.seq = ?1", (number,))
-}
-
-fn select(db: &Connection, which: &str, bounds: impl Params) -> rusqlite::Result<Vec<Found>> {
-    let sql = format!("SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES} WHERE {which}");
-    db.prepare_cached(&sql)?
-        .query_map(bounds, |row| Ok((row.get("id")?, row.get("flags")?, hook(row)?)))?
-        .collect()
 }
 
 #[cfg(unix)]

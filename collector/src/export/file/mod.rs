@@ -8,7 +8,7 @@ mod jsonl;
 
 use std::io::Write;
 
-use hookspan_core::content::{self, Content};
+use hookspan_core::content;
 use hookspan_core::{ContentRef, Span};
 use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
 use prost::Message as _;
@@ -16,6 +16,7 @@ use rusqlite::Connection;
 
 use super::otlp::{Encoding, Request};
 use crate::config::destination::ContentPolicy;
+use crate::store::bodies::Bodies;
 use crate::store::export::{self as tables, SessionRow};
 
 /// Form of the output.
@@ -128,13 +129,8 @@ fn spans(
     session: &SessionRow,
     mut each: impl FnMut(&Span, OtlpSpan) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
-    let mut last: Option<(u64, Vec<u8>)> = None;
-    let mut read = |part: &ContentRef| -> Option<Content> {
-        if last.as_ref().is_none_or(|(hook, _)| *hook != part.hook) {
-            last = Some((part.hook, tables::body(selection.db, part.hook).ok().flatten()?));
-        }
-        content::extract(part.field, &last.as_ref()?.1)
-    };
+    let mut bodies = Bodies::new(selection.db);
+    let mut read = |part: &ContentRef| content::extract(part.field, bodies.get(part.hook)?);
     tables::spans_of(selection.db, &session.root, |span| {
         let encoded = selection.encoding.span_until(&span, session.last, &mut read);
         each(&span, encoded)

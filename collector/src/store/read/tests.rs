@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use hookspan_dashboard::source::LineFilter;
 
 use super::*;
+use crate::store::bodies::body;
 use crate::store::open::Readers;
 use crate::store::sample;
 use crate::store::write::{Changes, Store};
@@ -290,7 +291,9 @@ fn a_store_of_before_learns_the_longest_calls_from_its_spans() {
     };
     let written = reach();
     assert_eq!(written.len(), 3, "{written:?}");
-    let before = "DROP TABLE reach; DROP INDEX span_unsettled; PRAGMA user_version = 5;";
+    let before = "DROP TABLE reach; DROP INDEX span_unsettled; PRAGMA user_version = 5;
+                  ALTER TABLE raw_hook DROP COLUMN pack; ALTER TABLE raw_hook DROP COLUMN body_start;
+                  ALTER TABLE raw_hook DROP COLUMN body_len;";
     Connection::open(&path).unwrap().execute_batch(before).unwrap();
     drop(Store::open(&path).unwrap());
     assert_eq!(reach(), written);

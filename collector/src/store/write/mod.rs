@@ -4,6 +4,7 @@ mod changes;
 mod delete;
 mod derived;
 mod names;
+mod prepare;
 mod raw;
 mod reach;
 mod replay;
@@ -22,11 +23,14 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
 use changes::Told;
-pub use raw::{Arrival, HOOK_COLUMNS, HOOK_TABLES, Preparer, Reading, hook, subject_field};
+pub use prepare::{Arrival, Preparer, Reading, Stored, subject_field};
+pub use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
+use super::codec::Unpacker;
 use super::open::{self, OpenError};
 use names::Names;
+use raw::Packs;
 use reach::Reach;
 use sketches::{Counted, Sketches};
 use subjects::Subjects;
@@ -55,6 +59,7 @@ pub struct Store {
     counted: BTreeMap<Cow<'static, str>, u64>,
     /// What is new to hookspan and has a counter already.
     novel: BTreeSet<String>,
+    unpacker: Unpacker,
 }
 
 impl std::fmt::Debug for Store {
@@ -124,6 +129,7 @@ impl Store {
             marks,
             counted: BTreeMap::new(),
             novel,
+            unpacker: Unpacker::default(),
         })
     }
 
@@ -158,7 +164,8 @@ impl Store {
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         let before = (self.marks, self.counted.clone());
         self.marks.rev += 1;
-        let mut open = Transaction { store: self, committed: Committed::default() };
+        let mut open =
+            Transaction { store: self, packs: Packs::default(), committed: Committed::default() };
         let done =
             work(&mut open).and_then(|value| open.close().map(|committed| (value, committed)));
         match done {
@@ -236,6 +243,7 @@ impl Store {
 /// A batch being written.
 pub struct Transaction<'a> {
     store: &'a mut Store,
+    packs: Packs,
     committed: Committed,
 }
 
@@ -254,7 +262,7 @@ impl Transaction<'_> {
     pub fn raw(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<u64>> {
         let seq = self.store.marks.seq + 1;
         self.count("received", 1);
-        if !raw::insert(&self.store.db, &mut self.store.names, seq, arrival)? {
+        if !raw::insert(&self.store.db, &mut self.store.names, &mut self.packs, seq, arrival)? {
             self.count("duplicate", 1);
             return Ok(None);
         }
@@ -471,7 +479,7 @@ impl Transaction<'_> {
     }
 
     fn close(self) -> rusqlite::Result<Committed> {
-        let Self { store, mut committed } = self;
+        let Self { store, mut committed, .. } = self;
         store.sketches.write(&store.db)?;
         store.times.write(&store.db)?;
         store.reach.write(&store.db, &mut store.names)?;

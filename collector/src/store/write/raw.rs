@@ -1,119 +1,33 @@
 //! The raw log: hooks as they came, and how they are read back.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use hookspan_core::content::{Content, Field};
 use hookspan_core::hook::HookContext;
-use hookspan_core::{Event, EventKind, Hook, HookSource, Reader, Timestamp};
-use hookspan_dashboard::line;
+use hookspan_core::{Hook, HookSource, Timestamp};
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::names::Names;
-use crate::store::codec::{self, Packed, Packer};
+use super::prepare::{Arrival, Reading};
+use crate::store::codec::{Damage, Packed, Packer, Unpacker};
 
-/// A hook on its way into the raw log: packed and read, both outside the writer's thread.
-#[derive(Clone, Debug)]
-pub struct Arrival {
-    /// Unique: wall clock big-endian, then the record's own id.
-    pub id: [u8; 16],
-    /// See `raw_hook.flags`.
-    pub flags: u8,
-    /// The hook without its body; its `seq` is given when it is written.
-    pub hook: Hook,
-    /// Its body.
-    pub packed: Packed,
-    /// Its reading, until the fold takes it.
-    pub event: Option<Event>,
-    /// The part of the reading that the raw log notes.
-    pub reading: Reading,
-}
-
-/// Makes arrivals. It keeps its working memory between hooks.
-#[derive(Debug, Default)]
-pub struct Preparer {
-    reader: Reader,
-    packer: Packer,
-}
-
-impl Preparer {
-    /// Reads and packs a hook.
-    pub fn prepare(&mut self, id: [u8; 16], flags: u8, mut hook: Hook) -> Arrival {
-        let (event, content) = self.reader.read_with(&hook, subject_field);
-        let reading = Reading::of(&event, content.as_ref());
-        let packed = self.packer.pack(&std::mem::take(&mut hook.body));
-        Arrival { id, flags, hook, packed, reading, event: Some(event) }
-    }
-
-    /// From now on takes less time and more bytes, or not any more.
-    pub fn set_haste(&mut self, haste: bool) {
-        self.packer.set_haste(haste);
-    }
-}
-
-/// What a hook was read as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// The conversation, empty when it has none.
-    pub conversation: Arc<str>,
-    /// The event's name, empty when it has none.
-    pub name: Cow<'static, str>,
-    /// Whether it could not be read.
-    pub malformed: bool,
-    /// Whether its name is one that hookspan does not know.
-    pub unknown: bool,
-    /// Fields that no hook of Cursor is known to send.
-    pub unseen: Vec<Box<str>>,
-    /// The version that sent it, where it says so and something in it is new.
-    pub version: Option<Box<str>>,
-    /// What the call is about (a command, a query, a task), when that stands in the body alone.
-    pub subject: Option<Box<str>>,
-}
-
-impl Reading {
-    /// What is noted of `event`, and of the content that tells what it is about, see [`subject_field`].
-    #[must_use]
-    pub fn of(event: &Event, content: Option<&Content>) -> Self {
-        let malformed = matches!(event.kind, EventKind::Malformed);
-        let name = if malformed { Cow::Borrowed("") } else { event.name.clone() };
-        let unknown = matches!(event.kind, EventKind::Unknown { .. });
-        let version = event.about.cursor_version.as_deref();
-        Self {
-            conversation: event.conversation.clone(),
-            name,
-            malformed,
-            unknown,
-            unseen: event.unseen.clone(),
-            version: version.filter(|_| unknown || !event.unseen.is_empty()).map(Into::into),
-            subject: content.and_then(line::subject).map(Into::into),
-        }
-    }
-}
-
-/// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
-#[must_use]
-pub fn subject_field(kind: &EventKind) -> Option<Field> {
-    match kind {
-        EventKind::ToolStart(tool)
-        | EventKind::ToolEnd(tool)
-        | EventKind::ToolFailure(tool)
-        | EventKind::ShellStart(tool)
-        | EventKind::ShellEnd(tool)
-        | EventKind::McpStart(tool)
-        | EventKind::McpEnd(tool) => tool.path.is_none().then_some(Field::ToolInput),
-        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Some(Field::Task),
-        _ => None,
-    }
-}
+/// Hooks of a pack are so near to each other, at most: a batch of any source is smaller.
+const MOST_APART: i64 = 8_192;
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
 pub const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
-     h.context, p.codec, p.len, p.xxh64, p.body";
+     h.context, p.codec, p.len, p.xxh64, p.body, p.seq, h.body_start, h.body_len";
 
 /// Where [`HOOK_COLUMNS`] come from.
-pub const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
+pub const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = coalesce(h.pack, h.seq)";
+
+/// The same columns and tables in a database of before packs, which a salvage may meet.
+pub const HOOK_COLUMNS_ALONE: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
+     h.context, p.codec, p.len, p.xxh64, p.body, p.seq, NULL, NULL";
+/// See [`HOOK_COLUMNS_ALONE`].
+pub const HOOK_TABLES_ALONE: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
 
 /// Where the body stands among [`HOOK_COLUMNS`].
 pub(super) const BODY: usize = 9;
@@ -122,13 +36,46 @@ pub(super) const BODY: usize = 9;
 ///
 /// # Errors
 /// When the body is not the one that was stored.
-pub fn hook(row: &Row<'_>) -> rusqlite::Result<Hook> {
-    let stored = row.get_ref(BODY)?.as_blob()?;
-    let body =
-        codec::unpack(row.get(6)?, unsigned(row, 7)?, row.get(8)?, stored).map_err(|damage| {
-            rusqlite::Error::FromSqlConversionFailure(BODY, Type::Blob, Box::new(damage))
-        })?;
+pub fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<Hook> {
+    let id = (row.get(10)?, unsigned(row, 7)?, row.get(8)?);
+    let part = match (row.get::<_, Option<i64>>(11)?, row.get::<_, Option<i64>>(12)?) {
+        (Some(start), Some(len)) => {
+            let place = |at: i64| usize::try_from(at).map_err(|_| broken(Damage::Form));
+            let (start, len) = (place(start)?, place(len)?);
+            Some(start..start.saturating_add(len))
+        }
+        _ => None,
+    };
+    let body = unpacker.part(id, part, || {
+        let bytes = row.get_ref(BODY)?.as_blob().map_err(rusqlite::Error::from)?;
+        Ok::<_, Unreadable>((row.get(6)?, bytes))
+    })?;
     envelope(row, body)
+}
+
+/// Why a body could not be read: one error type for [`Unpacker::part`].
+struct Unreadable(rusqlite::Error);
+
+impl From<Damage> for Unreadable {
+    fn from(damage: Damage) -> Self {
+        Self(broken(damage))
+    }
+}
+
+impl From<rusqlite::Error> for Unreadable {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Unreadable> for rusqlite::Error {
+    fn from(Unreadable(error): Unreadable) -> Self {
+        error
+    }
+}
+
+fn broken(damage: Damage) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(BODY, Type::Blob, Box::new(damage))
 }
 
 /// A hook with everything but its body as it came.
@@ -153,10 +100,11 @@ pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
 pub(super) fn insert(
     db: &Connection,
     names: &mut Names,
+    packs: &mut Packs,
     seq: u64,
     arrival: &Arrival,
 ) -> rusqlite::Result<bool> {
-    let (hook, seq) = (&arrival.hook, seq.cast_signed());
+    let (hook, body, seq) = (&arrival.hook, &arrival.body, seq.cast_signed());
     let source = match hook.source {
         HookSource::Shim => 0,
         HookSource::Import => 1,
@@ -165,10 +113,13 @@ pub(super) fn insert(
     let (conversation, event) = ids(db, names, &arrival.reading)?;
     let mut statement = db.prepare_cached(
         "INSERT INTO raw_hook (seq, id, observed_ns, boottime_ns, source, flags, conversation, event,
-                               malformed, argument, context)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO NOTHING",
+                               malformed, argument, context, pack, body_start, body_len)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         ON CONFLICT (id) DO NOTHING",
     )?;
-    let written = statement.execute((
+    let pack = packs.known(&body.pack, seq);
+    let part = (!body.is_alone()).then_some((body.start.cast_signed(), body.len.cast_signed()));
+    let written = statement.execute(params![
         seq,
         arrival.id,
         hook.observed_at.0,
@@ -180,16 +131,46 @@ pub(super) fn insert(
         arrival.reading.malformed,
         hook.argument.as_deref(),
         context_text(&hook.context),
-    ))?;
+        pack,
+        part.map(|(start, _)| start),
+        part.map(|(_, len)| len),
+    ])?;
     if written == 0 {
         return Ok(false);
     }
-    let Packed { codec, len, xxh64, bytes } = &arrival.packed;
+    if pack.is_none() {
+        payload(db, seq, &body.pack)?;
+        packs.note(&body.pack, seq);
+    }
+    Ok(true)
+}
+
+fn payload(db: &Connection, seq: i64, pack: &Packed) -> rusqlite::Result<()> {
+    let Packed { codec, len, xxh64, bytes } = pack;
     db.prepare_cached(
         "INSERT INTO payload (seq, codec, len, xxh64, body) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
     .execute((seq, codec, len.cast_signed(), xxh64, bytes))?;
-    Ok(true)
+    Ok(())
+}
+
+/// Packs that a transaction has written, by the number of the hook that brought each.
+#[derive(Debug, Default)]
+pub(super) struct Packs {
+    /// By address, which is theirs while they are held here.
+    keys: HashMap<*const Packed, (Arc<Packed>, i64)>,
+}
+
+impl Packs {
+    /// Under which number the pack of hook `seq` stands already.
+    fn known(&self, pack: &Arc<Packed>, seq: i64) -> Option<i64> {
+        let (_, key) = self.keys.get(&Arc::as_ptr(pack))?;
+        (seq - key < MOST_APART).then_some(*key)
+    }
+
+    fn note(&mut self, pack: &Arc<Packed>, seq: i64) {
+        self.keys.insert(Arc::as_ptr(pack), (Arc::clone(pack), seq));
+    }
 }
 
 /// Notes how a stored hook is read now, where that differs from when it was written.
@@ -200,11 +181,50 @@ pub(super) fn reinterpret(
     reading: &Reading,
 ) -> rusqlite::Result<()> {
     let (conversation, event) = ids(db, names, reading)?;
-    db.prepare_cached(
-        "UPDATE raw_hook SET conversation = ?2, event = ?3, malformed = ?4
-         WHERE seq = ?1 AND (conversation IS NOT ?2 OR event IS NOT ?3 OR malformed IS NOT ?4)",
-    )?
-    .execute((seq.cast_signed(), conversation, event, reading.malformed))?;
+    let changed = db
+        .prepare_cached(
+            "UPDATE raw_hook SET conversation = ?2, event = ?3, malformed = ?4
+             WHERE seq = ?1 AND (conversation IS NOT ?2 OR event IS NOT ?3 OR malformed IS NOT ?4)",
+        )?
+        .execute((seq.cast_signed(), conversation, event, reading.malformed))?;
+    if changed > 0 { part(db, seq.cast_signed()) } else { Ok(()) }
+}
+
+/// Gives each hook a pack of its own where a pack holds hooks of two conversations: with one of them deleted, nothing of it
+/// may stay.
+fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
+    let key = db
+        .prepare_cached(
+            "SELECT coalesce(pack, seq) FROM raw_hook WHERE seq = ?1 AND body_start IS NOT NULL",
+        )?
+        .query_row([seq], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let Some(key) = key else { return Ok(()) };
+    let members = "h.seq >= ?1 AND h.seq < ?2 AND coalesce(h.pack, h.seq) = ?1";
+    let bounds = (key, key + MOST_APART);
+    let sql = format!("SELECT min(coalesce(conversation, 0)) <> max(coalesce(conversation, 0)) FROM raw_hook h WHERE {members}");
+    if !db.query_row(&sql, bounds, |row| row.get::<_, bool>(0))? {
+        return Ok(());
+    }
+    let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE {members}");
+    let mut unpacker = Unpacker::default();
+    let hooks: rusqlite::Result<Vec<_>> =
+        db.prepare(&sql)?.query_map(bounds, |row| hook(row, &mut unpacker))?.collect();
+    let hooks = match hooks {
+        // Damage is told of elsewhere, and what cannot be read cannot be parted.
+        Err(rusqlite::Error::FromSqlConversionFailure(BODY, ..)) => return Ok(()),
+        hooks => hooks?,
+    };
+    db.execute("DELETE FROM payload WHERE seq = ?1", [key])?;
+    let mut packer = Packer::new();
+    for hook in hooks {
+        let seq = hook.seq.cast_signed();
+        payload(db, seq, &packer.pack(&hook.body))?;
+        db.execute(
+            "UPDATE raw_hook SET pack = NULL, body_start = NULL, body_len = NULL WHERE seq = ?1",
+            [seq],
+        )?;
+    }
     Ok(())
 }
 
@@ -250,3 +270,6 @@ fn context_read(text: &str) -> Option<HookContext> {
 fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(index).map(i64::cast_unsigned)
 }
+
+#[cfg(test)]
+mod tests;

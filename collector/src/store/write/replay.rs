@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::raw::{self, HOOK_COLUMNS, HOOK_TABLES};
 use super::{Reading, Store, Transaction};
+use crate::store::codec::Unpacker;
 
 /// `raw_hook.source` of evidence.
 const EVIDENCE: i64 = 2;
@@ -79,8 +80,11 @@ impl Store {
     /// As SQLite fails.
     pub fn hook(&mut self, seq: u64) -> rusqlite::Result<Option<Hook>> {
         let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq = ?1");
-        let found =
-            self.db.prepare_cached(&sql)?.query_row([seq.cast_signed()], tolerant).optional()?;
+        let Self { db, unpacker, .. } = self;
+        let found = db
+            .prepare_cached(&sql)?
+            .query_row([seq.cast_signed()], |row| tolerant(row, unpacker))
+            .optional()?;
         let Some((hook, damaged)) = found else { return Ok(None) };
         if damaged {
             self.count("damaged_body", 1);
@@ -97,10 +101,10 @@ impl Store {
             "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2"
         );
         let after = (self.marks.folded.cast_signed(), i64::try_from(limit).unwrap_or(i64::MAX));
-        let found: Vec<(Hook, bool)> = self
-            .db
+        let Self { db, unpacker, .. } = self;
+        let found: Vec<(Hook, bool)> = db
             .prepare_cached(&sql)?
-            .query_map(after, tolerant)?
+            .query_map(after, |row| tolerant(row, unpacker))?
             .collect::<rusqlite::Result<_>>()?;
         let damaged = found.iter().filter(|(_, damaged)| *damaged).count();
         self.count("damaged_body", damaged as u64);
@@ -223,8 +227,8 @@ pub(super) fn take_place(db: &Connection, id: SpanId) -> rusqlite::Result<Option
         .optional()
 }
 
-fn tolerant(row: &Row<'_>) -> rusqlite::Result<(Hook, bool)> {
-    match raw::hook(row) {
+fn tolerant(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<(Hook, bool)> {
+    match raw::hook(row, unpacker) {
         Ok(hook) => Ok((hook, false)),
         Err(rusqlite::Error::FromSqlConversionFailure(raw::BODY, ..)) => {
             raw::envelope(row, Vec::new()).map(|hook| (hook, true))
