@@ -56,7 +56,7 @@ fn main() {
     let roots = fill(&database, spans.div_ceil(CALLS * 21 / 20));
     println!("filled {spans} spans in {:.0?}", started.elapsed());
     let started = Instant::now();
-    let search = Search::start(&database, &dir.path().join("search.db")).unwrap();
+    let search = Search::start(&database, &dir.path().join("search.db"), Arc::default()).unwrap();
     let extras = Extras {
         search_path: Some(dir.path().join("search.db")),
         search: Some(search.handle()),
@@ -79,7 +79,7 @@ fn main() {
 /// Sessions of about 5,000 spans over thirty days, through normalise, fold and store.
 fn fill(database: &Path, sessions: usize) -> Vec<String> {
     let mut store = Store::open(database).unwrap();
-    store.ensure_epoch("bench").unwrap();
+    store.begin("bench").unwrap();
     let config = hookspan_core::Config::default();
     let mut engine = Engine::new(store, config, Signals::default(), crossbeam_channel::never());
     let now = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos()).unwrap();

@@ -82,6 +82,12 @@ impl Work {
         }
     }
 
+    /// Whether more of the journal waits behind this part of it.
+    pub(super) fn is_behind(&self) -> bool {
+        let Batch { position, horizon, import, .. } = &self.batch;
+        position.is_some() && import.is_none() && matches!(horizon, Horizon::At(_))
+    }
+
     pub(super) fn take_questions(&mut self) -> Vec<Question> {
         self.changes.take_questions()
     }
@@ -185,4 +191,25 @@ fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
         open.end_rebuild()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_journal_holds_and_has_more_of_is_committed_in_haste() {
+        let behind = |position: Option<&str>, import: Option<ImportStep>, horizon: Horizon| {
+            let position = position.map(str::to_owned);
+            Work::new(Batch { position, import, horizon, ..Batch::default() }).is_behind()
+        };
+        let (at, step) = (
+            Horizon::At(Timestamp(7)),
+            ImportStep { run: "r".into(), lines: 1, done: false, error: None },
+        );
+        assert!(behind(Some("p"), None, at));
+        assert!(!behind(Some("p"), None, Horizon::Now), "the end of the journal");
+        assert!(!behind(None, None, at), "a salvage, whose source may be looked at once");
+        assert!(!behind(None, Some(step), at), "an import, whose file goes");
+    }
 }

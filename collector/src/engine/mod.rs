@@ -144,7 +144,11 @@ impl Engine {
     pub fn take(&mut self, batch: Batch) -> Result<Outcome, Stopped> {
         let _span = tracing::info_span!("commit", hooks = batch.arrivals.len()).entered();
         let mut work = batch::Work::new(batch);
-        let committed = self.persist(|engine| engine.try_take(&mut work))?;
+        let haste = work.is_behind();
+        let committed = self.persist(|engine| {
+            engine.store.set_haste(haste)?;
+            engine.try_take(&mut work)
+        })?;
         self.evicted = self.sessions.evicted();
         self.publish(committed, work.take_questions());
         Ok(work.outcome())

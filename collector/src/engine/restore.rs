@@ -80,7 +80,9 @@ impl Engine {
             store.transaction(|open| {
                 for (seq, reading, event) in &mut events {
                     open.folded(*seq, reading)?;
-                    let Some(found) = event else { continue };
+                    if event.is_none() {
+                        continue;
+                    }
                     let conversation = &reading.conversation;
                     let known = conversation.is_empty()
                         || sessions.holds(conversation)
@@ -88,8 +90,9 @@ impl Engine {
                     if !known {
                         recall(sessions, &mut changes, open, conversation, *seq)?;
                     }
-                    sessions.handle(found.clone());
-                    *event = None;
+                    if let Some(event) = event.take() {
+                        sessions.handle(event);
+                    }
                     note_state(stateless, sessions, conversation);
                 }
                 if !std::mem::replace(&mut passed, true) && horizon.0 != i64::MIN {

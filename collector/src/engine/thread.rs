@@ -35,6 +35,9 @@ pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<Joi
             tracing::warn!(error = %stopped, "the collector ends before its history was read");
             return;
         }
+        if let Err(error) = engine.store.checkpoint_beside() {
+            tracing::warn!(%error, "the write-ahead log is moved by the writer alone");
+        }
         if let Err(error) = engine.store.starts(clock::now()) {
             tracing::warn!(%error, "the start is not noted");
         }

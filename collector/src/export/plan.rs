@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hookspan_core::content;
 use hookspan_core::Timestamp;
+use hookspan_core::content;
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 

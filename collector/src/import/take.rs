@@ -92,14 +92,7 @@ pub fn take_in<E: From<io::Error>>(
     Ok(())
 }
 
-fn add(
-    preparer: &mut Preparer,
-    at: Timestamp,
-    number: u64,
-    line: Line,
-    id: [u8; 16],
-    cut: bool,
-) {
+fn add(preparer: &mut Preparer, at: Timestamp, number: u64, line: Line, id: [u8; 16], cut: bool) {
     // A microsecond apart, lines without a time keep their order.
     let import_time = at.plus(i64::try_from(number).unwrap_or(0).saturating_mul(1_000));
     let hook = Hook {

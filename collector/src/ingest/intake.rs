@@ -56,7 +56,7 @@ impl Intake {
     pub fn read(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
         let mut batch = Batch { horizon: Horizon::Now, ..Batch::default() };
         let (mut bytes, mut last) = (0, None);
-        let (mut position, mut behind) = (None, false);
+        let mut position = None;
         loop {
             let found = self.follower.poll(STEP)?;
             position = found.position.or(position);
@@ -69,13 +69,11 @@ impl Intake {
                 self.add(record);
             }
             if self.preparer.waiting() >= ROWS || bytes >= BYTES {
-                behind = true;
                 batch.horizon = last.map_or(Horizon::Still, Horizon::At);
                 break;
             }
         }
         batch.arrivals = self.preparer.finish();
-        self.preparer.set_haste(behind);
         batch.position = position.as_ref().map(ToString::to_string);
         batch.counts = self.news();
         batch.gauges = self.losses();

@@ -65,7 +65,7 @@ impl Local {
         progress: impl FnMut(u64, u64),
     ) -> Result<Self, LocalError> {
         let mut store = Store::open(&dir.database())?;
-        store.ensure_epoch(&epoch())?;
+        store.begin(&epoch())?;
         let (sender, questions) = bounded(1_024);
         let signals = Signals { questions: Some(sender), ..Signals::default() };
         let stop = crossbeam_channel::never();

@@ -119,7 +119,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
     for round in 1..=2 {
         let mut store = Store::open(&world.dir.database()).unwrap();
         let position = store.state("journal").unwrap();
-        store.ensure_epoch("e").unwrap();
+        store.begin("e").unwrap();
         let intake = Intake::open(&world.dir, position.as_deref(), Limits::default()).unwrap();
         let (inputs, batches) = bounded(2);
         let config = hookspan_core::Config::default();

@@ -53,6 +53,7 @@ pub struct Ingest {
     stop: Arc<AtomicBool>,
     waker: crate::journal::wait::Waker,
     reading: Arc<Mutex<Reading>>,
+    behind: Arc<AtomicBool>,
 }
 
 impl Ingest {
@@ -60,6 +61,12 @@ impl Ingest {
     #[must_use]
     pub fn reading(&self) -> Arc<Mutex<Reading>> {
         Arc::clone(&self.reading)
+    }
+
+    /// Whether more of the journal waits than one batch takes: then whoever only follows should wait, too.
+    #[must_use]
+    pub fn behind(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.behind)
     }
 
     /// Stops reading, hands over what has been read, and ends.
@@ -85,6 +92,7 @@ pub fn spawn(
     let stop = Arc::new(AtomicBool::new(false));
     let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
     let reading = Arc::new(Mutex::new(now));
+    let behind = Arc::new(AtomicBool::new(false));
     let waker = intake.follower().waker();
     // What is stored already may go once it is known to be in the database itself.
     let sent = Some(intake.position().clone());
@@ -95,6 +103,7 @@ pub fn spawn(
         inputs,
         stop: Arc::clone(&stop),
         reading: Arc::clone(&reading),
+        behind: Arc::clone(&behind),
         read_up_to: None,
         drained: false,
         lone: None,
@@ -106,7 +115,7 @@ pub fn spawn(
         prune_at: None,
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
-    Ok(Ingest { thread, stop, waker, reading })
+    Ok(Ingest { thread, stop, waker, reading, behind })
 }
 
 struct Reader {
@@ -116,6 +125,7 @@ struct Reader {
     inputs: Sender<Input>,
     stop: Arc<AtomicBool>,
     reading: Arc<Mutex<Reading>>,
+    behind: Arc<AtomicBool>,
     /// When the newest hook that was read had been received.
     read_up_to: Option<Timestamp>,
     /// Whether the engine knows that the journal is read to its end.
@@ -199,6 +209,7 @@ impl Reader {
                 return Ok(());
             }
         };
+        self.behind.store(matches!(batch.horizon, Horizon::At(_)), Ordering::Relaxed);
         self.let_go();
         self.look_around();
         if !batch.arrivals.is_empty() {

@@ -8,7 +8,7 @@ pub mod redact;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ use redact::{RULES_VERSION, Redactor};
 
 /// How often the store is asked whether there is something new.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Between two steps while hooks wait for the store: a processor that it would use is one they wait for, whatever its
+/// priority.
+const GIVE_WAY: Duration = Duration::from_millis(250);
 /// Spans of one read and one write.
 const SPANS: usize = 200;
 /// Bytes of one text that can be found; what lies behind them is in the span's payload.
@@ -55,17 +58,19 @@ pub struct Handle {
 }
 
 impl Search {
-    /// Starts indexing what `database` holds, into the file at `path`.
+    /// Starts indexing what `database` holds, into the file at `path`. While `behind` says that hooks wait, it only makes a
+    /// step now and then.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(database: &Path, path: &Path) -> std::io::Result<Self> {
+    pub fn start(database: &Path, path: &Path, behind: Arc<AtomicBool>) -> std::io::Result<Self> {
         let (commands, inbox) = unbounded();
         let lag = Arc::new(AtomicU64::new(0));
         let indexer = Indexer {
             readers: Readers::new(database),
             path: path.to_owned(),
             lag: Arc::clone(&lag),
+            behind,
         };
         let thread =
             std::thread::Builder::new().name("search".into()).spawn(move || indexer.run(&inbox))?;
@@ -118,6 +123,7 @@ struct Indexer {
     readers: Readers,
     path: PathBuf,
     lag: Arc<AtomicU64>,
+    behind: Arc<AtomicBool>,
 }
 
 /// How far the index is.
@@ -149,6 +155,7 @@ impl Indexer {
         };
         loop {
             let wait = match self.step(&mut index) {
+                Ok(true) if self.behind.load(Ordering::Relaxed) => GIVE_WAY,
                 Ok(true) => Duration::ZERO,
                 Ok(false) | Err(StepError::Store(OpenError::Missing(_))) => LOOK_EVERY,
                 Err(error) => {
@@ -177,6 +184,7 @@ impl Indexer {
             *index = renewed(&self.path)?;
             index.batch(|batch| write_place(batch, &place))?;
         }
+        self.stay_behind(index, &mut place)?;
         let key = key(index)?;
         let Some(redactor) = Redactor::new(key) else { return Ok(false) };
         let settled = self.readers.with(|db| read::settled_after(db, place.settled, SPANS))?;
@@ -199,6 +207,21 @@ impl Indexer {
         }
         self.lag.store(0, Ordering::Relaxed);
         Ok(false)
+    }
+
+    /// Goes back to where the store was opened, once for each time: a power cut may have cost commits that the index knows.
+    fn stay_behind(&self, index: &mut Index, place: &mut Place) -> Result<(), StepError> {
+        let Some((opened, rev, settled)) = self.readers.with(read::opened)? else { return Ok(()) };
+        if index.meta("opened")?.as_deref() == Some(&opened) {
+            return Ok(());
+        }
+        place.rev = place.rev.min(rev);
+        place.settled = place.settled.min(settled);
+        index.batch(|batch| {
+            write_place(batch, place)?;
+            batch.set_meta("opened", &opened)
+        })?;
+        Ok(())
     }
 
     fn look_back(&self, place: &Place) -> Result<(), StepError> {

@@ -19,7 +19,7 @@ struct World {
 
 fn engine(database: &Path) -> Engine {
     let mut store = Store::open(database).unwrap();
-    store.ensure_epoch("e1").unwrap();
+    store.begin("e1").unwrap();
     let config = hookspan_core::Config::default();
     Engine::new(store, config, Signals::default(), crossbeam_channel::never())
 }
@@ -34,6 +34,7 @@ impl World {
             readers: Readers::new(&database),
             path: path.clone(),
             lag: Arc::new(AtomicU64::new(0)),
+            behind: Arc::default(),
         };
         Self { dir, engine, index: Index::open(&path).unwrap(), indexer }
     }
@@ -202,5 +203,30 @@ fn a_damaged_index_is_made_anew() {
     std::fs::write(&path, b"no database at all, but long enough to look at").unwrap();
     world.index = Index::open(&path).unwrap();
     world.follow();
+    assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
+}
+
+#[test]
+fn what_a_power_cut_took_from_the_store_is_indexed_when_it_comes_again() {
+    let mut world = World::new();
+    let database = world.dir.path().join("hookspan.db");
+    world.turn("aaaa", 0, "make lighthouse", "", true);
+    assert!(world.engine.store().checkpoint().unwrap());
+    let before = std::fs::read(&database).unwrap();
+    world.turn("bbbb", 100, "make walrus", "", true);
+    assert_eq!(world.find(&["walrus"]), [hit("bbbb", "input")]);
+
+    // The commits of the second turn are gone, and their numbers are given again.
+    let path = world.path();
+    drop((world.engine, world.indexer));
+    for suffix in ["-wal", "-shm"] {
+        let _gone = std::fs::remove_file(world.dir.path().join(format!("hookspan.db{suffix}")));
+    }
+    std::fs::write(&database, before).unwrap();
+    world.engine = engine(&database);
+    let (readers, lag) = (Readers::new(&database), Arc::new(AtomicU64::new(0)));
+    world.indexer = Indexer { readers, path, lag, behind: Arc::default() };
+    world.turn("cccc", 200, "make otter", "", true);
+    assert_eq!(world.find(&["otter"]), [hit("cccc", "input")]);
     assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
 }

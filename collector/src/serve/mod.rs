@@ -150,7 +150,7 @@ impl One<'_> {
         };
 
         let (close, closing) = watch::channel(false);
-        let search = Search::start(&dir.database(), &dir.search())?;
+        let search = Search::start(&dir.database(), &dir.search(), threads.behind())?;
         let source = StoreSource::new(
             &dir.database(),
             threads.signals.notices.clone(),

@@ -1,5 +1,6 @@
 //! The threads between the journal and the database.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -87,6 +88,11 @@ impl Threads {
         self.ingest.reading()
     }
 
+    /// See [`Ingest::behind`].
+    pub(super) fn behind(&self) -> Arc<AtomicBool> {
+        self.ingest.behind()
+    }
+
     /// A way to ask the engine.
     pub(super) fn inputs(&self) -> WeakInputs {
         WeakInputs(Arc::clone(&self.inputs))
@@ -154,7 +160,7 @@ fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
 fn try_open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
     let path = dir.database();
     let mut store = Store::open(&path)?;
-    let prepared = store.ensure_epoch(&epoch()).and_then(|()| store.state("journal"));
+    let prepared = store.begin(&epoch()).and_then(|()| store.state("journal"));
     let position = prepared.map_err(|source| OpenError::Sqlite { path, source })?;
     Ok((store, position))
 }

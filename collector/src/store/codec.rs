@@ -14,8 +14,6 @@ const PLAIN: i64 = 0;
 const ZSTD: i64 = 1;
 /// Level 3 is a third slower for 3 % fewer bytes.
 const LEVEL: i32 = 1;
-/// While hooks wait: two thirds of the time for a third more bytes.
-const LEVEL_IN_HASTE: i32 = -3;
 /// Room kept between bodies; one of the rare large ones gives it back.
 const SCRATCH_MAX: usize = 1 << 20;
 /// Below this, a frame's own header eats what it saves.
@@ -78,16 +76,6 @@ impl Packer {
     #[must_use]
     pub fn new() -> Self {
         Self { compressor: zstd::bulk::Compressor::new(LEVEL).ok(), scratch: Vec::new() }
-    }
-
-    /// From now on takes less time and more bytes, or not any more.
-    pub fn set_haste(&mut self, haste: bool) {
-        let level = if haste { LEVEL_IN_HASTE } else { LEVEL };
-        if let Some(compressor) = &mut self.compressor
-            && compressor.set_compression_level(level).is_err()
-        {
-            tracing::debug!(level, "the compression level stays as it was");
-        }
     }
 
     /// Packs `body`.
@@ -217,23 +205,6 @@ mod tests {
             }
         }
         assert_eq!(packer.pack(&[b'a'; 4_096]).codec, ZSTD);
-    }
-
-    #[test]
-    fn what_was_packed_in_haste_reads_back_and_is_larger() {
-        let body: Vec<u8> =
-            (0..400).flat_map(|n: u32| (n * n % 977).to_string().into_bytes()).collect();
-        let mut packer = Packer::new();
-        let calm = packer.pack(&body);
-        packer.set_haste(true);
-        let haste = packer.pack(&body);
-        packer.set_haste(false);
-        assert!(haste.bytes.len() > calm.bytes.len());
-        assert_eq!(packer.pack(&body), calm);
-        for packed in [calm, haste] {
-            let Packed { codec, len, xxh64, bytes } = packed;
-            assert_eq!(unpack(codec, len, xxh64, &bytes).unwrap(), body);
-        }
     }
 
     #[test]

@@ -223,6 +223,23 @@ pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String
     .optional()
 }
 
+/// When the store was opened last, as a text that differs each time; its revision then, and its last place in the export
+/// queue.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
+    let text = db
+        .prepare_cached("SELECT value FROM state WHERE key = 'opened'")?
+        .query_row([], |row| row.get::<_, String>(0))
+        .optional()?;
+    Ok(text.and_then(|text| {
+        let mut numbers = text.split(' ').skip(1).map(str::parse::<i64>);
+        let (rev, settled) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        Some((text, rev.cast_unsigned(), settled))
+    }))
+}
+
 /// What each destination did with a span: `sent`, `waiting`, `lost`, or `open` while it may still change.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use hookspan_core::Timestamp;
 use hookspan_dashboard::source::Deleted;
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::checkpoints::Checkpoints;
 use super::times::Times;
 use super::{Committed, Store, Transaction};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
@@ -63,6 +64,7 @@ impl Store {
     /// # Errors
     /// As SQLite fails.
     pub fn truncate_log(&self) -> rusqlite::Result<bool> {
+        let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
         self.db
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0))
     }
@@ -91,6 +93,11 @@ fn delete_session(
     }
     let conversations = conversations(db, id)?;
     for conversation in &conversations {
+        // A pack is keyed by one of its hooks, and all of those are this conversation's.
+        db.prepare_cached(
+            "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
+        )?
+        .execute([conversation])?;
         let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
         sum.hooks += db.prepare_cached(delete)?.execute([conversation])? as u64;
     }

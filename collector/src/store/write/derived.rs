@@ -16,7 +16,7 @@ pub(super) fn span(
     rev: u64,
     span: &Span,
     subject: &Subject<'_>,
-    settled_seq: Option<i64>,
+    offered: Option<i64>,
 ) -> rusqlite::Result<Option<i64>> {
     let (subject, subject_seq) = match *subject {
         Subject::Known(subject) => (subject, None),
@@ -27,57 +27,63 @@ pub(super) fn span(
         Status::Unset => (None, None),
         Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
     };
+    let detail = rows::span_detail(span)?;
+    let values = params![
+        span.id.0,
+        rev.cast_signed(),
+        names.id(db, &span.root)?,
+        names.id(db, &span.conversation)?,
+        span.generation,
+        span.trace.0,
+        span.parent.map(|parent| parent.0),
+        span.kind.as_str(),
+        span.name,
+        span.plain_name.as_ref(),
+        span.workspace,
+        span.cursor_version,
+        span.start.0,
+        span.end.map(|end| end.at.0),
+        span.end.map(|end| end.reason.as_str()),
+        error_type,
+        error_message,
+        detail,
+        offered,
+        kept.label,
+        subject_seq,
+        kept.kind as u8,
+        kept.flags,
+        kept.wait_us,
+    ];
+    // Two statements, and no RETURNING: an upsert of a row with several unique indexes, or one that returns, copies every
+    // page that it changes, to be able to take it back. Most spans come once.
+    let inserted = db
+        .prepare_cached(
+            "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
+                               plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
+                               error_type, error_message, detail, settled_seq, label, subject_seq,
+                               class, flags, wait_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(values)?;
+    if inserted > 0 {
+        return Ok(offered);
+    }
     db.prepare_cached(
-        "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
-                           plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
-                           error_type, error_message, detail, settled_seq, label, subject_seq,
-                           class, flags, wait_us)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                 ?18, ?19, ?20, ?21, ?22, ?23, ?24)
-         ON CONFLICT (id) DO UPDATE
-         SET rev = excluded.rev, root = excluded.root, conversation = excluded.conversation,
-             generation = excluded.generation, trace = excluded.trace, parent = excluded.parent,
-             kind = excluded.kind, name = excluded.name, plain_name = excluded.plain_name,
-             workspace = excluded.workspace, cursor_version = excluded.cursor_version,
-             start_ns = excluded.start_ns, end_ns = excluded.end_ns,
-             end_reason = excluded.end_reason, error_type = excluded.error_type,
-             error_message = excluded.error_message, detail = excluded.detail,
-             settled_seq = coalesce(settled_seq, excluded.settled_seq),
-             label = CASE WHEN excluded.subject_seq IS NULL OR subject_seq IS NOT NULL
-                          THEN excluded.label ELSE label END,
-             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE excluded.subject_seq END,
-             class = excluded.class, flags = excluded.flags, wait_us = excluded.wait_us
-         RETURNING settled_seq",
+        "UPDATE span
+         SET rev = ?2, root = ?3, conversation = ?4, generation = ?5, trace = ?6, parent = ?7,
+             kind = ?8, name = ?9, plain_name = ?10, workspace = ?11, cursor_version = ?12,
+             start_ns = ?13, end_ns = ?14, end_reason = ?15, error_type = ?16, error_message = ?17,
+             detail = ?18, settled_seq = coalesce(settled_seq, ?19),
+             label = CASE WHEN ?21 IS NULL OR subject_seq IS NOT NULL THEN ?20 ELSE label END,
+             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?21 END,
+             class = ?22, flags = ?23, wait_us = ?24
+         WHERE id = ?1",
     )?
-    .query_row(
-        params![
-            span.id.0,
-            rev.cast_signed(),
-            names.id(db, &span.root)?,
-            names.id(db, &span.conversation)?,
-            span.generation,
-            span.trace.0,
-            span.parent.map(|parent| parent.0),
-            span.kind.as_str(),
-            span.name,
-            span.plain_name.as_ref(),
-            span.workspace,
-            span.cursor_version,
-            span.start.0,
-            span.end.map(|end| end.at.0),
-            span.end.map(|end| end.reason.as_str()),
-            error_type,
-            error_message,
-            rows::span_detail(span)?,
-            settled_seq,
-            kept.label,
-            subject_seq,
-            kept.kind as u8,
-            kept.flags,
-            kept.wait_us,
-        ],
-        |row| row.get(0),
-    )
+    .execute(values)?;
+    db.prepare_cached("SELECT settled_seq FROM span WHERE id = ?1")?
+        .query_row([span.id.0], |row| row.get(0))
 }
 
 /// Gives a stored span its place in the export queue. False when it has one, or is not there: then nothing was written.

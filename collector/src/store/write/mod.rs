@@ -1,6 +1,7 @@
 //! The write side: one connection, one transaction per batch, everything of a batch in it or nothing.
 
 mod changes;
+mod checkpoints;
 mod delete;
 mod derived;
 mod names;
@@ -29,6 +30,7 @@ pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::codec::Unpacker;
 use super::open::{self, OpenError};
+use checkpoints::Checkpoints;
 use names::Names;
 use raw::Packs;
 use reach::Reach;
@@ -47,6 +49,7 @@ const MOST_NOVEL: usize = 256;
 pub struct Store {
     path: PathBuf,
     db: Connection,
+    checkpoints: Option<Checkpoints>,
     names: Names,
     sketches: Sketches,
     times: Times,
@@ -60,6 +63,10 @@ pub struct Store {
     /// What is new to hookspan and has a counter already.
     novel: BTreeSet<String>,
     unpacker: Unpacker,
+    /// Hooks since the checkpoint thread last heard of them.
+    written: u64,
+    /// Whether commits leave the write-ahead log to be synced later; see [`Self::set_haste`].
+    haste: bool,
 }
 
 impl std::fmt::Debug for Store {
@@ -120,6 +127,7 @@ impl Store {
         Ok(Self {
             path: path.to_path_buf(),
             db,
+            checkpoints: None,
             names: Names::default(),
             sketches: Sketches::default(),
             times: Times::default(),
@@ -130,6 +138,8 @@ impl Store {
             counted: BTreeMap::new(),
             novel,
             unpacker: Unpacker::default(),
+            written: 0,
+            haste: false,
         })
     }
 
@@ -139,10 +149,15 @@ impl Store {
     /// See [`OpenError`].
     pub fn reopen(&mut self) -> Result<(), OpenError> {
         let counted = std::mem::take(&mut self.counted);
+        let beside = self.checkpoints.take().is_some();
         let fresh = Self::open(&self.path);
         self.counted = counted;
         let fresh = fresh?;
         self.db = fresh.db;
+        self.haste = false;
+        if beside {
+            self.checkpoint_beside()?;
+        }
         self.marks = fresh.marks;
         self.names.clear();
         self.sketches.clear();
@@ -171,6 +186,7 @@ impl Store {
         match done {
             Ok(done) => {
                 self.counted.clear();
+                self.checkpoint_some()?;
                 Ok(done)
             }
             Err(error) => {
@@ -233,11 +249,53 @@ impl Store {
     /// # Errors
     /// As SQLite fails.
     pub fn checkpoint(&self) -> rusqlite::Result<bool> {
-        self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(busy == 0 && log == done)
-        })
+        let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
+        passive(&self.db)
     }
+
+    /// From now on a commit does not wait for the disk, or does again. Only for hooks that the journal holds: after a power
+    /// cut it gives back what the log had not kept, since a segment goes only when its hooks are in the database file, and
+    /// a checkpoint syncs the log first. Whatever leaves this machine waits for the disk all the same: an exporter stores
+    /// its request before it sends it, and that commit syncs everything before it.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn set_haste(&mut self, haste: bool) -> rusqlite::Result<()> {
+        if self.haste != haste {
+            let level = if haste { open::NORMAL } else { open::FULL };
+            self.db.pragma_update(None, "synchronous", level)?;
+            self.haste = haste;
+        }
+        Ok(())
+    }
+
+    /// Has the log moved by its thread, every so many hooks. What the thread meets, the writer meets here.
+    fn checkpoint_some(&mut self) -> rusqlite::Result<()> {
+        let written = std::mem::take(&mut self.written);
+        let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
+        if checkpoints.note(written) {
+            return Ok(());
+        }
+        let _alone = checkpoints.pause();
+        passive(&self.db).map(drop)
+    }
+
+    /// From now on a thread moves the write-ahead log into the database while batches are written.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn checkpoint_beside(&mut self) -> Result<(), OpenError> {
+        self.checkpoints = Some(Checkpoints::start(&self.path, &self.db)?);
+        Ok(())
+    }
+}
+
+/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there.
+fn passive(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(busy == 0 && log == done)
+    })
 }
 
 /// A batch being written.
@@ -270,6 +328,7 @@ impl Transaction<'_> {
         self.store.subjects.note(seq, &arrival.reading);
         self.store.marks.seq = seq;
         self.store.marks.folded = seq;
+        self.store.written += 1;
         Ok(Some(seq))
     }
 

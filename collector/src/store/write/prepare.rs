@@ -89,7 +89,8 @@ impl Preparer {
             self.seal(&body, &[place]);
             return;
         }
-        let open = self.open.entry(conversation).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        let open =
+            self.open.entry(conversation).or_insert_with(|| self.spare.pop().unwrap_or_default());
         let mut full = Open::default();
         if open.bytes.len() + body.len() > PACK_BYTES {
             std::mem::swap(open, &mut full);
@@ -133,11 +134,6 @@ impl Preparer {
         let arrival = alone.finish().pop();
         (self.reader, self.packer) = (alone.reader, alone.packer);
         arrival.unwrap_or_else(|| unreachable!("one was added"))
-    }
-
-    /// From now on takes less time and more bytes, or not any more.
-    pub fn set_haste(&mut self, haste: bool) {
-        self.packer.set_haste(haste);
     }
 
     fn close(&mut self, mut open: Open) {

@@ -202,7 +202,9 @@ fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     let Some(key) = key else { return Ok(()) };
     let members = "h.seq >= ?1 AND h.seq < ?2 AND coalesce(h.pack, h.seq) = ?1";
     let bounds = (key, key + MOST_APART);
-    let sql = format!("SELECT min(coalesce(conversation, 0)) <> max(coalesce(conversation, 0)) FROM raw_hook h WHERE {members}");
+    let sql = format!(
+        "SELECT min(coalesce(conversation, 0)) <> max(coalesce(conversation, 0)) FROM raw_hook h WHERE {members}"
+    );
     if !db.query_row(&sql, bounds, |row| row.get::<_, bool>(0))? {
         return Ok(());
     }

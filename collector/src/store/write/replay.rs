@@ -148,14 +148,21 @@ impl Store {
         (self.marks.folded, self.marks.seq)
     }
 
-    /// Gives the derived tables a name, if they have none: it changes with a rebuild, so that pages know to start over.
+    /// Gives the derived tables a name, if they have none: it changes with a rebuild, so that pages know to start over. And
+    /// notes how far they are now: what the search index has from behind it was lost by a power cut, and its numbers will be
+    /// given again.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn ensure_epoch(&mut self, epoch: &str) -> rusqlite::Result<()> {
-        if self.state("epoch")?.is_none() {
-            self.transaction(|open| open.set_state("epoch", epoch))?;
-        }
+    pub fn begin(&mut self, epoch: &str) -> rusqlite::Result<()> {
+        let named = self.state("epoch")?.is_some();
+        let opened = format!("{epoch} {} {}", self.marks.rev, self.marks.settled);
+        self.transaction(|open| {
+            if !named {
+                open.set_state("epoch", epoch)?;
+            }
+            open.set_state("opened", &opened)
+        })?;
         Ok(())
     }
 

@@ -11,10 +11,9 @@ impl Store {
     /// effort: whatever of it fails, the next attempt at the batch says whether it was enough.
     pub fn make_room(&mut self) {
         let freed = ballast::free(&self.path);
-        let moved =
-            self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        let moved = self.truncate_log();
         let given_back = self.give_back(u32::MAX);
-        tracing::warn!(freed, log_busy = ?moved.ok(), pages = given_back.unwrap_or(0), "the disk is full; made room");
+        tracing::warn!(freed, log_moved = ?moved.ok(), pages = given_back.unwrap_or(0), "the disk is full; made room");
     }
 
     /// Gives empty pages back to the file system, at most about so many. Returns how many.

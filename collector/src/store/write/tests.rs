@@ -240,3 +240,48 @@ fn a_damaged_body_reads_as_an_empty_one_and_is_counted() {
     store.transaction(|_| Ok(())).unwrap();
     assert_eq!(number(&store, "SELECT value FROM counter WHERE key = 'damaged_body'"), 1);
 }
+
+#[test]
+fn a_commit_in_haste_leaves_the_disk_for_later_and_only_until_told_otherwise() {
+    let (_temp, mut store) = store();
+    store.checkpoint_beside().unwrap();
+    let level = |store: &Store| number(store, "PRAGMA synchronous");
+    assert_eq!(level(&store), open::FULL);
+    store.set_haste(true).unwrap();
+    assert_eq!(level(&store), open::NORMAL);
+    store.transaction(|open| write(open, &arrival(1, b"x"))).unwrap();
+    store.set_haste(false).unwrap();
+    assert_eq!(level(&store), open::FULL);
+    store.set_haste(true).unwrap();
+    store.reopen().unwrap();
+    assert_eq!(level(&store), open::FULL);
+    assert!(store.checkpoint().unwrap(), "all of the log is in the database");
+}
+
+#[test]
+fn the_log_is_moved_beside_the_writer_and_stays_bounded() {
+    let (temp, mut store) = store();
+    store.checkpoint_beside().unwrap();
+    store.set_haste(true).unwrap();
+    let log = temp.path().join("hookspan.db-wal");
+    let body = vec![b'x'; 20_000];
+    let mut largest = 0;
+    for number in 0..6_000_u64 {
+        let hook = Hook { body: body.clone(), ..Hook::default() };
+        let id = u128::from(number).to_be_bytes();
+        let mut one = Preparer::default().prepare(id, 0, hook);
+        // As it came: nothing of it can be squeezed out.
+        one.body.pack = Arc::new(crate::store::codec::Packed {
+            codec: 0,
+            len: body.len() as u64,
+            xxh64: one.body.xxh64,
+            bytes: body.clone(),
+        });
+        store.written += 40;
+        store.transaction(|open| open.raw(&one)).unwrap();
+        largest = largest.max(log.metadata().unwrap().len());
+    }
+    assert!(largest < 90 << 20, "{largest}");
+    assert!(store.checkpoint().unwrap());
+    assert_eq!(number(&store, "SELECT count(*) FROM payload"), 6_000);
+}

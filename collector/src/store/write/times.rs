@@ -43,11 +43,12 @@ impl Times {
         db: &Connection,
         settled: &SettledTurn,
     ) -> rusqlite::Result<()> {
-        let sql = format!(
-            "SELECT {TURN_COLUMNS} FROM {TURN_TABLES} WHERE root.text = ?1 AND t.span = ?2"
-        );
-        let found =
-            db.prepare_cached(&sql)?.query_row((&*settled.root, settled.span.0), rows::turn);
+        let name = "SELECT id FROM name WHERE text = ?1";
+        let root: Option<i64> =
+            db.prepare_cached(name)?.query_row([&*settled.root], |row| row.get(0)).optional()?;
+        let sql =
+            format!("SELECT {TURN_COLUMNS} FROM {TURN_TABLES} WHERE t.root = ?1 AND t.span = ?2");
+        let found = db.prepare_cached(&sql)?.query_row((root, settled.span.0), rows::turn);
         if let Some(turn) = found.optional()? {
             self.add(&settled.project, &turn);
         }

@@ -15,8 +15,11 @@ fn store() -> (tempfile::TempDir, Store) {
 fn body(key: u8, conversation: &str) -> Vec<u8> {
     let id = format!("\"conversation_id\":\"{conversation}\",");
     let id = if conversation.is_empty() { "no JSON" } else { &id };
-    format!("{{\"hook_event_name\":\"stop\",{id}\"key\":{key},\"text\":\"{}\"}}", "words ".repeat(99))
-        .into_bytes()
+    format!(
+        "{{\"hook_event_name\":\"stop\",{id}\"key\":{key},\"text\":\"{}\"}}",
+        "words ".repeat(99)
+    )
+    .into_bytes()
 }
 
 fn arrivals(hooks: &[(u8, &str)]) -> Vec<Arrival> {
@@ -31,9 +34,7 @@ fn arrivals(hooks: &[(u8, &str)]) -> Vec<Arrival> {
 
 fn write(store: &mut Store, arrivals: &[Arrival]) {
     store
-        .transaction(|open| {
-            arrivals.iter().try_for_each(|arrival| open.raw(arrival).map(drop))
-        })
+        .transaction(|open| arrivals.iter().try_for_each(|arrival| open.raw(arrival).map(drop)))
         .unwrap();
 }
 
@@ -62,7 +63,11 @@ fn hooks_of_a_conversation_that_come_together_share_a_pack_and_read_back_alone()
     let expected: Vec<_> = hooks.iter().map(|(key, of)| body(*key, of)).collect();
     assert_eq!(bodies(&mut store), expected);
     let (keys, together) = payloads(&store);
-    assert_eq!(keys, [1, 2, 4, 6, 8], "one of `a`, one of `b`, and those without a conversation alone");
+    assert_eq!(
+        keys,
+        [1, 2, 4, 6, 8],
+        "one of `a`, one of `b`, and those without a conversation alone"
+    );
 
     let (_temp, mut apart) = self::store();
     for hook in hooks {
@@ -155,7 +160,10 @@ fn places_that_lie_outside_their_pack_are_damage() {
     for (start, len) in [(-1_i64, 10_i64), (0, -1), (i64::MAX, i64::MAX), (1_000, 9_999)] {
         store
             .db
-            .execute("UPDATE raw_hook SET body_start = ?1, body_len = ?2 WHERE seq = 2", (start, len))
+            .execute(
+                "UPDATE raw_hook SET body_start = ?1, body_len = ?2 WHERE seq = 2",
+                (start, len),
+            )
             .unwrap();
         assert_eq!(bodies(&mut store), [body(1, "a"), vec![]], "{start} {len}");
     }
