@@ -116,7 +116,11 @@ impl Written {
             }
             Step::Die { writer, after } => {
                 let Some(frame) = self.next_frame(writer) else { return };
-                let cut = usize::from(after) % frame.len();
+                let mut cut = usize::from(after) % frame.len();
+                // What is missing must not be what the next frame begins with: it would be whole. No text ends like that.
+                if frame.get(cut..).is_some_and(|missing| MAGIC.starts_with(missing)) {
+                    cut = cut.saturating_sub(MAGIC.len());
+                }
                 self.bytes.extend_from_slice(frame.get(..cut).unwrap_or_default());
                 if let Some(writer) = self.writer(writer) {
                     writer.frames.clear();
