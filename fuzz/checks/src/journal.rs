@@ -1,7 +1,7 @@
 //! The journal's reader on segments that many writers and several accidents have made.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 
@@ -43,6 +43,10 @@ struct Written {
     writers: Vec<Writer>,
     /// Copies of frames lie in bodies. Should the frame around one be damaged, the copy is read as a frame.
     has_copies: bool,
+    /// Where each written frame begins, and whose it is.
+    places: Vec<(usize, usize)>,
+    /// Frames whose writer was killed: where each begins, and what it would have been.
+    deaths: Vec<(usize, Vec<u8>)>,
 }
 
 /// The first byte chooses: raw bytes, or a script that writes a segment.
@@ -111,17 +115,16 @@ impl Written {
             }
             Step::Write { writer } => {
                 if let Some(frame) = self.next_frame(writer) {
+                    self.places.push((self.bytes.len(), self.place(writer)));
                     self.bytes.extend_from_slice(&frame);
                 }
             }
             Step::Die { writer, after } => {
                 let Some(frame) = self.next_frame(writer) else { return };
-                let mut cut = usize::from(after) % frame.len();
-                // What is missing must not be what the next frame begins with: it would be whole. No text ends like that.
-                if frame.get(cut..).is_some_and(|missing| MAGIC.starts_with(missing)) {
-                    cut = cut.saturating_sub(MAGIC.len());
-                }
+                let cut = usize::from(after) % frame.len();
+                let at = self.bytes.len();
                 self.bytes.extend_from_slice(frame.get(..cut).unwrap_or_default());
+                self.deaths.push((at, frame));
                 if let Some(writer) = self.writer(writer) {
                     writer.frames.clear();
                     writer.damaged = true;
@@ -133,9 +136,26 @@ impl Written {
         }
     }
 
+    fn place(&self, number: u8) -> usize {
+        usize::from(number) % self.writers.len().max(1)
+    }
+
     fn writer(&mut self, number: u8) -> Option<&mut Writer> {
-        let count = self.writers.len();
-        self.writers.get_mut(usize::from(number) % count.max(1))
+        let place = self.place(number);
+        self.writers.get_mut(place)
+    }
+
+    /// Writers whose frame begins with just what a killed one had still to write: that one is whole, and theirs is part of
+    /// it. It takes a copy of a journal as a body.
+    fn swallowed(&self) -> BTreeSet<usize> {
+        let made_whole = self.deaths.iter().filter_map(|(at, frame)| {
+            let there = self.bytes.get(*at..at + frame.len())?;
+            (there == frame.as_slice()).then_some(*at..at + frame.len())
+        });
+        made_whole
+            .flat_map(|range| self.places.iter().filter(move |(at, _)| range.contains(at)))
+            .map(|(_, writer)| *writer)
+            .collect()
     }
 
     fn next_frame(&mut self, number: u8) -> Option<Vec<u8>> {
@@ -181,7 +201,12 @@ impl Written {
                 assert!(record.body == writer.body);
             }
         }
-        for (number, writer) in (0_u64..).zip(&self.writers) {
+        let swallowed = self.swallowed();
+        for (place, writer) in self.writers.iter().enumerate() {
+            if swallowed.contains(&place) {
+                continue;
+            }
+            let number = place as u64;
             let times = times.get(&record_id(1, number + 1)).copied().unwrap_or_default();
             let is_whole = writer.frames.is_empty() && !writer.damaged;
             if is_whole && !self.has_copies {
