@@ -51,7 +51,7 @@ pub(super) const INDEX: Damage = Damage { pages: &[LOOKED_UP], journal: false };
 /// A page of the raw log, whose hooks are nowhere else.
 pub(super) const RAW_LOG: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("raw_hook")], journal: false };
-/// A page of bodies, that are nowhere else.
+/// A page of bodies, that are nowhere else: those of every hook whose body lies in a row of it.
 pub(super) const BODIES: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("payload")], journal: false };
 /// A part of one body, that is nowhere else.
@@ -148,12 +148,12 @@ fn overwrite(path: &Path, pages: &[Page], hooks: usize) -> BTreeSet<usize> {
                 let leaves = leaves(&db, table);
                 let leaf = &leaves[leaves.len() / 2];
                 wounds.push(half(leaf.page));
-                covered.extend(leaf.rows.clone());
+                covered.extend(hooks_of(&db, table, leaf.rows.clone()));
             }
             Page::Overflow(table) => {
                 let (page, row) = overflow(&db, table);
                 wounds.push(half(page));
-                covered.insert(row);
+                covered.extend(hooks_of(&db, table, row..row + 1));
             }
             Page::Schema => {
                 wounds.push(100..PAGE);
@@ -170,6 +170,20 @@ fn overwrite(path: &Path, pages: &[Page], hooks: usize) -> BTreeSet<usize> {
     wounds.into_iter().for_each(|wound| bytes[wound].fill(0xa5));
     fs::write(path, bytes).unwrap();
     covered
+}
+
+/// Places of the hooks that these rows of a table belong to: a row of bodies has those of several hooks of a conversation.
+fn hooks_of(db: &Connection, table: &str, rows: Range<usize>) -> Vec<usize> {
+    if table == "raw_hook" {
+        return rows.collect();
+    }
+    let sql = "SELECT place, (SELECT count(*) FROM payload WHERE seq < holder) FROM
+                   (SELECT row_number() OVER (ORDER BY seq) - 1 AS place, coalesce(pack, seq) AS holder FROM raw_hook)";
+    let mut statement = db.prepare(sql).unwrap();
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let hooks = statement.query_map([], read).unwrap().map(Result::unwrap);
+    let inside = hooks.filter(|(_, body)| rows.contains(&(*body as usize)));
+    inside.map(|(place, _)| place as usize).collect()
 }
 
 fn root(db: &Connection, name: &str) -> usize {
