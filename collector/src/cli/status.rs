@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -17,6 +18,11 @@ use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
 use crate::store::{cli as queries, export, read, salvage};
+
+/// Looks at a database that is being moved while it is opened, beside the last one.
+const MOVED_TRIES: usize = 5;
+/// Between two of them: moving takes a few milliseconds.
+const MOVED_WAIT: Duration = Duration::from_millis(100);
 
 /// Show whether the collector runs, how far behind it is, what was lost, and the dashboard's address
 #[derive(Debug, clap::Args)]
@@ -182,8 +188,22 @@ impl Status {
         Ok(status)
     }
 
-    /// `None` when there is none yet.
+    /// `None` when there is none yet. A collector may be moving a damaged one aside at this moment: then the next look sees
+    /// what has taken its place.
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
+        for _ in 0..MOVED_TRIES {
+            match self.look_at_database(state) {
+                Err(error) if salvage::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
+                read => return read,
+            }
+        }
+        self.look_at_database(state)
+    }
+
+    fn look_at_database(
+        &mut self,
+        state: &StateDir,
+    ) -> anyhow::Result<Option<rusqlite::Connection>> {
         let database = match open::reader(&state.database()) {
             Err(OpenError::Missing(_)) => return Ok(None),
             database => database?,

@@ -86,6 +86,17 @@ pub fn is_damage_below(error: &anyhow::Error) -> bool {
     })
 }
 
+/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
+#[must_use]
+pub fn is_moved_below(error: &anyhow::Error) -> bool {
+    let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
+        Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
+        Some(_) => None,
+        None => cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code(),
+    });
+    matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen))
+}
+
 /// Moves the database with its log aside. Nobody may have it open.
 ///
 /// # Errors
