@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use crate::config::Environment;
-use crate::store::salvage;
+use crate::store::open;
 
 /// A failure whose cause is what the person typed or wrote: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub fn note(line: &str) {
 #[must_use]
 pub fn failure(error: &anyhow::Error) -> ExitCode {
     note(&format!("error: {error:#}"));
-    if salvage::is_damage_below(error) {
+    if open::is_damage_below(error) {
         note(
             "hookspan.db is damaged. A collector (`hookspan serve`) moves it aside when it meets the damage, and saves what can be \
              read; hooks go on being kept",

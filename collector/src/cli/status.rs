@@ -193,7 +193,7 @@ impl Status {
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
         for _ in 0..MOVED_TRIES {
             match self.look_at_database(state) {
-                Err(error) if salvage::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
+                Err(error) if open::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
                 read => return read,
             }
         }
@@ -219,7 +219,7 @@ impl Status {
         read: anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
         match read {
-            Err(error) if salvage::is_damage_below(&error) => {
+            Err(error) if open::is_damage_below(&error) => {
                 self.trouble = Some(OpenError::Damaged(state.database()).to_string());
                 Ok(None)
             }

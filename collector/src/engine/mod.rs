@@ -27,7 +27,7 @@ pub use doubles::COUNTER as DUPLICATE_CONTENT;
 pub const SESSION_FULL: &str = "session_full";
 pub use thread::{Input, spawn};
 
-use crate::store::salvage;
+use crate::store::damage;
 use crate::store::write::{Changes, Committed, Store, Transaction};
 
 /// Conversations of which the fold keeps nothing, so that their history need not be looked for again.
@@ -227,7 +227,7 @@ impl Engine {
 
     /// Does about a refusal what can be done about it.
     fn recover(&mut self, error: &rusqlite::Error) {
-        if salvage::is_damage(error) {
+        if damage::is_damage(error) {
             self.signals.restart.send_replace(Some(Restart::Damaged));
         } else if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
             self.store.make_room();

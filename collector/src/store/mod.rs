@@ -9,6 +9,7 @@ pub mod bodies;
 pub mod cli;
 pub mod codec;
 pub mod cursor;
+pub mod damage;
 pub mod delegations;
 pub mod imports;
 pub mod export;

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::damage::is_damage;
 
 use crate::dirs;
 
@@ -194,10 +196,30 @@ impl OpenError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
-            Self::Sqlite { source, .. } => super::salvage::is_damage(source),
+            Self::Sqlite { source, .. } => is_damage(source),
             _ => false,
         }
     }
+}
+
+/// Whether that is the cause of what a command ends with.
+#[must_use]
+pub fn is_damage_below(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let sqlite = cause.downcast_ref::<rusqlite::Error>().is_some_and(is_damage);
+        sqlite || cause.downcast_ref::<OpenError>().is_some_and(OpenError::is_damage)
+    })
+}
+
+/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
+#[must_use]
+pub fn is_moved_below(error: &anyhow::Error) -> bool {
+    let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
+        Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
+        Some(_) => None,
+        None => cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code(),
+    });
+    matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen))
 }
 
 /// Two releases are known to lose committed rows; see <https://sqlite.org/wal.html>.
@@ -215,7 +237,7 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
         (Ok(found), Ok(application)) => (found, application),
-        (Err(error), _) | (_, Err(error)) if super::salvage::is_damage(&error) => {
+        (Err(error), _) | (_, Err(error)) if is_damage(&error) => {
             return Err(OpenError::Damaged(path.into()));
         }
         (Err(error), _) | (_, Err(error)) => return Err(sqlite(error)),

@@ -9,11 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
-use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
+use rusqlite::{Connection, OpenFlags, Params};
 use serde::{Deserialize, Serialize};
 
 use super::codec::Unpacker;
-use super::open::OpenError;
 use super::write::{
     Arrival, HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, Preparer, hook,
 };
@@ -69,32 +68,6 @@ impl std::fmt::Display for Aside {
             ),
         }
     }
-}
-
-/// Whether SQLite says that the file itself is damaged.
-#[must_use]
-pub fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// Whether that is the cause of what a command ends with.
-#[must_use]
-pub fn is_damage_below(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let sqlite = cause.downcast_ref::<rusqlite::Error>().is_some_and(is_damage);
-        sqlite || cause.downcast_ref::<OpenError>().is_some_and(OpenError::is_damage)
-    })
-}
-
-/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
-#[must_use]
-pub fn is_moved_below(error: &anyhow::Error) -> bool {
-    let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
-        Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
-        Some(_) => None,
-        None => cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code(),
-    });
-    matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen))
 }
 
 /// Moves the database with its log aside. Nobody may have it open.

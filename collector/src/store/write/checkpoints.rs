@@ -82,9 +82,17 @@ impl Drop for Checkpoints {
 fn run(db: &Mutex<Connection>, failed: &AtomicBool, rung: &Receiver<()>) {
     for () in rung {
         let db = db.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = super::passive(&db) {
+        if let Err(error) = passive(&db) {
             tracing::debug!(%error, "the write-ahead log waits for the writer");
             failed.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there.
+pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(busy == 0 && log == done)
+    })
 }

@@ -250,7 +250,7 @@ impl Store {
     /// As SQLite fails.
     pub fn checkpoint(&self) -> rusqlite::Result<bool> {
         let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
-        passive(&self.db)
+        checkpoints::passive(&self.db)
     }
 
     /// From now on a commit does not wait for the disk, or does again. Only for hooks that the journal holds: after a power
@@ -277,7 +277,7 @@ impl Store {
             return Ok(());
         }
         let _alone = checkpoints.pause();
-        passive(&self.db).map(drop)
+        checkpoints::passive(&self.db).map(drop)
     }
 
     /// From now on a thread moves the write-ahead log into the database while batches are written.
@@ -288,14 +288,6 @@ impl Store {
         self.checkpoints = Some(Checkpoints::start(&self.path, &self.db)?);
         Ok(())
     }
-}
-
-/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there.
-fn passive(db: &Connection) -> rusqlite::Result<bool> {
-    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(busy == 0 && log == done)
-    })
 }
 
 /// A batch being written.
