@@ -63,7 +63,7 @@ impl Ingest {
         Arc::clone(&self.reading)
     }
 
-    /// Whether more of the journal waits than one batch takes: then whoever only follows should wait, too.
+    /// Whether hooks wait for the engine, in the journal or behind another batch: then whoever only follows should wait, too.
     #[must_use]
     pub fn behind(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.behind)
@@ -209,7 +209,8 @@ impl Reader {
                 return Ok(());
             }
         };
-        self.behind.store(matches!(batch.horizon, Horizon::At(_)), Ordering::Relaxed);
+        let behind = matches!(batch.horizon, Horizon::At(_)) || !self.inputs.is_empty();
+        self.behind.store(behind, Ordering::Relaxed);
         self.let_go();
         self.look_around();
         if !batch.arrivals.is_empty() {
