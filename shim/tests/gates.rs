@@ -75,11 +75,11 @@ fn nine_system_calls_are_enough_to_keep_and_answer_a_hook() {
 }
 
 /// The same when the program is there before its input, as far as the writer's end is closed right after: seen in one run of
-/// ten at least, because the kernel may wake the program in between.
+/// a hundred at least, because the kernel may wake the program in between, and on a busy machine nearly always does.
 #[test]
 fn nine_system_calls_are_enough_when_the_input_comes_late() {
     let mut fewest = usize::MAX;
-    for _ in 0..10 {
+    for _ in 0..100 {
         let Some(calls) = calls_with_late_input() else { return };
         assert!(calls.iter().any(|name| name.contains("poll")), "{calls:?}");
         fewest = fewest.min(calls.iter().filter(|name| !name.contains("fstat")).count());
