@@ -176,6 +176,8 @@ impl Store {
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<(T, Committed)> {
+        // Ahead of the work: behind a commit, an error would have what is stored already written again.
+        self.checkpoint_some()?;
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         let before = (self.marks, self.counted.clone());
         self.marks.rev += 1;
@@ -186,7 +188,6 @@ impl Store {
         match done {
             Ok(done) => {
                 self.counted.clear();
-                self.checkpoint_some()?;
                 Ok(done)
             }
             Err(error) => {
