@@ -223,7 +223,9 @@ fn the_story_teller_knows_every_event() {
 /// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example stories -- 100000`.
 #[test]
 fn generated_sessions_come_out_as_they_happened() {
-    let wrong = (0..40).find_map(|seed| campaign::live(seed).err().map(|what| (seed, what)));
+    // And those of the rest that once came out wrong.
+    let mut seeds = (0..40).chain([98_544]);
+    let wrong = seeds.find_map(|seed| Some((seed, campaign::live(seed).err()?)));
     if let Some((seed, what)) = wrong {
         panic!("seed {seed}: {what}");
     }
