@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs, io, thread};
 
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn backlog(events: u64) {
     let mut load = Load::new(&world);
     // They came over the last while, as they do, and not all at once: a turn is held until it is over for some time.
     load.began = now().checked_sub(events * PAUSE_NS);
-    load.write(events);
+    load.write(events).unwrap();
     let started = Instant::now();
     let collector = Collector::start(&world);
     let listening = started.elapsed();
@@ -88,6 +88,7 @@ fn sustained(seconds: u64, rate: u64) {
     let mut load = Load::new(&world);
     let collector = Collector::start(&world);
     let (written, enough) = (AtomicU64::new(0), AtomicBool::new(false));
+    let full = AtomicBool::new(false);
     let started = Instant::now();
     let usage = Usage::of(&collector);
     println!("second  committed  behind  events/s  CPU µs per event (by thread)  memory MiB");
@@ -95,7 +96,11 @@ fn sustained(seconds: u64, rate: u64) {
         let writer = scope.spawn(|| {
             while !enough.load(Ordering::Relaxed) && started.elapsed().as_secs() < seconds {
                 let due = (started.elapsed().as_secs_f64() * rate as f64) as u64;
-                load.write(due - written.load(Ordering::Relaxed));
+                if let Err(error) = load.write(due - written.load(Ordering::Relaxed)) {
+                    println!("the journal takes no more, so the load ends here: {error}");
+                    full.store(true, Ordering::Relaxed);
+                    break;
+                }
                 written.store(due, Ordering::Relaxed);
                 pause(TICK);
             }
@@ -142,7 +147,10 @@ fn sustained(seconds: u64, rate: u64) {
             Usage::of(&collector).per_event(&usage, events),
             mib(memory(&collector, "VmHWM:")),
         );
-        complete(&world, events);
+        // Of what came last, some was refused.
+        if !full.load(Ordering::Relaxed) {
+            complete(&world, events);
+        }
     });
 }
 
@@ -158,7 +166,7 @@ fn latency(rounds: u64, rate: u64) {
             let (started, mut written) = (Instant::now(), 0);
             while !over.load(Ordering::Relaxed) {
                 let due = (started.elapsed().as_secs_f64() * rate as f64) as u64;
-                load.write(due - written);
+                load.write(due - written).unwrap();
                 written = due;
                 pause(TICK);
             }
@@ -235,7 +243,8 @@ impl Load {
         }
     }
 
-    fn write(&mut self, events: u64) {
+    /// The next so many hooks. An error may have kept the last of them back.
+    fn write(&mut self, events: u64) -> io::Result<()> {
         for number in self.next..self.next + events {
             let (round, step) = (number / (ABREAST * SESSION), number / ABREAST % SESSION);
             let session = round * ABREAST + number % ABREAST;
@@ -246,10 +255,10 @@ impl Load {
                 body[place..place + digits.len()].copy_from_slice(digits.as_bytes());
             }
             let at = self.began.map_or_else(now, |began| began + number * PAUSE_NS);
-            self.writer.append(at, event, body).unwrap();
+            self.writer.append(at, event, body)?;
         }
         self.next += events;
-        self.writer.flush().unwrap();
+        self.writer.flush()
     }
 }
 

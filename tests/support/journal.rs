@@ -41,7 +41,7 @@ impl JournalWriter {
     /// Writes what has come together. The file is opened each time, as each shim does: it may have been rotated.
     ///
     /// # Errors
-    /// As the file system fails.
+    /// As the file system fails; and where the journal is full and so a link, which no shim follows.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
@@ -50,7 +50,7 @@ impl JournalWriter {
         options.create(true).append(true);
         // As the shim makes it: the collector refuses a journal that others can open.
         #[cfg(unix)]
-        options.mode(0o600);
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
         options.open(&self.path)?.write_all(&self.chunk)?;
         self.chunk.clear();
         Ok(())
