@@ -273,11 +273,10 @@ impl Reader {
                 Err(crossbeam_channel::TryRecvError::Disconnected) => return,
             }
         }
-        let usage = self.intake.follower().usage();
-        if usage.segments < 2 && !usage.stopped {
-            return;
-        }
-        let Some(position) = self.sent.take() else { return };
+        let follower = self.intake.follower();
+        let stopped = follower.usage().stopped;
+        let wanted = self.sent.take_if(|position| stopped || follower.would_forget(position));
+        let Some(position) = wanted else { return };
         let (answer, receiver) = bounded(1);
         if self.inputs.try_send(Input::Checkpoint(answer)).is_ok() {
             self.checkpoint = Some((receiver, position));

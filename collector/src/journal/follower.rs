@@ -233,6 +233,16 @@ impl Follower {
         }
     }
 
+    /// Whether [`Self::may_forget`] would let a segment go: making sure that the store has something for good costs the disk
+    /// two waits.
+    pub fn would_forget(&mut self, position: &Position) -> bool {
+        self.held.values_mut().filter(|held| held.role != Role::Journal).any(|held| {
+            let Ok(Some(fingerprint)) = held.segment.fingerprint() else { return false };
+            let len = held.segment.len().unwrap_or(u64::MAX);
+            held.forgettable < len && position.offset_in(fingerprint) >= len
+        })
+    }
+
     /// What was wrong with what was read.
     #[must_use]
     pub fn counters(&self) -> Counters {
