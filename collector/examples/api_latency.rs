@@ -56,7 +56,13 @@ fn main() {
     let roots = fill(&database, spans.div_ceil(CALLS * 21 / 20));
     println!("filled {spans} spans in {:.0?}", started.elapsed());
     let started = Instant::now();
-    let search = Search::start(&database, &dir.path().join("search.db"), Arc::default()).unwrap();
+    let search = Search::start(
+        &database,
+        &dir.path().join("search.db"),
+        crossbeam_channel::never(),
+        Arc::default(),
+    )
+    .unwrap();
     let extras = Extras {
         search_path: Some(dir.path().join("search.db")),
         search: Some(search.handle()),

@@ -47,6 +47,8 @@ pub struct Signals {
     pub notices: broadcast::Sender<Notice>,
     /// Changes whenever spans may have settled; for exporters.
     pub settled: watch::Sender<u64>,
+    /// Rung at each commit; for the search index, which is no task and has its own thread.
+    pub commits: Option<Sender<()>>,
     /// Why the database does not take a batch, while it does not.
     pub trouble: watch::Sender<Option<Arc<str>>>,
     /// Set once when only a new start helps; see [`Restart`].
@@ -60,6 +62,7 @@ impl Default for Signals {
         Self {
             notices: broadcast::Sender::new(256),
             settled: watch::Sender::new(0),
+            commits: None,
             trouble: watch::Sender::new(None),
             restart: watch::Sender::new(None),
             questions: None,
@@ -208,6 +211,10 @@ impl Engine {
         }
         if settled {
             self.signals.settled.send_replace(rev);
+        }
+        if let Some(bell) = &self.signals.commits {
+            // It has been rung already, or nobody is left to hear it.
+            let _rung = bell.try_send(());
         }
         let Some(queue) = &self.signals.questions else { return };
         for question in questions {

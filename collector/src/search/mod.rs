@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{
+    Receiver, RecvError, RecvTimeoutError, Sender, bounded, never, select, unbounded,
+};
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{ContentRef, Span};
 use hookspan_dashboard::readable;
@@ -24,13 +26,18 @@ use crate::store::read;
 use crate::store::search::{Batch, Index};
 use redact::{RULES_VERSION, Redactor};
 
-/// How often the store is asked whether there is something new.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Between two steps while hooks wait for the store: a processor that it would use is one they wait for, whatever its
-/// priority.
+/// From a commit to the look at what it brought: others may follow.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
+/// How often to look when nobody commits.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How long to wait, and how often in a row at most, while hooks wait for the store: a processor that the index would use is
+/// one they wait for, whatever its priority. A text takes as long as ten hooks.
 const GIVE_WAY: Duration = Duration::from_millis(250);
+const GIVES_WAY: u32 = 8;
 /// Spans of one read and one write.
 const SPANS: usize = 200;
+/// The same in the one step that hooks that wait then leave to it.
+const SPANS_BETWEEN: usize = 16;
 /// Bytes of one text that can be found; what lies behind them is in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1_024;
 
@@ -58,12 +65,17 @@ pub struct Handle {
 }
 
 impl Search {
-    /// Starts indexing what `database` holds, into the file at `path`. While `behind` says that hooks wait, it only makes a
-    /// step now and then.
+    /// Starts indexing what `database` holds, into the file at `path`. It looks when `commits` says that something is new;
+    /// while `behind` says that hooks wait, it only makes a small step now and then.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(database: &Path, path: &Path, behind: Arc<AtomicBool>) -> std::io::Result<Self> {
+    pub fn start(
+        database: &Path,
+        path: &Path,
+        commits: Receiver<()>,
+        behind: Arc<AtomicBool>,
+    ) -> std::io::Result<Self> {
         let (commands, inbox) = unbounded();
         let lag = Arc::new(AtomicU64::new(0));
         let indexer = Indexer {
@@ -72,8 +84,9 @@ impl Search {
             lag: Arc::clone(&lag),
             behind,
         };
-        let thread =
-            std::thread::Builder::new().name("search".into()).spawn(move || indexer.run(&inbox))?;
+        let thread = std::thread::Builder::new()
+            .name("search".into())
+            .spawn(move || indexer.run(&inbox, commits))?;
         Ok(Self { path: path.to_owned(), commands, lag, thread })
     }
 
@@ -119,6 +132,15 @@ impl Handle {
     }
 }
 
+impl Command {
+    fn obey(self, index: &mut Index) {
+        let Self::Delete(roots, answer) = self;
+        let deleted = index.delete(&roots).map_err(|error| error.to_string());
+        // Whoever asked may have gone.
+        let _sent = answer.send(deleted);
+    }
+}
+
 struct Indexer {
     readers: Readers,
     path: PathBuf,
@@ -144,7 +166,7 @@ enum StepError {
 }
 
 impl Indexer {
-    fn run(&self, inbox: &Receiver<Command>) {
+    fn run(&self, inbox: &Receiver<Command>, mut commits: Receiver<()>) {
         give_way();
         let mut index = match Index::open(&self.path) {
             Ok(index) => index,
@@ -153,25 +175,49 @@ impl Indexer {
                 return;
             }
         };
+        let mut gave_way = 0_u32;
         loop {
-            let wait = match self.step(&mut index) {
-                Ok(true) if self.behind.load(Ordering::Relaxed) => GIVE_WAY,
+            gave_way = if self.is_behind() { gave_way + 1 } else { 0 };
+            let gives_way = !gave_way.is_multiple_of(GIVES_WAY);
+            let step = if gives_way { Ok(true) } else { self.step(&mut index) };
+            let mut wait = match step {
+                Ok(true) if gave_way > 0 => GIVE_WAY,
                 Ok(true) => Duration::ZERO,
-                Ok(false) | Err(StepError::Store(OpenError::Missing(_))) => LOOK_EVERY,
+                Ok(false) => LOOK_EVERY,
+                Err(StepError::Store(OpenError::Missing(_))) => LOOK_AFTER,
                 Err(error) => {
                     tracing::warn!(%error, "the search index cannot go on; trying again");
-                    LOOK_EVERY * 10
+                    LOOK_AFTER * 10
                 }
             };
-            match inbox.recv_timeout(wait) {
-                Ok(Command::Delete(roots, answer)) => {
-                    let deleted = index.delete(&roots).map_err(|error| error.to_string());
-                    let _sent = answer.send(deleted);
+            if wait == LOOK_EVERY {
+                select! {
+                    recv(inbox) -> command => match command {
+                        Ok(command) => command.obey(&mut index),
+                        Err(RecvError) => return,
+                    },
+                    recv(commits) -> commit => {
+                        if commit.is_err() {
+                            commits = never();
+                        }
+                        wait = LOOK_AFTER;
+                    }
+                    default(wait) => {}
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if wait != LOOK_EVERY {
+                match inbox.recv_timeout(wait) {
+                    Ok(command) => command.obey(&mut index),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
             }
         }
+    }
+
+    /// Whether hooks wait for the store.
+    fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
     }
 
     /// Indexes the next few spans. True when there may be more at once.
@@ -187,13 +233,18 @@ impl Indexer {
         self.stay_behind(index, &mut place)?;
         let key = key(index)?;
         let Some(redactor) = Redactor::new(key) else { return Ok(false) };
-        let settled = self.readers.with(|db| read::settled_after(db, place.settled, SPANS))?;
+        let most = if self.is_behind() { SPANS_BETWEEN } else { SPANS };
+        let settled = self.readers.with(|db| read::settled_after(db, place.settled, most))?;
         if let Some((last, _)) = settled.last() {
             let last = *last;
             let spans: Vec<Span> = settled.into_iter().map(|(_, span)| span).collect();
             place.settled = last;
             self.add(index, &redactor, &spans, &place)?;
             self.look_back(&place)?;
+            return Ok(true);
+        }
+        if self.is_behind() {
+            // What has not settled is looked at when there is time, or once it has.
             return Ok(true);
         }
         if now.rev > place.rev {

@@ -45,6 +45,12 @@ impl World {
 
     /// A turn of `root` with one command and its output, finished or not; then all of it is indexed.
     fn turn(&mut self, root: &str, at: i64, command: &str, output: &str, finished: bool) {
+        self.store(root, at, command, output, finished);
+        self.follow();
+    }
+
+    /// [`Self::turn`], but for the index.
+    fn store(&mut self, root: &str, at: i64, command: &str, output: &str, finished: bool) {
         let hook = |second: i64, name: &str, own: serde_json::Value| {
             let mut body = json!({
                 "hook_event_name": name, "conversation_id": root, "generation_id": format!("{root}-{at}"),
@@ -78,7 +84,6 @@ impl World {
             let horizon = Horizon::At(end);
             self.engine.take(Hooks { horizon, ..Hooks::default() }).unwrap();
         }
-        self.follow();
     }
 
     fn follow(&mut self) {
@@ -229,4 +234,31 @@ fn what_a_power_cut_took_from_the_store_is_indexed_when_it_comes_again() {
     world.turn("cccc", 200, "make otter", "", true);
     assert_eq!(world.find(&["otter"]), [hit("cccc", "input")]);
     assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);
+}
+
+#[test]
+fn while_hooks_wait_only_few_settled_spans_are_indexed() {
+    let mut world = World::new();
+    for number in 0..8_i32 {
+        let root = format!("aaa{number}");
+        world.store(&root, i64::from(number) * 10_000, "make lighthouse", "", true);
+    }
+    world.store("bbbb", 80_000, "make walrus", "", false);
+    let Indexer { readers, behind, .. } = &world.indexer;
+    let place = |index: &Index| place(index).unwrap().settled;
+    let all = readers.with(read::last_settled).unwrap();
+    assert!(all > SPANS_BETWEEN as i64, "{all}");
+
+    behind.store(true, Ordering::Relaxed);
+    assert!(world.indexer.step(&mut world.index).unwrap());
+    assert_eq!(place(&world.index), SPANS_BETWEEN as i64);
+    while place(&world.index) < all {
+        assert!(world.indexer.step(&mut world.index).unwrap());
+    }
+    assert!(world.indexer.step(&mut world.index).unwrap(), "a running turn waits");
+    assert_eq!(world.find(&["walrus"]), []);
+
+    behind.store(false, Ordering::Relaxed);
+    world.follow();
+    assert_eq!(world.find(&["walrus"]), [hit("bbbb", "input")]);
 }

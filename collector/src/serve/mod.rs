@@ -150,7 +150,8 @@ impl One<'_> {
         };
 
         let (close, closing) = watch::channel(false);
-        let search = Search::start(&dir.database(), &dir.search(), threads.behind())?;
+        let (commits, behind) = (threads.commits.clone(), threads.behind());
+        let search = Search::start(&dir.database(), &dir.search(), commits, behind)?;
         let source = StoreSource::new(
             &dir.database(),
             threads.signals.notices.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use hookspan_dashboard::source::Deleted;
 use rusqlite::ErrorCode;
 
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The running threads.
 pub(super) struct Threads {
     pub(super) signals: Signals,
+    /// Rung at each commit.
+    pub(super) commits: Receiver<()>,
     ingest: Ingest,
     evidence: JoinHandle<()>,
     engine: JoinHandle<()>,
@@ -70,7 +72,8 @@ impl Threads {
         let intake = Intake::open(dir, position.as_deref(), limits)?;
 
         let (ask, questions) = bounded(QUESTIONS);
-        let signals = Signals { questions: Some(ask), ..Signals::default() };
+        let (bell, commits) = bounded(1);
+        let signals = Signals { questions: Some(ask), commits: Some(bell), ..Signals::default() };
         let (stop, stopped) = bounded(0);
         let (inputs, batches) = bounded(BATCHES);
         let engine = Engine::new(store, config.core.clone(), signals.clone(), stopped.clone());
@@ -80,7 +83,7 @@ impl Threads {
         let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
         let ingest = ingest::spawn(dir, intake, inputs, config.retention)?;
-        Ok(Self { signals, ingest, evidence, engine, inputs: asked, stop })
+        Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop })
     }
 
     /// How the reading goes, kept up to date.
@@ -100,7 +103,7 @@ impl Threads {
 
     /// Ends them in the order in which data flows, with what they have.
     pub(super) fn stop(self) {
-        let Self { signals, ingest, evidence, engine, inputs, stop } = self;
+        let Self { signals, commits: _, ingest, evidence, engine, inputs, stop } = self;
         drop(inputs.lock().unwrap_or_else(PoisonError::into_inner).take());
         // From here on a database that refuses is not waited for.
         drop(stop);
