@@ -93,7 +93,7 @@ impl Preparer {
             self.open.entry(conversation).or_insert_with(|| self.spare.pop().unwrap_or_default());
         let mut full = Open::default();
         if open.bytes.len() + body.len() > PACK_BYTES {
-            std::mem::swap(open, &mut full);
+            full = std::mem::replace(open, self.spare.pop().unwrap_or_default());
         }
         if let Some(arrival) = self.arrivals.get_mut(place) {
             arrival.body.start = open.bytes.len() as u64;
