@@ -175,7 +175,8 @@ pub fn readable(content: Content) -> Content {
         #[serde(borrow)]
         content: Cow<'a, str>,
     }
-    if !content.json {
+    // The input of a call is an object: no need to have that refused in words.
+    if !content.json || !content.text.trim_start().starts_with('[') {
         return content;
     }
     let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(&content.text) else {
