@@ -96,3 +96,48 @@ pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
         Ok(busy == 0 && log == done)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use hookspan_core::Hook;
+    use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+    use super::*;
+    use crate::store::write::{Preparer, Store};
+
+    /// From now on `db` does everything but checkpoints.
+    fn refuse_checkpoints(db: &mut Connection) {
+        let refuse = |context: AuthContext<'_>| match context.action {
+            AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,
+            _ => Authorization::Allow,
+        };
+        db.authorizer(Some(refuse)).unwrap();
+    }
+
+    #[test]
+    fn what_the_thread_cannot_do_the_writer_meets_ahead_of_its_work() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&temp.path().join("hookspan.db")).unwrap();
+        store.checkpoint_beside().unwrap();
+        let write = |store: &mut Store, id: u8| {
+            store.written = EVERY;
+            let one = Preparer::default().prepare([id; 16], 0, Hook::default());
+            store.transaction(|open| open.raw(&one)).map(|(seq, _)| seq)
+        };
+        refuse_checkpoints(&mut store.checkpoints.as_ref().unwrap().pause());
+        refuse_checkpoints(&mut store.db);
+        assert_eq!(write(&mut store, 1), Ok(Some(1)), "the thread is rung for");
+        let began = Instant::now();
+        while !store.checkpoints.as_ref().unwrap().failed.load(Ordering::Relaxed) {
+            assert!(began.elapsed() < Duration::from_secs(10), "the thread did not fail");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(write(&mut store, 2).is_err(), "the writer does the thread's round");
+        assert_eq!(write(&mut store, 2), Ok(Some(2)), "nothing of it was stored before");
+        let count = |sql| store.db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(count("SELECT count(*) FROM counter WHERE key = 'duplicate'"), 0);
+        assert_eq!(count("SELECT value FROM counter WHERE key = 'received'"), 2);
+    }
+}
