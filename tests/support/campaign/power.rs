@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{Report, Traffic, bar, frames};
 use crate::collector::Collector;
+use crate::journal::{JournalWriter, now};
 use crate::ledger::{self, Ledger};
 use crate::machine::{self, Mounted};
 use crate::player;
@@ -21,8 +22,13 @@ use crate::world::World;
 
 /// What may be gone: the last sync was so long ago at most.
 const WINDOW: Duration = Duration::from_millis(150);
-/// Cuts that one state directory goes through.
+/// Cuts that one state directory goes through. The first of them meets a collector that catches up.
 const CUTS_PER_STATE: u64 = 10;
+/// What such a collector finds, and how much of it lies in one segment.
+const BACKLOG: u64 = 24_000;
+const BACKLOG_SEGMENT: u64 = 2_000;
+/// Its hooks are no larger, so that each takes one frame.
+const BACKLOG_BODY_MAX: usize = 60_000;
 
 /// Cuts the power `cuts` times.
 ///
@@ -45,7 +51,13 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
         world.copy_shim();
         let mut first = 0;
         let mut all = Ledger::of(ledger::mixed);
-        for _ in 0..CUTS_PER_STATE.min(cuts - done) {
+        for number in 0..CUTS_PER_STATE.min(cuts - done) {
+            if number == 0 {
+                first = behind(&world, &disk, &mut random, first, &mut all, &mut sum)?;
+                done += 1;
+                bar.inc(1);
+                continue;
+            }
             first = one(&world, (&disk, &mut probe), &mut random, first, &mut all, &mut sum)?;
             done += 1;
             bar.inc(1);
@@ -63,10 +75,13 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     Ok(format!(
         "power-cut: seed {seed}, {cuts} cuts, {} hooks accepted before them; older than {WINDOW:?}: 0 lost; in the window: \
          {} lost, the oldest {lost_ms} ms before the cut (median of cuts), {worst} ms at most (a sync \
-         beside it waited {:.0?} at most); position ahead of the disk: 0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
+         beside it waited {:.0?} at most); of {} hooks of backlogs, whose cuts left {} in the database: 0 lost; position \
+         ahead of the disk: 0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
         sum.accepted,
         sum.lost,
         sum.stall,
+        sum.behind,
+        sum.behind_stored,
         sum.control_lost,
         sum.control_lost + sum.control_kept,
     ))
@@ -106,6 +121,66 @@ struct Sum {
     lost_ms: Vec<u128>,
     control_lost: usize,
     control_kept: usize,
+    /// Hooks of backlogs, and how many of them the database had after their cut.
+    behind: u64,
+    behind_stored: u64,
+}
+
+/// A cut while the collector catches up, when its commits do not wait for the disk: all hooks had been written to it before,
+/// so none may be gone.
+fn behind(
+    world: &World,
+    disk: &Mounted,
+    random: &mut Random,
+    first: u64,
+    all: &mut Ledger,
+    sum: &mut Sum,
+) -> Result<u64, String> {
+    fs::create_dir_all(world.state()).unwrap();
+    let next = first + BACKLOG;
+    for start in (first..next).step_by(BACKLOG_SEGMENT as usize) {
+        let path = world.state().join(format!("seg-{}", 1 + start / BACKLOG_SEGMENT));
+        let mut segment = JournalWriter::new(path.clone());
+        for number in start..start + BACKLOG_SEGMENT {
+            let body = ledger::mixed(number);
+            if body.len() <= BACKLOG_BODY_MAX {
+                segment.append(now(), "afterAgentThought", &body).unwrap();
+                all.enter(number, accepted());
+                sum.behind += 1;
+            }
+        }
+        segment.flush().unwrap();
+        fs::File::open(path).unwrap().sync_all().unwrap();
+    }
+    fs::File::open(world.state()).unwrap().sync_all().unwrap();
+    let collector = Collector::start(world);
+    pause(Duration::from_millis(random.between(0, 1_500)));
+    let cut = disk.cut_power();
+    collector.kill();
+    cut?;
+    disk.reboot();
+    position_is_on_disk(world);
+    sum.behind_stored += stored(world);
+    let collector = Collector::start(world);
+    collector.drained(Duration::from_secs(120));
+    drop(collector);
+    let mut comparison = all.comparison();
+    verify::each_raw_body(world, |body| comparison.see(body));
+    let verdict = comparison.verdict();
+    assert_eq!((verdict.lost, verdict.duplicate, verdict.different), Default::default());
+    Ok(next)
+}
+
+/// Hooks that the database holds before a collector looks at it again.
+fn stored(world: &World) -> u64 {
+    let count = |db: &rusqlite::Connection| {
+        db.query_row("SELECT count(*) FROM raw_hook", [], |row| row.get::<_, i64>(0)).ok()
+    };
+    copy(world).as_ref().and_then(count).unwrap_or(0).cast_unsigned()
+}
+
+fn accepted() -> player::Reply {
+    player::Reply { code: Some(0), stdout: "{}\n".into(), stderr: String::new() }
 }
 
 fn one(
@@ -189,13 +264,12 @@ fn judge(
     let mut comparison = this.comparison();
     verify::each_raw_body(world, |body| comparison.see(body));
     let stored = comparison.stored();
-    let ok = || player::Reply { code: Some(0), stdout: "{}\n".into(), stderr: String::new() };
     let mut oldest = 0;
     for (number, at) in times.iter().filter(|(_, at)| **at <= cut) {
         sum.accepted += 1;
         if stored.contains(number) {
             // From here on it must stay.
-            all.enter(*number, ok());
+            all.enter(*number, accepted());
             continue;
         }
         let before = cut.duration_since(*at).unwrap_or_default();
@@ -220,10 +294,8 @@ fn judge(
     assert_eq!((verdict.lost, verdict.duplicate, verdict.different), Default::default());
 }
 
-/// Every offset of the stored position lies within a segment that is there.
-#[track_caller]
-fn position_is_on_disk(world: &World) {
-    // A copy: looking must not repair what the collector is to find.
+/// The database as the cut has left it. A copy: looking must not repair what the collector is to find.
+fn copy(world: &World) -> Option<rusqlite::Connection> {
     let copy = world.scratch("looked-at.db");
     for suffix in ["", "-wal"] {
         let from = world.state().join(format!("hookspan.db{suffix}"));
@@ -232,7 +304,13 @@ fn position_is_on_disk(world: &World) {
             drop(fs::remove_file(to));
         }
     }
-    let Ok(db) = rusqlite::Connection::open(&copy) else { return };
+    rusqlite::Connection::open(&copy).ok()
+}
+
+/// Every offset of the stored position lies within a segment that is there.
+#[track_caller]
+fn position_is_on_disk(world: &World) {
+    let Some(db) = copy(world) else { return };
     let sql = "SELECT value FROM state WHERE key = 'journal'";
     let Ok(position) = db.query_row(sql, [], |row| row.get::<_, String>(0)) else { return };
     drop(db);
