@@ -73,6 +73,29 @@ fn a_segment_stays_until_it_is_stored() {
 }
 
 #[test]
+fn what_is_stored_is_worth_making_sure_of_once_a_whole_segment_is() {
+    let mut world = World::new();
+    let mut follower = world.follow(&Position::default());
+    world.write(1, b"one");
+    let (_, open) = poll_until(&mut follower, |_, position| position.is_some());
+    assert!(!follower.would_forget(&open.unwrap()), "the journal itself stays");
+    drop(follower);
+
+    small(&mut world);
+    let mut follower = world.follow(&Position::default());
+    let start = clock::instant();
+    let mut last = Position::default();
+    while !follower.would_forget(&last) {
+        assert!(clock::instant().duration_since(start) < Duration::from_secs(10));
+        last = follower.poll(10).unwrap().position.unwrap_or(last);
+        follower.wait(Duration::from_millis(5));
+    }
+    assert_eq!(names(&world), ["journal", "journal.stop", "seg-1"]);
+    follower.may_forget(&last);
+    assert!(!follower.would_forget(&last), "once is enough");
+}
+
+#[test]
 fn a_segment_with_a_writer_stays_and_what_comes_late_is_read() {
     let mut world = World::new();
     small(&mut world);
