@@ -1,6 +1,6 @@
 //! Where a turn's time went: a sweep over its leaves.
 
-use crate::build::{hook_ms, wait_ms};
+use crate::build::tool::{hook_ms, wait_ms};
 use crate::time::nanos;
 use crate::tool::ToolClass;
 use crate::tree::{Node, Tree, What};
