@@ -21,3 +21,4 @@ pub mod hooks_json;
 pub mod shim_binary;
 pub mod doctor;
 pub mod telemetry;
+pub mod text;

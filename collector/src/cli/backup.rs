@@ -50,7 +50,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::print_json(&Answer { file, bytes: found.len() })?;
     } else {
-        output::print(&format!("{}: {}\n", file.display(), super::text::bytes(found.len())))?;
+        output::print(&format!("{}: {}\n", file.display(), crate::text::bytes(found.len())))?;
     }
     Ok(ExitCode::SUCCESS)
 }

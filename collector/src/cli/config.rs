@@ -47,7 +47,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 
 fn check(global: &Global) -> anyhow::Result<()> {
     let config = global.config()?;
-    destination::all(&config, &global.env).map_err(|error| output::Misuse(error.to_string()))?;
+    destination::all(&config, &global.env)
+        .map_err(|error| crate::config::Misuse(error.to_string()))?;
     output::print(&match &global.config_file {
         Some(path) if path.exists() => format!("{}: ok\n", path.display()),
         Some(path) => format!("{}: not there, so the defaults hold\n", path.display()),

@@ -3,7 +3,7 @@
 use hookspan_core::price::{Estimate, Prices};
 use serde::Serialize;
 
-use super::text;
+use crate::text;
 
 /// In JSON.
 #[derive(Debug, Serialize)]

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use super::Global;
 use super::output::{Paint, columns, print, print_json};
-use super::{Global, text};
 use crate::doctor::{self, Finding, Level};
+use crate::text;
 
 /// Check configuration, hooks, hook program, collector and destinations, and say what to do
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::Connection;
 
 use super::Global;
-use super::output::Misuse;
+use crate::config::Misuse;
 use crate::config::destination::ContentPolicy;
 use crate::export::file::{self, FileError, Selection};
 use crate::export::otlp::Encoding;

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use super::output::{Paint, note, print};
-use super::{Global, output, service, text};
+use super::{Global, output, service};
 use crate::hooks_json::plan::Wish;
 use crate::hooks_json::{Events, Plan, Scope};
+use crate::text;
 
 /// Put the hook program in place and add its entries to Cursor's hooks.json
 #[derive(Debug, clap::Args)]

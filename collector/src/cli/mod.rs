@@ -26,7 +26,6 @@ pub mod config;
 mod cost;
 pub mod output;
 pub mod service;
-pub mod text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

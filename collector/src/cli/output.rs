@@ -3,19 +3,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use crate::config::Environment;
+use crate::config::{Environment, Misuse};
 use crate::store::open;
-
-/// A failure whose cause is what the person typed or wrote: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Misuse(pub String);
-
-/// The error a command answers that is declared but not yet linked to its part of the program.
-#[must_use]
-pub fn not_available(command: &str) -> anyhow::Error {
-    anyhow::anyhow!("`hookspan {command}` is not available in this build")
-}
 
 /// Writes `text` to standard output. A reader that has gone away (`| head`) is no error.
 ///

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::output::Misuse;
 use super::{Global, output};
+use crate::config::Misuse;
 use crate::telemetry::{self, Telemetry};
 
 /// How long the last of our own traces may take to leave.

@@ -8,11 +8,12 @@ use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_dashboard::source::SessionFilter;
 use serde::Serialize;
 
+use super::Global;
 use super::output::{Paint, note, print, print_json};
-use super::{Global, text};
 use crate::clock;
 use crate::store::open::{self, OpenError};
 use crate::store::read;
+use crate::text;
 
 /// List recorded sessions, newest first
 #[derive(Debug, clap::Args)]

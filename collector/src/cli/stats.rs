@@ -7,11 +7,13 @@ use hookspan_core::price::Estimate;
 use hookspan_dashboard::source::LatencyRow;
 use serde::Serialize;
 
+use super::Global;
 use super::cost::{self, Cost};
-use super::output::{Misuse, Paint, note, print, print_json};
-use super::{Global, text};
+use super::output::{Paint, note, print, print_json};
 use crate::clock;
+use crate::config::Misuse;
 use crate::store::{open, read};
+use crate::text;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 

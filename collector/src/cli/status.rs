@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::Global;
 use super::health::{self, Queue};
 use super::output::{Paint, print, print_json};
-use super::{Global, text};
 use crate::clock;
 use crate::config::destination;
 use crate::dirs::{Lock, ServeInfo, StateDir, open_private};
@@ -18,6 +18,7 @@ use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
 use crate::store::{cli as queries, export, read, salvage};
+use crate::text;
 
 /// Looks at a database that is being moved while it is opened, beside the last one.
 const MOVED_TRIES: usize = 5;
@@ -248,7 +249,7 @@ impl Status {
 
     fn add_configured(&mut self, global: &Global) -> anyhow::Result<()> {
         let configured = destination::all(&global.config()?, &global.env)
-            .map_err(|error| super::output::Misuse(error.to_string()))?;
+            .map_err(|error| crate::config::Misuse(error.to_string()))?;
         for destination in configured {
             if self.destinations.iter().all(|known| known.name != destination.name) {
                 self.destinations.push(Destination {

@@ -12,12 +12,13 @@ use hookspan_dashboard::line::{Line, LineKind, Outcome};
 use hookspan_dashboard::source::{JournalHealth, LineFilter};
 use serde::Serialize;
 
+use super::Global;
 use super::output::{Paint, columns};
 use super::sessions::{folder_name, rfc3339};
-use super::{Global, text};
 use crate::clock;
 use crate::source::StoreSource;
 use crate::store::open;
+use crate::text;
 
 /// How often the store is asked.
 const ASK: Duration = Duration::from_millis(250);

@@ -9,9 +9,9 @@ use hookspan_core::price::{Price, Prices};
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
 use serde::{Deserialize, Deserializer};
 
+use super::Misuse;
 use super::destination::DestinationForm;
 use super::{Config, OpenInference, Profile};
-use crate::cli::output::Misuse;
 
 /// The whole file. Field and variant names are the spelling a person writes.
 #[derive(Debug, Default, Deserialize)]

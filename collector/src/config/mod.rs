@@ -19,8 +19,12 @@ pub use file::position;
 
 use hookspan_core::price::Prices;
 
-use crate::cli::output::Misuse;
 use file::File;
+
+/// A failure whose cause is what the person typed or wrote: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misuse(pub String);
 
 /// What a person may set: defaults, then the file, then the environment; flags are laid over it by the command.
 #[derive(Clone, Debug)]

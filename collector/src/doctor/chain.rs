@@ -7,13 +7,14 @@ use std::time::Duration;
 use super::Finding;
 use super::files::Ours;
 use super::probe;
+use crate::cli::Global;
 use crate::cli::status::Status;
-use crate::cli::{Global, text};
 use crate::clock;
 use crate::config::{Evidence, destination, paths};
 use crate::hooks_json::entry;
 use crate::store::cursor::Database;
 use crate::store::{cli as queries, open};
+use crate::text;
 
 /// A check of a larger database takes longer than a person waits.
 const CHECKED_MAX_BYTES: u64 = 256 << 20;
@@ -70,7 +71,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     let status = match Status::read(global) {
         Ok(status) => status,
         // A broken configuration has been named already, in words that say what to do.
-        Err(error) if error.chain().any(|cause| cause.is::<crate::cli::output::Misuse>()) => {
+        Err(error) if error.chain().any(|cause| cause.is::<crate::config::Misuse>()) => {
             return Vec::new();
         }
         Err(error) => {

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
-use crate::cli::{Global, text};
+use crate::cli::Global;
 use crate::hooks_json::document::{Document, Found};
 use crate::hooks_json::file::{FileError, HooksFile};
 use crate::hooks_json::{Events, Scope, entry, events};
 use crate::shim_binary;
+use crate::text;
 
 const AREA: &str = "hooks";
 

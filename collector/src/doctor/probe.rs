@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use super::Finding;
 use super::files::Ours;
-use crate::cli::{Global, text};
+use crate::cli::Global;
 use crate::clock;
 use crate::dirs::StateDir;
 use crate::hooks_json::{entry, events};
 use crate::journal::{Position, survey};
+use crate::text;
 
 const AREA: &str = "command";
 

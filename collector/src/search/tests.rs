@@ -21,7 +21,7 @@ fn engine(database: &Path) -> Engine {
     let mut store = Store::open(database).unwrap();
     store.begin("e1").unwrap();
     let config = hookspan_core::Config::default();
-    Engine::new(store, config, Signals::default(), crossbeam_channel::never())
+    Engine::new(store, config, Signals::default(), never())
 }
 
 impl World {

@@ -23,10 +23,9 @@ use hookspan_dashboard::{Control, Settings};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::cli::output::Misuse;
 use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
-use crate::config::{Config, Environment, paths};
+use crate::config::{Config, Environment, Misuse, paths};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
 use crate::engine::Restart;
 use crate::export::resource::{ResourceBase, host_name};

@@ -9,10 +9,11 @@ use anyhow::Context as _;
 use hookspan_dashboard::Source as _;
 use hookspan_dashboard::source::JournalHealth;
 
+use super::Global;
 use super::output::{self, Paint, print, print_json};
-use super::{Global, text};
 use crate::source::StoreSource;
 use crate::store::{cli as queries, open, read};
+use crate::text;
 
 /// Lines of one session that are shown; a longer one is for the dashboard.
 const LINES_MAX: usize = 20_000;

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::cli::cost;
 use crate::cli::output::Paint;
 use crate::cli::sessions::{folder_name, rfc3339, state_word};
-use crate::cli::text;
+use crate::text;
 
 /// Deeper lines keep this indentation, so that something of them remains to be seen.
 const DEPTH_MAX: usize = 8;

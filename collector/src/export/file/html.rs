@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use sha2::{Digest as _, Sha256};
 
 use super::{FileError, Selection, chrome, policy};
-use crate::cli::text;
+use crate::text;
 
 const STYLE: &str = include_str!("page.css");
 
