@@ -24,9 +24,9 @@ use crate::world::World;
 const WINDOW: Duration = Duration::from_millis(150);
 /// Cuts that one state directory goes through. The first of them meets a collector that catches up.
 const CUTS_PER_STATE: u64 = 10;
-/// What such a collector finds, and how much of it lies in one segment.
-const BACKLOG: u64 = 24_000;
-const BACKLOG_SEGMENT: u64 = 2_000;
+/// What such a collector finds, about two seconds of work, and how much of it lies in one segment.
+const BACKLOG: u64 = if cfg!(debug_assertions) { 4_000 } else { 24_000 };
+const BACKLOG_SEGMENT: u64 = BACKLOG / 8;
 /// Its hooks are no larger, so that each takes one frame.
 const BACKLOG_BODY_MAX: usize = 60_000;
 
