@@ -30,10 +30,11 @@ use redact::{RULES_VERSION, Redactor};
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// How often to look when nobody commits.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How long to wait, and how often in a row at most, while hooks wait for the store: a processor that the index would use is
-/// one they wait for, whatever its priority. A text takes as long as ten hooks.
+/// A pause while hooks wait for the store: a processor that the index would use is one they wait for, whatever its priority.
+/// A text takes as long as ten hooks.
 const GIVE_WAY: Duration = Duration::from_millis(250);
-const GIVES_WAY: u32 = 8;
+/// Of the turns while hooks wait, each of this number is a step.
+const STEP_EVERY: u32 = 8;
 /// Spans of one read and one write.
 const SPANS: usize = 200;
 /// The same in the one step that hooks that wait then leave to it.
@@ -178,19 +179,19 @@ impl Indexer {
         let mut gave_way = 0_u32;
         loop {
             gave_way = if self.is_behind() { gave_way + 1 } else { 0 };
-            let gives_way = !gave_way.is_multiple_of(GIVES_WAY);
+            let gives_way = !gave_way.is_multiple_of(STEP_EVERY);
             let step = if gives_way { Ok(true) } else { self.step(&mut index) };
+            let quiet = matches!(step, Ok(false));
             let mut wait = match step {
                 Ok(true) if gave_way > 0 => GIVE_WAY,
-                Ok(true) => Duration::ZERO,
-                Ok(false) => LOOK_EVERY,
+                Ok(_) => Duration::ZERO,
                 Err(StepError::Store(OpenError::Missing(_))) => LOOK_AFTER,
                 Err(error) => {
                     tracing::warn!(%error, "the search index cannot go on; trying again");
                     LOOK_AFTER * 10
                 }
             };
-            if wait == LOOK_EVERY {
+            if quiet {
                 select! {
                     recv(inbox) -> command => match command {
                         Ok(command) => command.obey(&mut index),
@@ -202,15 +203,13 @@ impl Indexer {
                         }
                         wait = LOOK_AFTER;
                     }
-                    default(wait) => {}
+                    default(LOOK_EVERY) => {}
                 }
             }
-            if wait != LOOK_EVERY {
-                match inbox.recv_timeout(wait) {
-                    Ok(command) => command.obey(&mut index),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
+            match inbox.recv_timeout(wait) {
+                Ok(command) => command.obey(&mut index),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
