@@ -274,6 +274,10 @@ impl Source for StoreSource {
         self.read_or(None, |db| read::span(db, id))
     }
 
+    fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>> {
+        self.read_or(None, |db| read::span_of(db, root, id))
+    }
+
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
         self.read_or(None, |db| read::span_row(db, row))
     }
@@ -378,7 +382,8 @@ impl Source for StoreSource {
             let mut budget = SUBJECTS_PER_READ;
             let found = query::search(&index, query, before, limit, |doc| {
                 // A span that is gone, or that the filter does not let through, is no hit.
-                let Ok(Some((root, found))) = read::lines::of_span(db, doc.span, &query.filter)
+                let Ok(Some((root, found))) =
+                    read::lines::of_span(db, &doc.root, doc.span, &query.filter)
                 else {
                     return false;
                 };

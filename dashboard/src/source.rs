@@ -35,11 +35,13 @@ pub trait Source: Send + Sync + 'static {
     /// Its spans as lines of the waterfall, at most `limit`, ordered by start then row; with `since`, only those written
     /// after that revision.
     fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines>;
-    /// One span by id, with its store row.
+    /// One span of a session by id, with its store row.
+    fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>>;
+    /// One span by id alone, with its store row: slower with every conversation that is stored.
     fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>>;
     /// One span by store row.
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>>;
-    /// Root conversation of a trace and its root span (its earliest one, when the root is not known).
+    /// Root conversation of a trace and its root span.
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>>;
     /// Newest spans over all sessions, newest first, at most `limit`, with a row below `before`.
     fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>>;

@@ -10,10 +10,10 @@ pub enum Change {
     /// Insert or replace a span.
     Span(Box<Span>),
     /// A span that was told is final now, and nothing else about it has changed: [`Span::settled`] becomes true.
-    Settle(SpanId),
+    Settle(SpanKey),
     /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
     /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
-    Withdraw(SpanId),
+    Withdraw(SpanKey),
     /// Insert or replace a session row.
     Session(Box<SessionSummary>),
     /// Insert or replace a turn row.
@@ -30,6 +30,24 @@ pub enum Change {
     Ask(Question),
     /// Nothing of this root conversation is held any more. A later event of it needs its history first.
     Forget(Arc<str>),
+}
+
+/// A span that was told, by what its id is derived from as far as a store needs that to find it: ids themselves are spread at
+/// random, and a store may keep them by conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanKey {
+    /// Its id.
+    pub id: SpanId,
+    /// [`Span::conversation`].
+    pub conversation: Arc<str>,
+}
+
+impl SpanKey {
+    /// What names `span`.
+    #[must_use]
+    pub fn of(span: &Span) -> Self {
+        Self { id: span.id, conversation: Arc::clone(&span.conversation) }
+    }
 }
 
 /// What would help to bind a child conversation to its parent.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::aside::put_aside;
-use crate::change::{Change, Question};
+use crate::change::{Change, Question, SpanKey};
 use crate::config::TraceMode;
 use crate::conversation::{Conversation, Turn};
 use crate::digest::{digest, mix};
@@ -181,7 +181,8 @@ impl Group {
                 continue;
             }
             if here(&told.conversation) {
-                out.changes.push_back(Change::Withdraw(span));
+                let Told { conversation, .. } = told;
+                out.changes.push_back(Change::Withdraw(SpanKey { id: span, conversation }));
             } else {
                 out.moved.push((span, told));
             }
@@ -199,11 +200,12 @@ impl Group {
         rest.retain(|span, told| {
             let own = told.kind == SpanKind::Generation;
             if own {
-                changes.push_back(Change::Withdraw(*span));
+                let conversation = Arc::clone(&told.conversation);
+                changes.push_back(Change::Withdraw(SpanKey { id: *span, conversation }));
             }
             !own
         });
-        changes.extend(self.around.into_keys().map(Change::Withdraw));
+        changes.extend(self.around.values().map(|span| Change::Withdraw(SpanKey::of(span))));
         rest
     }
 
@@ -399,7 +401,7 @@ impl Group {
                 *told == span
             });
             if same && settles {
-                changes.push_back(Change::Settle(span.id));
+                changes.push_back(Change::Settle(SpanKey::of(&span)));
             } else if !same {
                 changes.push_back(Change::Span(Box::new(span.clone())));
             }

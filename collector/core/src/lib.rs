@@ -58,7 +58,7 @@ mod place;
 mod tell;
 mod group;
 
-pub use change::Change;
+pub use change::{Change, SpanKey};
 pub use config::Config;
 pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource};
 pub use hook::{Hook, HookSource};

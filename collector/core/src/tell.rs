@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::build::{self, Shared, is_call, request_model, span};
-use crate::change::Change;
+use crate::change::{Change, SpanKey};
 use crate::config::TraceMode;
 use crate::digest::{digest, mix};
 use crate::place::Place;
@@ -100,7 +100,8 @@ pub(crate) fn tell(
         match told.filter(|told| told.signature == signature) {
             Some(told) if told.settled == settled => {}
             Some(_) if settled => {
-                changes.push_back(Change::Settle(node.id));
+                let conversation = Arc::clone(&node.conversation.id);
+                changes.push_back(Change::Settle(SpanKey { id: node.id, conversation }));
             }
             _ => changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled)))),
         }

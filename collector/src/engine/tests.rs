@@ -17,7 +17,8 @@ const START: i64 = 1_780_000_000 * SECOND;
 /// Tables that are derived from the raw log, without what may differ: row keys and revisions.
 const DERIVED: [&str; 8] = [
     "SELECT hex(s.id), r.text, c.text, generation, hex(trace), hex(parent), kind, name, plain_name, workspace,
-            cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, settled_seq IS NOT NULL
+            cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, s.row IN (SELECT span FROM settled),
+            s.row IN (SELECT span FROM unsettled WHERE root = s.root)
      FROM span s JOIN name r ON r.id = s.root JOIN name c ON c.id = s.conversation ORDER BY 1",
     "SELECT r.text, state, started_ns, last_ns, ended_ns, workspace, model, surface, cursor_version, first_prompt,
             last_error, generations, tool_calls, subagents, errors, errored_turns, active_ns, input, output,
@@ -245,7 +246,8 @@ fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
     let mut engine = world.engine();
     play(&mut engine, &stream(), 4);
     finish(&mut engine);
-    let queue = "SELECT hex(id), settled_seq FROM span ORDER BY settled_seq";
+    let queue =
+        "SELECT hex(s.id), q.seq FROM settled q JOIN span s ON s.row = q.span ORDER BY q.seq";
     let before = rows(&Connection::open(&world.path).unwrap(), queue);
     engine.store().start_rebuild("again").unwrap();
     drop(engine);

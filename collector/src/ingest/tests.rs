@@ -171,7 +171,7 @@ fn a_rebuild_of_an_import_gives_equal_spans() {
     world.import(1, &text);
     let spans = || {
         let db = Connection::open(world.dir.database()).unwrap();
-        let sql = "SELECT hex(id), detail, start_ns, end_ns, settled_seq FROM span ORDER BY id";
+        let sql = "SELECT hex(id), detail, start_ns, end_ns, seq FROM span LEFT JOIN settled ON span = row ORDER BY id";
         let mut statement = db.prepare(sql).unwrap();
         let row = |row: &rusqlite::Row<'_>| {
             let times: (i64, Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?, row.get(4)?);

@@ -32,7 +32,7 @@ pub struct ExportStore {
 /// Where a destination stands; a row of `export_position`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// `settled_seq` up to which everything is delivered or counted lost.
+    /// `settled.seq` up to which everything is delivered or counted lost.
     pub acked_seq: i64,
     /// What it is doing.
     pub state: DestinationState,
@@ -78,9 +78,9 @@ impl DestinationState {
 /// An encoded request, as stored before its first attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// First `settled_seq` it stands for; its key.
+    /// First `settled.seq` it stands for; its key.
     pub first_seq: i64,
-    /// Last `settled_seq` it stands for.
+    /// Last `settled.seq` it stands for.
     pub last_seq: i64,
     /// Spans inside.
     pub spans: u64,
@@ -93,9 +93,9 @@ pub struct Batch {
 /// Spans that will never arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// First `settled_seq` concerned.
+    /// First `settled.seq` concerned.
     pub first_seq: i64,
-    /// Last `settled_seq` concerned.
+    /// Last `settled.seq` concerned.
     pub last_seq: i64,
     /// Spans.
     pub count: u64,
@@ -195,9 +195,8 @@ impl ExportStore {
                 StartAt::Beginning => 0,
                 StartAt::Head => head(tx)?,
                 StartAt::Since(at) => tx.query_row(
-                    "SELECT coalesce(min(settled_seq) - 1, (SELECT coalesce(max(settled_seq), 0)
-                        FROM span WHERE settled_seq IS NOT NULL))
-                     FROM span WHERE settled_seq IS NOT NULL AND end_ns >= ?1",
+                    "SELECT coalesce(min(q.seq) - 1, (SELECT coalesce(max(seq), 0) FROM settled))
+                     FROM settled q JOIN span s ON s.row = q.span WHERE s.end_ns >= ?1",
                     [at.0],
                     |row| row.get(0),
                 )?,
@@ -270,14 +269,15 @@ impl ExportStore {
         mut each: impl FnMut(i64, Span) -> bool,
     ) -> rusqlite::Result<()> {
         let sql = format!(
-            "SELECT {} FROM {} WHERE s.settled_seq > ?1 ORDER BY s.settled_seq",
+            "SELECT {}, q.seq FROM settled q CROSS JOIN {}
+             WHERE q.seq > ?1 AND s.row = q.span ORDER BY q.seq",
             rows::SPAN_COLUMNS,
             rows::SPAN_TABLES
         );
         let mut statement = self.db.prepare_cached(&sql)?;
         let mut found = statement.query([seq])?;
         while let Some(row) = found.next()? {
-            let settled = row.get("settled_seq")?;
+            let settled = row.get("seq")?;
             let (_, span) = rows::span(row)?;
             if !each(settled, span) {
                 break;
@@ -292,13 +292,11 @@ impl ExportStore {
     /// When SQLite fails.
     pub fn waiting(&self, seq: i64, limit: u64) -> rusqlite::Result<u64> {
         self.db
-            .prepare_cached(
-                "SELECT count(*) FROM (SELECT 1 FROM span WHERE settled_seq > ?1 LIMIT ?2)",
-            )?
+            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM settled WHERE seq > ?1 LIMIT ?2)")?
             .query_row(params![seq, signed(limit)], |row| rows::count(row, 0))
     }
 
-    /// The last `settled_seq` given so far.
+    /// The last `settled.seq` given so far.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -306,16 +304,13 @@ impl ExportStore {
         head(&self.db)
     }
 
-    /// The `settled_seq` that has exactly `keep` settled spans after it; 0 when there are fewer.
+    /// The `settled.seq` that has exactly `keep` settled spans after it; 0 when there are fewer.
     ///
     /// # Errors
     /// When SQLite fails.
     pub fn seq_before_last(&self, keep: u64) -> rusqlite::Result<i64> {
         self.db
-            .prepare_cached(
-                "SELECT settled_seq FROM span WHERE settled_seq IS NOT NULL
-                 ORDER BY settled_seq DESC LIMIT 1 OFFSET ?1",
-            )?
+            .prepare_cached("SELECT seq FROM settled ORDER BY seq DESC LIMIT 1 OFFSET ?1")?
             .query_row([signed(keep)], |row| row.get(0))
             .optional()
             .map(|seq| seq.unwrap_or(0))
@@ -444,10 +439,7 @@ impl ExportStore {
 }
 
 fn head(db: &Connection) -> rusqlite::Result<i64> {
-    db.prepare_cached(
-        "SELECT coalesce(max(settled_seq), 0) FROM span WHERE settled_seq IS NOT NULL",
-    )?
-    .query_row([], |row| row.get(0))
+    db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
 fn insert(tx: &Transaction<'_>, destination: &str, batch: &Batch) -> rusqlite::Result<()> {

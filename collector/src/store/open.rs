@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::damage::is_damage;
@@ -14,7 +15,7 @@ use crate::dirs;
 pub const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -22,6 +23,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0005_periods.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0006_reach.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0007_packs.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0008_keys.sql")),
 ];
 
 /// The schema this program writes.
@@ -117,6 +119,8 @@ pub fn writer(path: &Path) -> Result<Connection, OpenError> {
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
     }
     durable(&db, path)?;
+    // Else a statement in which a value is compared may be planned anew for each value.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     migrate(&mut db, version).map_err(sqlite)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
@@ -348,6 +352,33 @@ mod tests {
         let db = Connection::open(&path).unwrap();
         let kept = db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0)).unwrap();
         assert_eq!(kept, SCHEMA_VERSION + 1);
+    }
+
+    #[test]
+    fn what_has_left_keeps_its_place_when_spans_are_folded_again() {
+        let (_temp, path) = path();
+        let before = Connection::open(&path).unwrap();
+        MIGRATIONS.iter().take(7).for_each(|sql| before.execute_batch(sql).unwrap());
+        before
+            .execute_batch(
+                "INSERT INTO name (text) VALUES ('c');
+                 INSERT INTO span (id, rev, root, conversation, generation, trace, kind, name, plain_name,
+                                   start_ns, detail, settled_seq)
+                 VALUES (x'01', 1, 1, 1, '', x'02', 'tool', '', '', 0, '{}', 7),
+                        (x'03', 1, 1, 1, '', x'02', 'tool', '', '', 0, '{}', NULL);
+                 INSERT INTO state (key, value) VALUES ('folded_seq', '9'), ('rebuilding', '0');
+                 PRAGMA user_version = 7;",
+            )
+            .unwrap();
+        before.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        drop(before);
+        let db = writer(&path).unwrap();
+        let text = |sql| db.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+        let kept = "SELECT group_concat(hex(id) || ' ' || settled_seq) FROM settled_before";
+        assert_eq!(text(kept), "01 7");
+        assert_eq!(text("SELECT count(*) || '' FROM span"), "0");
+        let state = "SELECT group_concat(key || ' ' || value) FROM state";
+        assert_eq!(text(state), "folded_seq 0,rebuilding 1");
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub fn sessions(
                   AND (:tool IS NULL
                     OR substr(r.tool || ' ', 1, length(:tool) + 1) = lower(:tool) || ' ')
                   AND (:min IS NULL OR r.longest_ns >= :min))
-                OR EXISTS (SELECT 1 FROM span x WHERE x.root = s.root AND x.settled_seq IS NULL
+                OR EXISTS (SELECT 1 FROM unsettled u JOIN span x ON x.row = u.span
+                  WHERE u.root = s.root
                   AND (:class IS NULL OR x.class = :class)
                   AND (:tool IS NULL OR lower(substr(x.plain_name || ' ', 1, length(:tool) + 14))
                     = 'execute_tool ' || lower(:tool) || ' ')
@@ -181,24 +182,50 @@ pub fn span_count(db: &Connection, root: &str) -> rusqlite::Result<u64> {
 
 /// Start and row of each segment of a session. Their ids are derived, so they are looked up, not searched for.
 fn segments(db: &Connection, root: &str) -> rusqlite::Result<Vec<(i64, i64)>> {
-    let mut find = db.prepare_cached("SELECT start_ns, row FROM span WHERE id = ?1")?;
+    let Some(own) = name(db, root)? else { return Ok(Vec::new()) };
+    let mut find =
+        db.prepare_cached("SELECT start_ns, row FROM span WHERE conversation = ?1 AND id = ?2")?;
     let mut segments = Vec::new();
     for segment in 0..SEGMENTS_MAX {
         let id = SpanId::derive(root, "", "session", &segment.to_string());
-        let found = find.query_row([id.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let found = find.query_row((own, id.0), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some(found) = found else { break };
         segments.push(found);
     }
     Ok(segments)
 }
 
-/// One span by id.
+/// In which conversations spans of the session `?1` are: those are few, and ids are kept by conversation.
+const IN_SESSION: &str =
+    "s.conversation IN (SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1)";
+
+/// One span of a session by id.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
+    let Some(root) = name(db, root)? else { return Ok(None) };
+    let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE {IN_SESSION} AND s.id = ?2");
+    db.prepare_cached(&sql)?.query_row((root, id.0), rows::span).optional()
+}
+
+/// One span by id alone. Looked for in one conversation after the other, the newest first; where the session is known,
+/// [`span_of`] looks in that alone.
 ///
 /// # Errors
 /// As SQLite fails.
 pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
-    let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.id = ?1");
-    db.prepare_cached(&sql)?.query_row([id.0], rows::span).optional()
+    let found = db
+        .prepare_cached(
+            "SELECT s.row FROM name n CROSS JOIN span s WHERE s.conversation = n.id AND s.id = ?1
+             ORDER BY n.id DESC LIMIT 1",
+        )?
+        .query_row([id.0], |row| row.get(0))
+        .optional()?;
+    match found {
+        Some(row) => span_row(db, row),
+        None => Ok(None),
+    }
 }
 
 /// One span by store row.
@@ -210,14 +237,14 @@ pub fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span
     db.prepare_cached(&sql)?.query_row([row], rows::span).optional()
 }
 
-/// Session and root span of a trace; its earliest span when it has no root.
+/// Session and root span of a trace.
 ///
 /// # Errors
 /// As SQLite fails.
 pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String, SpanId)>> {
     db.prepare_cached(
         "SELECT root.text, s.id FROM span s JOIN name root ON root.id = s.root
-         WHERE s.trace = ?1 ORDER BY s.parent IS NOT NULL, s.start_ns LIMIT 1",
+         WHERE s.trace = ?1 AND s.parent IS NULL ORDER BY s.start_ns LIMIT 1",
     )?
     .query_row([trace.0], |row| Ok((row.get(0)?, SpanId(row.get(1)?))))
     .optional()
@@ -247,13 +274,14 @@ pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
 pub fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, String)>> {
     db.prepare_cached(
         "SELECT p.destination,
-                CASE WHEN s.settled_seq IS NULL THEN 'open'
-                     WHEN s.settled_seq > p.acked_seq THEN 'waiting'
+                CASE WHEN q.seq IS NULL THEN 'open'
+                     WHEN q.seq > p.acked_seq THEN 'waiting'
                      WHEN EXISTS (SELECT 1 FROM export_loss l WHERE l.destination = p.destination
                                   AND l.count > l.last_seq - l.first_seq
-                                  AND s.settled_seq BETWEEN l.first_seq AND l.last_seq) THEN 'lost'
+                                  AND q.seq BETWEEN l.first_seq AND l.last_seq) THEN 'lost'
                      ELSE 'sent' END
-         FROM span s, export_position p WHERE s.row = ?1 AND p.state <> 'off' ORDER BY p.destination",
+         FROM span s LEFT JOIN settled q ON q.span = s.row CROSS JOIN export_position p
+         WHERE s.row = ?1 AND p.state <> 'off' ORDER BY p.destination",
     )?
     .query_map([row], |row| Ok((row.get(0)?, row.get(1)?)))?
     .collect()
@@ -344,13 +372,12 @@ pub fn settled_after(
     after: i64,
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, Span)>> {
-    const PLACE: usize = 18;
     let sql = format!(
-        "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
-         WHERE s.settled_seq > ?1 ORDER BY s.settled_seq LIMIT ?2"
+        "SELECT {SPAN_COLUMNS}, q.seq FROM settled q CROSS JOIN {SPAN_TABLES}
+         WHERE q.seq > ?1 AND s.row = q.span ORDER BY q.seq LIMIT ?2"
     );
     db.prepare_cached(&sql)?
-        .query_map((after, sql_limit(limit)), |row| Ok((row.get(PLACE)?, rows::span(row)?.1)))?
+        .query_map((after, sql_limit(limit)), |row| Ok((row.get("seq")?, rows::span(row)?.1)))?
         .collect()
 }
 
@@ -359,8 +386,7 @@ pub fn settled_after(
 /// # Errors
 /// As SQLite fails.
 pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
-    let head = "SELECT coalesce(max(settled_seq), 0) FROM span WHERE settled_seq IS NOT NULL";
-    db.prepare_cached(head)?.query_row([], |row| row.get(0))
+    db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
 /// Spans written after `since` in sessions that changed since. At the first time (0) only those that have not settled.
@@ -368,11 +394,12 @@ pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
 /// # Errors
 /// As SQLite fails.
 pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<Span>> {
-    let sql = format!(
-        "SELECT {SPAN_COLUMNS} FROM session v CROSS JOIN {SPAN_TABLES}
-         WHERE v.rev > ?1 AND s.root = v.root AND s.rev > ?1 AND (?1 > 0 OR s.settled_seq IS NULL)
-         LIMIT {CHANGED_MAX}"
-    );
+    let which = match since {
+        0 => "unsettled u CROSS JOIN {} WHERE s.row = u.span AND s.rev > ?1",
+        _ => "session v CROSS JOIN {} WHERE v.rev > ?1 AND s.root = v.root AND s.rev > ?1",
+    };
+    let which = which.replace("{}", SPAN_TABLES);
+    let sql = format!("SELECT {SPAN_COLUMNS} FROM {which} LIMIT {CHANGED_MAX}");
     db.prepare_cached(&sql)?
         .query_map([rows::signed(since)], |row| Ok(rows::span(row)?.1))?
         .collect()

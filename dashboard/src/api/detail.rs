@@ -125,7 +125,7 @@ fn path(source: &dyn Source, span: &Span) -> source::Result<Vec<Step>> {
     let mut path = Vec::new();
     let mut parent = span.parent;
     while let Some(id) = parent.filter(|_| path.len() < PATH_MAX) {
-        let Some((row, above)) = source.span(id)? else { break };
+        let Some((row, above)) = source.span_of(&span.root, id)? else { break };
         let line = Line::new(row, None, &above, None);
         path.push(Step { row, id: id.to_string(), kind: line.kind.as_str(), label: line.label });
         parent = above.parent;

@@ -204,6 +204,10 @@ impl Source for ListSource {
         Ok(data.index(id).map(|index| (Data::row(index), data.spans[index].span.clone())))
     }
 
+    fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>> {
+        Ok(self.span(id)?.filter(|(_, span)| &*span.root == root))
+    }
+
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
         let index = usize::try_from(row - 1).ok();
         Ok(index.and_then(|index| self.data().spans.get(index).map(|s| (row, s.span.clone()))))

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use hookspan_core::content::{self, Field};
-use hookspan_core::{Change, Config, Hook, Sessions, Span, SpanId, Status, Timestamp, normalise};
+use hookspan_core::{
+    Change, Config, Hook, Sessions, Span, SpanId, SpanKey, Status, Timestamp, normalise,
+};
 
 const START: Timestamp = Timestamp(1_780_000_000_000_000_000);
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -118,12 +120,12 @@ impl Store {
                 Change::Span(span) => {
                     self.spans.insert(span.id, *span);
                 }
-                Change::Settle(id) => {
+                Change::Settle(SpanKey { id, .. }) => {
                     if let Some(span) = self.spans.get_mut(&id) {
                         span.settled = true;
                     }
                 }
-                Change::Withdraw(id) => {
+                Change::Withdraw(SpanKey { id, .. }) => {
                     self.spans.remove(&id);
                 }
                 Change::Bind { conversation, root } => {

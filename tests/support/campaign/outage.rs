@@ -123,9 +123,9 @@ fn settled(world: &World, turns: u64) -> Vec<String> {
         OpenFlags::SQLITE_OPEN_READ_ONLY,
     )
     .unwrap();
-    let sql = "SELECT lower(hex(id)) FROM span WHERE settled_seq IS NOT NULL ORDER BY settled_seq";
+    let sql = "SELECT lower(hex(s.id)) FROM settled q JOIN span s ON s.row = q.span ORDER BY q.seq";
     let mut find = db.prepare(sql).unwrap();
-    let open = "SELECT count(*) FROM span WHERE settled_seq IS NULL";
+    let open = "SELECT count(*) FROM unsettled";
     eventually("every span has settled", Duration::from_secs(120), || {
         let open: u64 = db.query_row(open, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
         let ids: Vec<String> =

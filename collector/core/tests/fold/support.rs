@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hookspan_core::{
     Change, Config, Event, Hook, HookSource, Reader, SessionSummary, Sessions, Span, SpanId,
-    Status, Timestamp, TurnSummary, Value,
+    SpanKey, Status, Timestamp, TurnSummary, Value,
 };
 
 /// What a store holds after applying changes in order.
@@ -38,11 +38,11 @@ impl Store {
                 span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);
             }
-            Change::Settle(id) => {
+            Change::Settle(SpanKey { id, .. }) => {
                 // After a restart it may be told once more.
                 self.spans.get_mut(&id).expect("only what was told settles").settled = true;
             }
-            Change::Withdraw(id) => {
+            Change::Withdraw(SpanKey { id, .. }) => {
                 self.spans.remove(&id);
                 self.turns.retain(|_, turn| turn.span != id);
             }

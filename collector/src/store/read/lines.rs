@@ -7,7 +7,7 @@ use hookspan_dashboard::line::{self, Line, LineKind, Outcome};
 use hookspan_dashboard::source::LineFilter;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::{name, prompts, segments, sql_limit};
+use super::{IN_SESSION, name, prompts, segments, sql_limit};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, signed};
 
 const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.end_reason, \
@@ -61,12 +61,14 @@ pub fn of_session(
 fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<()> {
     let rows: HashMap<SpanId, i64> = lines.iter().map(|one| (one.line.id, one.line.row)).collect();
     let segments = segments(db, root)?;
-    let mut find = db.prepare_cached("SELECT row FROM span WHERE id = ?1")?;
+    let session = name(db, root)?;
+    let sql = format!("SELECT s.row FROM span s WHERE {IN_SESSION} AND s.id = ?2");
+    let mut find = db.prepare_cached(&sql)?;
     for one in lines {
         one.line.parent = match one.above {
             Some(above) => match rows.get(&above) {
                 Some(row) => Some(*row),
-                None => find.query_row([above.0], |row| row.get(0)).optional()?,
+                None => find.query_row((session, above.0), |row| row.get(0)).optional()?,
             },
             None if one.is_turn => {
                 let started = segments.iter().rev().find(|(start, _)| *start <= one.line.start.0);
@@ -213,19 +215,22 @@ pub fn failures(
     db.prepare_cached(&sql)?.query_map(values, read)?.collect()
 }
 
-/// Rows of the spans with these ids that `filter` lets through, with their sessions.
+/// A span of the session `of`, or of the one that it was bound to, if `filter` lets it through, with its session.
 ///
 /// # Errors
 /// As SQLite fails.
 pub fn of_span(
     db: &Connection,
+    of: &str,
     id: SpanId,
     filter: &LineFilter,
 ) -> rusqlite::Result<Option<(String, Found)>> {
+    let Some(of) = name(db, of)? else { return Ok(None) };
     let sql = format!(
         "SELECT {COLUMNS}, root.text
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
          WHERE s.id = :id
+           AND s.conversation IN (SELECT :of UNION SELECT id FROM conversation WHERE root = :of)
            AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
            AND {MATCHES}
            AND (NOT :failed OR s.error_type IS NOT NULL)
@@ -233,6 +238,7 @@ pub fn of_span(
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"
     );
     let values: &[(&str, &dyn ToSql)] = &[
+        (":of", &of),
         (":id", &id.0),
         (":from", &filter.from_ns),
         (":to", &filter.to_ns),

@@ -1,4 +1,4 @@
-use hookspan_core::{Change, End, SessionState, SpanKind, Timestamp};
+use hookspan_core::{Change, End, SessionState, SpanKey, SpanKind, Timestamp};
 use hookspan_dashboard::line::{Line, LineKind};
 use rusqlite::Connection;
 
@@ -69,6 +69,7 @@ fn segment(root: &str, key: &str, start: i64) -> Span {
     let mut span = sample::span(root, "x");
     span.id = SpanId::derive(root, "", "session", key);
     (span.kind, span.parent, span.start) = (SpanKind::Session, None, Timestamp(start));
+    span.conversation = root.into();
     span
 }
 
@@ -109,19 +110,6 @@ fn a_delta_holds_what_was_written_since() {
         Line { row: found[0].row, ..Line::new(1, None, &sample::span("r", "b"), None) }
     );
     assert_eq!(of_session(&readers, Some(at.rev + 1)).len(), 0);
-}
-
-#[test]
-fn a_span_is_found_by_id_row_and_trace() {
-    let (_dir, _store, readers) = stored([Change::Span(Box::new(sample::span("r", "a")))]);
-    let wanted = sample::span("r", "a");
-    let (row, found) = readers.with(|db| span(db, wanted.id)).unwrap().unwrap();
-    assert_eq!(found, wanted);
-    assert_eq!(readers.with(|db| span_row(db, row)).unwrap().unwrap().1, wanted);
-    let found = readers.with(|db| trace(db, wanted.trace)).unwrap();
-    assert_eq!(found, Some(("r".to_owned(), wanted.id)));
-    assert_eq!(readers.with(|db| span(db, SpanId([9; 8]))).unwrap(), None);
-    assert_eq!(readers.with(|db| body(db, 7)).unwrap(), None);
 }
 
 #[test]
@@ -258,45 +246,12 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
     assert_eq!(by("mcp:db", 0), ["slow"]);
     assert!(by("She", 0).is_empty());
     // It settles; and a child's calls go with it to the session that it turns out to be of.
-    write(&mut store, [Change::Settle(sample::span("live", "e").id)]);
+    write(&mut store, [Change::Settle(SpanKey::of(&sample::span("live", "e")))]);
     assert_eq!(by("Shell", 20), ["live"]);
     write(&mut store, [Change::Bind { conversation: "live".into(), root: "quick".into() }]);
     assert_eq!(by("Shell", 20), ["quick"]);
     store.delete(&["slow".to_owned()]).unwrap();
     assert!(by("mcp:db", 0).is_empty());
-}
-
-#[test]
-fn a_store_of_before_learns_the_longest_calls_from_its_spans() {
-    let call = |root: &str, key: &str, name: &'static str, ns: i64| {
-        let mut span = sample::span(root, key);
-        span.plain_name = name.into();
-        let end = Timestamp(span.start.0 + ns);
-        span.end = span.end.map(|was| End { at: end, ..was });
-        Change::Span(Box::new(span))
-    };
-    let (dir, store, _readers) = stored([
-        call("r", "a", "execute_tool Shell", 5),
-        call("r", "b", "execute_tool Shell", 9),
-        call("r", "c", "execute_tool MCP:db Query", 7),
-        call("q", "d", "thinking", 3),
-    ]);
-    drop(store);
-    let path = dir.path().join("hookspan.db");
-    let reach = || -> Vec<(i64, i64, String, i64)> {
-        let db = Connection::open(&path).unwrap();
-        let mut all = db.prepare("SELECT * FROM reach ORDER BY 1, 2, 3").unwrap();
-        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-        all.query_map([], row).unwrap().map(Result::unwrap).collect()
-    };
-    let written = reach();
-    assert_eq!(written.len(), 3, "{written:?}");
-    let before = "DROP TABLE reach; DROP INDEX span_unsettled; PRAGMA user_version = 5;
-                  ALTER TABLE raw_hook DROP COLUMN pack; ALTER TABLE raw_hook DROP COLUMN body_start;
-                  ALTER TABLE raw_hook DROP COLUMN body_len;";
-    Connection::open(&path).unwrap().execute_batch(before).unwrap();
-    drop(Store::open(&path).unwrap());
-    assert_eq!(reach(), written);
 }
 
 #[test]
@@ -379,7 +334,7 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     let all = |readers: &Readers| readers.with(|db| times(db, (-1, 1))).unwrap();
     assert_eq!(all(&readers), []);
     // Once with its summary beside it, once by what is stored, and never twice.
-    write(&mut store, [Change::Settle(turn("r").id)]);
+    write(&mut store, [Change::Settle(SpanKey::of(&turn("r")))]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
     let found = all(&readers);
@@ -405,4 +360,40 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     assert_eq!(all(&readers), [one(1)]);
     store.delete(&["r".to_owned()]).unwrap();
     assert_eq!(all(&readers), []);
+}
+
+#[test]
+fn a_span_is_found_by_its_id_and_a_trace_by_its_root() {
+    let bind = |conversation: &str, root: &str| Change::Bind {
+        conversation: conversation.into(),
+        root: root.into(),
+    };
+    let call = |root: &str| sample::span(root, "Read");
+    let root =
+        Span { parent: None, id: SpanId::derive("r-child", "g1", "generation", ""), ..call("r") };
+    let (_dir, mut store, readers) = stored([
+        bind("r", "r"),
+        bind("r-child", "r"),
+        Change::Span(Box::new(call("r"))),
+        Change::Span(Box::new(root.clone())),
+        bind("s-child", "s-child"),
+        Change::Span(Box::new(Span { root: "s-child".into(), ..call("s") })),
+    ]);
+    let alone = |id| readers.with(|db| span(db, id)).unwrap().map(|(row, _)| row);
+    let within =
+        |root: &str, id| readers.with(|db| span_of(db, root, id)).unwrap().map(|(row, _)| row);
+    assert_eq!(
+        [alone(call("r").id), alone(root.id), alone(call("s").id)],
+        [Some(1), Some(2), Some(3)]
+    );
+    assert_eq!(alone(SpanId([7; 8])), None);
+    assert_eq!(readers.with(|db| span_row(db, 1)).unwrap().unwrap(), (1, call("r")));
+    assert_eq!(readers.with(|db| body(db, 7)).unwrap(), None);
+    assert_eq!([within("r", call("r").id), within("s-child", call("s").id)], [Some(1), Some(3)]);
+    assert_eq!([within("s-child", call("r").id), within("nobody", call("r").id)], [None, None]);
+    let found = readers.with(|db| trace(db, root.trace)).unwrap();
+    assert_eq!(found, Some(("r".to_owned(), root.id)));
+    // Bound since, and bound again to another.
+    write(&mut store, [bind("s-child", "s")]);
+    assert_eq!([within("s", call("s").id), within("s-child", call("s").id)], [Some(3), Some(3)]);
 }

@@ -19,7 +19,8 @@ use rusqlite::types::Type;
 /// Columns that [`span`] reads, from [`SPAN_TABLES`].
 pub const SPAN_COLUMNS: &str = "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
      root.text, own.text, s.generation, s.workspace, s.cursor_version, s.start_ns, s.end_ns, \
-     s.end_reason, s.error_type, s.error_message, s.detail, s.settled_seq";
+     s.end_reason, s.error_type, s.error_message, s.detail, \
+     NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)";
 
 /// Where [`SPAN_COLUMNS`] come from.
 pub const SPAN_TABLES: &str =
@@ -76,7 +77,7 @@ pub fn span(row: &Row<'_>) -> rusqlite::Result<(i64, Span)> {
         attributes: detail.attributes,
         events: detail.events,
         contents: detail.contents,
-        settled: row.get::<_, Option<i64>>(18)?.is_some(),
+        settled: row.get(18)?,
     };
     Ok((row.get(0)?, span))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use hookspan_core::sessions::Question;
-use hookspan_core::{Change, SessionSummary, Span, SpanId, TurnSummary};
+use hookspan_core::{Change, SessionSummary, Span, SpanId, SpanKey, TurnSummary};
 
 /// What is told of a span.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) enum Told {
     /// All of it.
     Whole(Box<Span>),
     /// That it is final, as it stands in the store.
-    Final(SpanId),
+    Final(SpanKey),
 }
 
 /// Changes of a batch. A running turn is changed by every hook in it; it is written once.
@@ -21,7 +21,7 @@ pub struct Changes {
     /// In the order of their last change; superseded ones are `None`.
     pub(super) spans: Vec<Option<Told>>,
     places: HashMap<SpanId, usize>,
-    pub(super) withdrawn: Vec<SpanId>,
+    pub(super) withdrawn: Vec<SpanKey>,
     pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
     pub(super) turns: BTreeMap<(Arc<str>, SpanId), Box<TurnSummary>>,
     /// In order: a conversation may be bound more than once.
@@ -39,19 +39,20 @@ impl Changes {
                 self.drop_span(id);
                 self.put(id, Told::Whole(span));
             }
-            Change::Settle(id) => {
+            Change::Settle(key) => {
+                let id = key.id;
                 let told = match self.drop_span(id) {
                     Some(Told::Whole(mut span)) => {
                         span.settled = true;
                         Told::Whole(span)
                     }
-                    _ => Told::Final(id),
+                    _ => Told::Final(key),
                 };
                 self.put(id, told);
             }
-            Change::Withdraw(id) => {
-                self.drop_span(id);
-                self.withdrawn.push(id);
+            Change::Withdraw(key) => {
+                self.drop_span(key.id);
+                self.withdrawn.push(key);
             }
             Change::Session(session) => {
                 self.sessions.insert(Arc::clone(&session.root), session);

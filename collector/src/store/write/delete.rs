@@ -56,6 +56,7 @@ impl Store {
         })?;
         self.names.clear();
         self.subjects.clear();
+        self.ending.clear();
         Ok(done)
     }
 
@@ -85,10 +86,11 @@ fn delete_session(
     for (row, span) in &spans {
         // A request that holds the span is made anew without it.
         db.prepare_cached(
-            "DELETE FROM export_batch WHERE (SELECT settled_seq FROM span WHERE row = ?1)
+            "DELETE FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
              BETWEEN first_seq AND last_seq",
         )?
         .execute([row])?;
+        db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([row])?;
         db.prepare_cached("DELETE FROM settled_before WHERE id = ?1")?.execute([span.id.0])?;
     }
     let conversations = conversations(db, id)?;
@@ -102,7 +104,7 @@ fn delete_session(
         sum.hooks += db.prepare_cached(delete)?.execute([conversation])? as u64;
     }
     sum.spans += db.prepare_cached("DELETE FROM span WHERE root = ?1")?.execute([id])? as u64;
-    for table in ["turn", "session", "reach", "conversation"] {
+    for table in ["unsettled", "turn", "session", "reach", "conversation"] {
         db.execute(&format!("DELETE FROM {table} WHERE root = ?1"), [id])?;
     }
     for conversation in &conversations {

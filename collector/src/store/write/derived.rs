@@ -1,6 +1,6 @@
 //! Spans, turns, sessions and bindings as rows: whole values, upserted.
 
-use hookspan_core::{SessionSummary, Span, SpanId, Status, Tokens, TurnSummary};
+use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
 use hookspan_dashboard::line::Kept;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
 
@@ -9,15 +9,24 @@ use super::reach::Reach;
 use super::subjects::Subject;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
-/// Writes a span. `Some(seq)` is its place in the export queue when it has one.
+/// Where a span was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) row: i64,
+    /// `span.root`, which `unsettled` is kept by.
+    pub(super) root: i64,
+    /// Whether it had been written before.
+    pub(super) known: bool,
+}
+
+/// Writes a span, but for whether it has settled.
 pub(super) fn span(
     db: &Connection,
     names: &mut Names,
     rev: u64,
     span: &Span,
     subject: &Subject<'_>,
-    offered: Option<i64>,
-) -> rusqlite::Result<Option<i64>> {
+) -> rusqlite::Result<Place> {
     let (subject, subject_seq) = match *subject {
         Subject::Known(subject) => (subject, None),
         Subject::In(hook) => (None, Some(hook.cast_signed())),
@@ -28,11 +37,12 @@ pub(super) fn span(
         Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
     };
     let detail = rows::span_detail(span)?;
+    let (root, conversation) = (names.id(db, &span.root)?, names.id(db, &span.conversation)?);
     let values = params![
         span.id.0,
         rev.cast_signed(),
-        names.id(db, &span.root)?,
-        names.id(db, &span.conversation)?,
+        root,
+        conversation,
         span.generation,
         span.trace.0,
         span.parent.map(|parent| parent.0),
@@ -47,7 +57,6 @@ pub(super) fn span(
         error_type,
         error_message,
         detail,
-        offered,
         kept.label,
         subject_seq,
         kept.kind as u8,
@@ -60,48 +69,84 @@ pub(super) fn span(
         .prepare_cached(
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
-                               error_type, error_message, detail, settled_seq, label, subject_seq,
-                               class, flags, wait_us)
+                               error_type, error_message, detail, label, subject_seq, class, flags,
+                               wait_us)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)
-             ON CONFLICT (id) DO NOTHING",
+                     ?18, ?19, ?20, ?21, ?22, ?23)
+             ON CONFLICT (conversation, id) DO NOTHING",
         )?
         .execute(values)?;
     if inserted > 0 {
-        return Ok(offered);
+        return Ok(Place { row: db.last_insert_rowid(), root, known: false });
     }
     db.prepare_cached(
         "UPDATE span
-         SET rev = ?2, root = ?3, conversation = ?4, generation = ?5, trace = ?6, parent = ?7,
-             kind = ?8, name = ?9, plain_name = ?10, workspace = ?11, cursor_version = ?12,
-             start_ns = ?13, end_ns = ?14, end_reason = ?15, error_type = ?16, error_message = ?17,
-             detail = ?18, settled_seq = coalesce(settled_seq, ?19),
-             label = CASE WHEN ?21 IS NULL OR subject_seq IS NOT NULL THEN ?20 ELSE label END,
-             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?21 END,
-             class = ?22, flags = ?23, wait_us = ?24
-         WHERE id = ?1",
+         SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
+             plain_name = ?10, workspace = ?11, cursor_version = ?12, start_ns = ?13, end_ns = ?14,
+             end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
+             label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
+             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
+             class = ?21, flags = ?22, wait_us = ?23
+         WHERE conversation = ?4 AND id = ?1",
     )?
     .execute(values)?;
-    db.prepare_cached("SELECT settled_seq FROM span WHERE id = ?1")?
-        .query_row([span.id.0], |row| row.get(0))
+    let found = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    Ok(found)
 }
 
-/// Gives a stored span its place in the export queue. False when it has one, or is not there: then nothing was written.
-pub(super) fn settle(db: &Connection, id: SpanId, settled_seq: i64) -> rusqlite::Result<bool> {
-    let sql = "UPDATE span SET settled_seq = ?2 WHERE id = ?1 AND settled_seq IS NULL";
-    Ok(db.prepare_cached(sql)?.execute((id.0, settled_seq))? > 0)
+/// Where a span is stored.
+pub(super) fn place(
+    db: &Connection,
+    names: &mut Names,
+    key: &SpanKey,
+) -> rusqlite::Result<Option<Place>> {
+    match names.find(db, &key.conversation)? {
+        Some(conversation) => find(db, conversation, key.id),
+        None => Ok(None),
+    }
+}
+
+fn find(db: &Connection, conversation: i64, id: SpanId) -> rusqlite::Result<Option<Place>> {
+    db.prepare_cached("SELECT row, root FROM span WHERE conversation = ?1 AND id = ?2")?
+        .query_row((conversation, id.0), |row| {
+            Ok(Place { row: row.get(0)?, root: row.get(1)?, known: true })
+        })
+        .optional()
+}
+
+/// Notes that a span runs, or may still change.
+pub(super) fn unsettled(db: &Connection, place: Place) -> rusqlite::Result<()> {
+    db.prepare_cached("INSERT INTO unsettled (root, span) VALUES (?1, ?2)")?
+        .execute((place.root, place.row))?;
+    Ok(())
+}
+
+/// Notes that a span is final. False when it was already, or is not there: then nothing was written.
+pub(super) fn finish(db: &Connection, place: Place) -> rusqlite::Result<bool> {
+    let sql = "DELETE FROM unsettled WHERE root = ?1 AND span = ?2";
+    Ok(db.prepare_cached(sql)?.execute((place.root, place.row))? > 0)
+}
+
+/// Puts a span that is final into the export queue.
+pub(super) fn queue(db: &Connection, seq: i64, place: Place) -> rusqlite::Result<()> {
+    db.prepare_cached("INSERT INTO settled (seq, span) VALUES (?1, ?2)")?
+        .execute((seq, place.row))?;
+    Ok(())
 }
 
 /// A span as it is stored.
-pub(super) fn stored(db: &Connection, id: SpanId) -> rusqlite::Result<Option<Span>> {
-    let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.id = ?1");
-    let found = db.prepare_cached(&sql)?.query_row([id.0], rows::span).optional()?;
-    Ok(found.map(|(_, span)| span))
+pub(super) fn stored(db: &Connection, row: i64) -> rusqlite::Result<Span> {
+    let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.row = ?1");
+    Ok(db.prepare_cached(&sql)?.query_row([row], rows::span)?.1)
 }
 
 /// Removes a span that turned out to be part of another one.
-pub(super) fn withdraw(db: &Connection, id: SpanId) -> rusqlite::Result<usize> {
-    db.prepare_cached("DELETE FROM span WHERE id = ?1")?.execute([id.0])
+pub(super) fn withdraw(db: &Connection, names: &mut Names, key: &SpanKey) -> rusqlite::Result<()> {
+    let Some(place) = place(db, names, key)? else { return Ok(()) };
+    finish(db, place)?;
+    db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([place.row])?;
+    db.prepare_cached("DELETE FROM span WHERE row = ?1")?.execute([place.row])?;
+    Ok(())
 }
 
 /// Writes a session.
@@ -212,6 +257,7 @@ pub(super) fn bind(
         top,
         rev.cast_signed(),
     ))?;
+    db.prepare_cached("UPDATE unsettled SET root = ?2 WHERE root = ?1")?.execute(both)?;
     Reach::bind(db, own, top)?;
     db.prepare_cached("DELETE FROM session WHERE root = ?1")?.execute([own])?;
     db.prepare_cached("DELETE FROM turn WHERE root = ?1")?.execute([own])?;

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hookspan_core::{HookSource, Span, SpanId, Timestamp};
+use hookspan_core::{HookSource, Span, SpanId, SpanKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
@@ -31,6 +31,7 @@ pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 use super::codec::Unpacker;
 use super::open::{self, OpenError};
 use checkpoints::Checkpoints;
+use derived::Place;
 use names::Names;
 use raw::Packs;
 use reach::Reach;
@@ -56,7 +57,7 @@ pub struct Store {
     reach: Reach,
     subjects: Subjects,
     /// Spans that have ended and not settled, as far as they were written lately.
-    ending: HashMap<SpanId, Counted>,
+    ending: HashMap<SpanId, (Place, Counted)>,
     marks: Marks,
     /// Additions to the counter table that no transaction has carried yet.
     counted: BTreeMap<Cow<'static, str>, u64>,
@@ -373,18 +374,19 @@ impl Transaction<'_> {
     /// # Errors
     /// As SQLite fails.
     pub fn changes(&mut self, changes: &Changes) -> rusqlite::Result<()> {
-        let Store { db, names, marks, .. } = &mut *self.store;
+        let Store { db, names, ending, marks, .. } = &mut *self.store;
         for (conversation, root) in &changes.bound {
             derived::bind(db, names, marks.rev, conversation, root)?;
         }
-        for id in &changes.withdrawn {
-            derived::withdraw(db, *id)?;
+        for key in &changes.withdrawn {
+            ending.remove(&key.id);
+            derived::withdraw(db, names, key)?;
         }
         let mut turns = Vec::new();
         for told in changes.spans.iter().flatten() {
             turns.extend(match told {
                 Told::Whole(span) => self.span(span)?,
-                Told::Final(id) => self.settle(*id)?,
+                Told::Final(key) => self.settle(key)?,
             });
         }
         let Store { db, names, times, marks, .. } = &mut *self.store;
@@ -409,64 +411,67 @@ impl Transaction<'_> {
 
     /// Writes a span. Says which turn it is when it has just settled.
     fn span(&mut self, span: &Span) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, names, sketches, reach, subjects, ending, marks, .. } = &mut *self.store;
-        let next = marks.settled + 1;
-        let offered = match span.settled {
-            false => None,
-            true if marks.rebuilding => Some(replay::take_place(db, span.id)?.unwrap_or(next)),
-            true => Some(next),
-        };
-        let mut turn = None;
-        let place = derived::span(db, names, marks.rev, span, &subjects.of(span), offered)?;
-        if offered.is_some() && place == offered {
-            // Only now did it settle: it takes its place, and counts once.
-            if offered == Some(next) {
-                marks.settled = next;
-            }
-            if let Some(mut counted) = Counted::of(span) {
-                turn = counted.take_turn();
-                reach.add(&counted.reached);
-                sketches.count(db, counted)?;
-            }
-            self.committed.settled = true;
-        } else if !span.settled
-            && let Some(counted) = Counted::of(span)
-        {
-            if ending.len() >= ENDING {
-                ending.clear();
-            }
-            ending.insert(span.id, counted);
-        }
+        let Store { db, names, subjects, ending, marks, .. } = &mut *self.store;
+        let place = derived::span(db, names, marks.rev, span, &subjects.of(span))?;
         self.committed.add(&span.root, 1);
-        Ok(turn)
+        let counted = Counted::of(span);
+        if !span.settled {
+            if !place.known {
+                derived::unsettled(db, place)?;
+            }
+            if let Some(counted) = counted {
+                if ending.len() >= ENDING {
+                    ending.clear();
+                }
+                ending.insert(span.id, (place, counted));
+            }
+            return Ok(None);
+        }
+        ending.remove(&span.id);
+        if place.known && !derived::finish(db, place)? {
+            // It had settled: it keeps its place, and counts once.
+            return Ok(None);
+        }
+        self.settled(span.id, place, counted)
     }
 
     /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays. Says which turn it
     /// is.
-    fn settle(&mut self, id: SpanId) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, sketches, reach, ending, marks, .. } = &mut *self.store;
-        let next = marks.settled + 1;
-        let offered = match marks.rebuilding {
-            true => replay::take_place(db, id)?.unwrap_or(next),
-            false => next,
-        };
-        if !derived::settle(db, id, offered)? {
+    fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<Option<SettledTurn>> {
+        let Store { db, names, ending, .. } = &mut *self.store;
+        if let Some((place, counted)) = ending.remove(&key.id)
+            && derived::finish(db, place)?
+        {
+            return self.settled(key.id, place, Some(counted));
+        }
+        // Written long ago, or since then bound to another root.
+        let Some(place) = derived::place(db, names, key)? else { return Ok(None) };
+        if !derived::finish(db, place)? {
             return Ok(None);
         }
-        if offered == next {
-            marks.settled = next;
-        }
-        let mut turn = None;
-        let counted = match ending.remove(&id) {
-            Some(counted) => Some(counted),
-            None => derived::stored(db, id)?.as_ref().and_then(Counted::of),
-        };
-        if let Some(mut counted) = counted {
-            turn = counted.take_turn();
-            reach.add(&counted.reached);
-            sketches.count(db, counted)?;
-        }
+        let counted = Counted::of(&derived::stored(db, place.row)?);
+        self.settled(key.id, place, counted)
+    }
+
+    /// A span has just settled: it takes its place in the export queue, and counts. Says which turn it is.
+    fn settled(
+        &mut self,
+        id: SpanId,
+        place: Place,
+        counted: Option<Counted>,
+    ) -> rusqlite::Result<Option<SettledTurn>> {
+        let Store { db, sketches, reach, marks, .. } = &mut *self.store;
+        let before = if marks.rebuilding { replay::take_place(db, id)? } else { None };
+        let seq = before.unwrap_or_else(|| {
+            marks.settled += 1;
+            marks.settled
+        });
+        derived::queue(db, seq, place)?;
         self.committed.settled = true;
+        let Some(mut counted) = counted else { return Ok(None) };
+        let turn = counted.take_turn();
+        reach.add(&counted.reached);
+        sketches.count(db, counted)?;
         Ok(turn)
     }
 

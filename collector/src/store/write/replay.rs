@@ -174,8 +174,10 @@ impl Store {
         self.transaction(|open| {
             open.store.db.execute_batch(&format!(
                 "INSERT INTO settled_before (id, settled_seq)
-                     SELECT id, settled_seq FROM span WHERE settled_seq IS NOT NULL
+                     SELECT s.id, q.seq FROM settled q JOIN span s ON s.row = q.span WHERE true
                      ON CONFLICT (id) DO UPDATE SET settled_seq = excluded.settled_seq;
+                 DELETE FROM settled;
+                 DELETE FROM unsettled;
                  DELETE FROM span;
                  DELETE FROM turn;
                  DELETE FROM session;
@@ -226,8 +228,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Takes the place in the export queue that a span had before the rebuild. A second time there is none, so that a span
-/// which changes after settling is not taken for one that settles.
+/// Takes the place in the export queue that a span had before the rebuild.
 pub(super) fn take_place(db: &Connection, id: SpanId) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached("DELETE FROM settled_before WHERE id = ?1 RETURNING settled_seq")?
         .query_row([id.0], |row| row.get(0))

@@ -95,7 +95,7 @@ fn a_failed_batch_leaves_nothing_and_may_be_repeated() {
         assert_eq!(result.is_ok(), number(&store, "SELECT count(*) FROM span") == 1);
     }
     assert_eq!(store.last_seq(), 1);
-    assert_eq!(number(&store, "SELECT max(settled_seq) FROM span"), 1);
+    assert_eq!(number(&store, "SELECT max(seq) FROM settled"), 1);
     assert_eq!(
         number(&store, "SELECT sum(count) FROM histogram WHERE days = 1 AND dimension = 'kind'"),
         1
@@ -116,16 +116,40 @@ fn a_span_settles_and_counts_once_whatever_follows() {
     }
     let other = changes(vec![Change::Span(Box::new(sample::span("c1", "Read")))]);
     store.transaction(|open| open.changes(&other)).unwrap();
-    let places =
-        "SELECT group_concat(settled_seq) FROM (SELECT settled_seq FROM span ORDER BY row)";
+    let places = "SELECT group_concat(seq) FROM (SELECT seq FROM settled ORDER BY span)";
     let text: String = store.db.query_row(places, [], |row| row.get(0)).unwrap();
     assert_eq!(text, "1,2");
+    assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 0);
     assert_eq!(
         number(&store, "SELECT count FROM histogram WHERE days = 1 AND dimension = 'kind'"),
         2
     );
     assert_eq!(number(&store, "SELECT count FROM histogram WHERE days = 1 AND name = 'Shell'"), 1);
     assert_eq!(number(&store, "SELECT errors FROM histogram WHERE days = 1 AND name = 'Shell'"), 1);
+}
+
+#[test]
+fn a_span_settles_wherever_it_is_by_then() {
+    let (temp, mut store) = store();
+    let told = sample::span("c1", "Shell");
+    let running = Span { settled: false, ..told.clone() };
+    let bind = |root: &str| Change::Bind { conversation: "c1".into(), root: root.into() };
+    let settle = || changes(vec![Change::Settle(SpanKey::of(&told))]);
+    let all = changes(vec![bind("c1"), Change::Span(Box::new(running))]);
+    store.transaction(|open| open.changes(&all)).unwrap();
+    assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 1);
+    store.transaction(|open| open.changes(&changes(vec![bind("parent")]))).unwrap();
+    // What is known of it is of before, or nothing; it counts once all the same.
+    store.transaction(|open| open.changes(&settle())).unwrap();
+    drop(store);
+    let mut store = Store::open(&temp.path().join("hookspan.db")).unwrap();
+    store.transaction(|open| open.changes(&settle())).unwrap();
+    let nobody = SpanKey { id: told.id, conversation: "nobody".into() };
+    let all = changes(vec![Change::Settle(nobody.clone()), Change::Withdraw(nobody)]);
+    store.transaction(|open| open.changes(&all)).unwrap();
+    assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 0);
+    assert_eq!(number(&store, "SELECT total(seq) = 1 FROM settled"), 1);
+    assert_eq!(number(&store, "SELECT count FROM histogram WHERE days = 1 AND name = 'Shell'"), 1);
 }
 
 #[test]
@@ -183,14 +207,16 @@ fn a_withdrawn_span_is_gone_and_may_come_back() {
     let span = sample::span("c1", "Shell");
     let steps = [
         (vec![Change::Span(Box::new(span.clone()))], 1),
-        (vec![Change::Withdraw(span.id)], 0),
-        (vec![Change::Withdraw(span.id), Change::Span(Box::new(span.clone()))], 1),
-        (vec![Change::Span(Box::new(span.clone())), Change::Withdraw(span.id)], 0),
+        (vec![Change::Withdraw(SpanKey::of(&span))], 0),
+        (vec![Change::Withdraw(SpanKey::of(&span)), Change::Span(Box::new(span.clone()))], 1),
+        (vec![Change::Span(Box::new(span.clone())), Change::Withdraw(SpanKey::of(&span))], 0),
     ];
     for (list, left) in steps {
         let all = changes(list);
         store.transaction(|open| open.changes(&all)).unwrap();
-        assert_eq!(number(&store, "SELECT count(*) FROM span"), left);
+        for table in ["span", "settled"] {
+            assert_eq!(number(&store, &format!("SELECT count(*) FROM {table}")), left, "{table}");
+        }
     }
 }
 
