@@ -247,10 +247,17 @@ impl Indexer {
             return Ok(true);
         }
         if now.rev > place.rev {
-            let spans = self.readers.with(|db| read::changed_spans(db, place.rev))?;
-            // In steps, since what is done of them is not done again: thousands of texts at once would be much memory.
-            for spans in spans.chunks(SPANS) {
-                self.add(index, &redactor, spans, &place)?;
+            let rows = self.readers.with(|db| read::changed_spans(db, place.rev))?;
+            for rows in rows.chunks(SPANS) {
+                // What is done of them is not done again.
+                if self.is_behind() {
+                    return Ok(true);
+                }
+                let read =
+                    |db: &Connection| rows.iter().map(|row| read::span_row(db, *row)).collect();
+                let spans: Vec<Option<(i64, Span)>> = self.readers.with(read)?;
+                let spans: Vec<Span> = spans.into_iter().flatten().map(|(_, span)| span).collect();
+                self.add(index, &redactor, &spans, &place)?;
             }
             place.rev = now.rev;
             index.batch(|batch| write_place(batch, &place))?;

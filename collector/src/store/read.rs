@@ -389,19 +389,21 @@ pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
-/// Spans written after `since` in sessions that changed since. At the first time (0) only those that have not settled.
+/// Rows of spans written after `since` in sessions that changed since. At the first time (0) only of those that have not
+/// settled.
 ///
 /// # Errors
 /// As SQLite fails.
-pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<Span>> {
-    let which = match since {
-        0 => "unsettled u CROSS JOIN {} WHERE s.row = u.span AND s.rev > ?1",
-        _ => "session v CROSS JOIN {} WHERE v.rev > ?1 AND s.root = v.root AND s.rev > ?1",
+pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<i64>> {
+    let rows = match since {
+        0 => "SELECT s.row FROM unsettled u CROSS JOIN span s WHERE s.row = u.span AND s.rev > ?1",
+        _ => {
+            "SELECT s.row FROM session v CROSS JOIN span s
+             WHERE v.rev > ?1 AND s.root = v.root AND s.rev > ?1"
+        }
     };
-    let which = which.replace("{}", SPAN_TABLES);
-    let sql = format!("SELECT {SPAN_COLUMNS} FROM {which} LIMIT {CHANGED_MAX}");
-    db.prepare_cached(&sql)?
-        .query_map([rows::signed(since)], |row| Ok(rows::span(row)?.1))?
+    db.prepare_cached(&format!("{rows} LIMIT {CHANGED_MAX}"))?
+        .query_map([rows::signed(since)], |row| row.get(0))?
         .collect()
 }
 
