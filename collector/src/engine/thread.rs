@@ -92,10 +92,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
                 }
                 let _sent = answer.send(deleted);
             }
-            Input::Checkpoint(answer) => {
-                let whole = engine.store.checkpoint().unwrap_or(false);
-                let _sent = answer.send(whole);
-            }
+            Input::Checkpoint(answer) => engine.store.ask_checkpoint(answer),
         }
     }
 }

@@ -60,9 +60,9 @@ impl Syncer {
         Ok(())
     }
 
-    /// Forgets a segment.
-    pub(super) fn remove(&self, id: SegmentId) {
-        self.shared.files().remove(&id);
+    /// Forgets a segment. What is given back keeps its file open.
+    pub(super) fn remove(&self, id: SegmentId) -> Option<Arc<File>> {
+        self.shared.files().remove(&id).map(|(file, _)| file)
     }
 
     /// How far a segment is on the disk.

@@ -21,6 +21,8 @@ pub(super) struct Checkpoints {
     /// Held by whoever checkpoints: SQLite answers a second one with BUSY at once.
     db: Arc<Mutex<Connection>>,
     bell: Option<Sender<()>>,
+    /// Who waits for the next round, to hear whether all of the log is in the database after it.
+    asked: Arc<Mutex<Vec<Sender<bool>>>>,
     thread: Option<JoinHandle<()>>,
     /// A round failed: the next one is the writer's, who knows what to do about it.
     failed: Arc<AtomicBool>,
@@ -34,14 +36,16 @@ impl Checkpoints {
         let db = Arc::new(Mutex::new(open::writer(path)?));
         let failed = Arc::new(AtomicBool::new(false));
         let (bell, rung) = bounded(1);
-        let own = (Arc::clone(&db), Arc::clone(&failed));
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let rounds =
+            Rounds { db: Arc::clone(&db), failed: Arc::clone(&failed), asked: Arc::clone(&asked) };
         let thread = thread::Builder::new().name("checkpoint".into());
         // Without a thread the writer does it all, as before.
-        let thread = thread.spawn(move || run(&own.0, &own.1, &rung)).ok();
+        let thread = thread.spawn(move || rounds.run(&rung)).ok();
         if thread.is_some() {
             writer.pragma_update(None, "wal_autocheckpoint", WRITER_JOINS_AT).map_err(sqlite)?;
         }
-        Ok(Self { db, bell: Some(bell), thread, failed, written: 0 })
+        Ok(Self { db, bell: Some(bell), asked, thread, failed, written: 0 })
     }
 
     /// So many hooks more were committed. False when the writer has to do the next round itself.
@@ -54,12 +58,24 @@ impl Checkpoints {
         if self.failed.swap(false, Ordering::Relaxed) {
             return false;
         }
-        if let Some(bell) = &self.bell
-            && let Err(TrySendError::Disconnected(())) = bell.try_send(())
-        {
+        if !self.ring() {
             tracing::debug!("nobody checkpoints beside the writer");
         }
         true
+    }
+
+    /// Has `answer` told after the next round, which begins after this, whether all of the log is in the database. Gives it
+    /// back when there is no thread.
+    pub(super) fn ask(&self, answer: Sender<bool>) -> Option<Sender<bool>> {
+        // First noted, then rung: a round takes up whoever is noted when it begins.
+        waiting(&self.asked).push(answer);
+        if self.thread.is_some() && self.ring() { None } else { waiting(&self.asked).pop() }
+    }
+
+    /// Has a round begin, if need be after the one that runs. False when there is no thread.
+    fn ring(&self) -> bool {
+        let rung = self.bell.as_ref().map(|bell| bell.try_send(()));
+        matches!(rung, Some(Ok(()) | Err(TrySendError::Full(()))))
     }
 
     /// Keeps the thread from checkpointing until the guard goes.
@@ -79,17 +95,38 @@ impl Drop for Checkpoints {
     }
 }
 
-fn run(db: &Mutex<Connection>, failed: &AtomicBool, rung: &Receiver<()>) {
-    for () in rung {
-        let db = db.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = passive(&db) {
-            tracing::debug!(%error, "the write-ahead log waits for the writer");
-            failed.store(true, Ordering::Relaxed);
+/// What the thread knows.
+struct Rounds {
+    db: Arc<Mutex<Connection>>,
+    failed: Arc<AtomicBool>,
+    asked: Arc<Mutex<Vec<Sender<bool>>>>,
+}
+
+impl Rounds {
+    fn run(&self, rung: &Receiver<()>) {
+        for () in rung {
+            let db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+            let asked = std::mem::take(&mut *waiting(&self.asked));
+            let whole = passive(&db).unwrap_or_else(|error| {
+                tracing::debug!(%error, "the write-ahead log waits for the writer");
+                self.failed.store(true, Ordering::Relaxed);
+                false
+            });
+            for answer in asked {
+                // Whoever asked may have gone.
+                let _sent = answer.send(whole);
+            }
         }
     }
 }
 
-/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there.
+fn waiting(asked: &Mutex<Vec<Sender<bool>>>) -> MutexGuard<'_, Vec<Sender<bool>>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there, which is all that was
+/// committed before this began. The log is synced first; the database file is only when nobody wrote meanwhile, and until then
+/// the log stays.
 pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
         let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crossbeam_channel::Sender;
 use hookspan_core::{HookSource, Span, SpanId, SpanKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
@@ -253,6 +254,19 @@ impl Store {
     pub fn checkpoint(&self) -> rusqlite::Result<bool> {
         let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
         checkpoints::passive(&self.db)
+    }
+
+    /// As [`Self::checkpoint`], but beside the writer where a thread does it. The answer says whether everything committed so
+    /// far is in the database file; it is false also when that failed.
+    pub fn ask_checkpoint(&self, answer: Sender<bool>) {
+        let answer = match &self.checkpoints {
+            Some(checkpoints) => checkpoints.ask(answer),
+            None => Some(answer),
+        };
+        if let Some(answer) = answer {
+            // Whoever asked may have gone.
+            let _sent = answer.send(self.checkpoint().unwrap_or(false));
+        }
     }
 
     /// From now on a commit does not wait for the disk, or does again. Only for hooks that the journal holds: after a power
