@@ -1,10 +1,10 @@
 //! Settled spans become OTLP and leave, from a durable position, once.
 //!
 //! ```text
-//! span.settled_seq ──plan──▶ otlp (pure) ──▶ export_batch ──client──▶ outcome ──worker──▶ export_position, export_loss
+//! settled ──plan──▶ otlp (pure) ──▶ export_batch ──client──▶ outcome ──worker──▶ export_position, export_loss
 //! ```
 //!
-//! The column `settled_seq` is the queue; each destination has its own position in it. A request is stored before its first
+//! The table `settled` is the queue; each destination has its own position in it. A request is stored before its first
 //! attempt, so that a repeat, even after kill -9 or an upgrade, is the same to the last byte. One request per destination is
 //! in flight, and the next is encoded meanwhile. A destination that is down costs a stored request and its place in the
 //! queue, nothing else, and no other destination notices. Why the exporters write to the database themselves is said in

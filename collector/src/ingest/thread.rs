@@ -265,12 +265,14 @@ impl Reader {
         if let Some((answer, position)) = self.checkpoint.take() {
             match answer.try_recv() {
                 Ok(true) => self.intake.follower().may_forget(&position),
-                Ok(false) => self.sent = self.sent.take().or(Some(position)),
+                // Asked again; also when the database has been opened anew meanwhile, and nobody knows of the question.
+                Ok(false) | Err(crossbeam_channel::TryRecvError::Disconnected) => {
+                    self.sent = self.sent.take().or(Some(position));
+                }
                 Err(crossbeam_channel::TryRecvError::Empty) => {
                     self.checkpoint = Some((answer, position));
                     return;
                 }
-                Err(crossbeam_channel::TryRecvError::Disconnected) => return,
             }
         }
         let follower = self.intake.follower();

@@ -177,4 +177,34 @@ mod tests {
         assert_eq!(count("SELECT count(*) FROM counter WHERE key = 'duplicate'"), 0);
         assert_eq!(count("SELECT value FROM counter WHERE key = 'received'"), 2);
     }
+
+    #[test]
+    fn whoever_asks_hears_whether_the_log_is_in_the_database() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("hookspan.db");
+        let mut store = Store::open(&path).unwrap();
+        let write = |store: &mut Store, id: u8| {
+            let one = Preparer::default().prepare([id; 16], 0, Hook::default());
+            store.transaction(|open| open.raw(&one)).unwrap();
+        };
+        let ask = |store: &Store| {
+            let (answer, answered) = bounded(1);
+            store.ask_checkpoint(answer);
+            answered.recv_timeout(Duration::from_secs(10)).unwrap()
+        };
+        write(&mut store, 1);
+        assert!(ask(&store), "the writer answers where there is no thread");
+        store.checkpoint_beside().unwrap();
+        write(&mut store, 2);
+        assert!(ask(&store));
+        let reader = open::reader(&path).unwrap();
+        let look = reader.unchecked_transaction().unwrap();
+        look.query_row("SELECT count(*) FROM raw_hook", [], |_| Ok(())).unwrap();
+        write(&mut store, 3);
+        assert!(!ask(&store), "a reader keeps what is newer than its look out of the database");
+        drop(look);
+        assert!(ask(&store));
+        refuse_checkpoints(&mut store.checkpoints.as_ref().unwrap().pause());
+        assert!(!ask(&store));
+    }
 }
