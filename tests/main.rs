@@ -15,6 +15,9 @@ mod offline;
 mod crash;
 /// The same and worse, in small versions of the campaigns.
 mod campaigns;
+/// Nothing happens.
+#[cfg(target_os = "linux")]
+mod idle;
 /// What arrives is broken, too large, or in the way.
 mod bad_input;
 /// `install` and `uninstall` are exact inverses and leave strangers' entries alone.

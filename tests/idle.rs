@@ -1,0 +1,52 @@
+//! While nothing happens the collector sleeps, and holds little.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use e2e_support::collector::Collector;
+use e2e_support::fixture::Fixture;
+use e2e_support::player;
+use e2e_support::wait::{eventually, pause};
+use e2e_support::world::World;
+
+/// Measured: 0.2, and once in a minute some more.
+const WAKE_UPS_A_SECOND: f64 = 2.0;
+/// Memory that is the process's own: measured 10,700 KiB, of which the tables by which secrets are found are a good part. With
+/// huge pages it was more than twice as much.
+const OWN_KIB: u64 = 16 << 10;
+
+#[test]
+fn a_collector_with_nothing_to_do_sleeps_and_holds_little() {
+    let world = World::new();
+    let collector = Collector::start(&world);
+    let fixture = Fixture::own().settle_in(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    // What follows from hooks takes its time: turns settle, texts are indexed.
+    eventually("it sleeps", Duration::from_secs(60), || {
+        let (before, since) = (wake_ups(&collector), Instant::now());
+        pause(Duration::from_secs(2));
+        let rate = (wake_ups(&collector) - before) as f64 / since.elapsed().as_secs_f64();
+        if rate <= WAKE_UPS_A_SECOND { Ok(()) } else { Err(format!("{rate:.1} wake-ups a second")) }
+    });
+    let own = own_kib(&collector);
+    assert!(own <= OWN_KIB, "{own} KiB");
+}
+
+/// How often its threads have begun to run after a wait.
+fn wake_ups(collector: &Collector<'_>) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{}/task", collector.pid().as_raw_nonzero())).unwrap();
+    let of = |path| line(path, "voluntary_ctxt_switches:");
+    threads.map(|thread| of(thread.unwrap().path().join("status"))).sum()
+}
+
+fn own_kib(collector: &Collector<'_>) -> u64 {
+    line(format!("/proc/{}/status", collector.pid().as_raw_nonzero()).into(), "RssAnon:")
+}
+
+/// The number in that line; 0 when the thread has ended.
+fn line(path: std::path::PathBuf, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
