@@ -283,6 +283,8 @@ fn turn(
             usage(attributes, tokens);
         }
     }
+    let step = reading.prompt.zip(reading.stop).and_then(|(from, to)| to.0.clock_step(from.0));
+    attributes.int("hookspan.clock_step_ms", step.map(|ns| ns / 1_000_000));
     attributes.count("hookspan.generation.index", shared.index);
     if tree.turn.synthetic {
         attributes.flag("hookspan.generation.synthetic", Some(true));

@@ -40,14 +40,25 @@ impl<'a> Call<'a> {
 
     /// Receipt of the hook that opened it.
     pub(crate) fn opened(&self) -> Option<Timestamp> {
-        self.pre
-            .or(self.before.filter(|fact| !matches!(fact.kind, EventKind::FileRead(_))))
-            .map(|fact| fact.at)
+        self.opening().map(|fact| fact.at)
     }
 
-    /// Receipt of the hook that ended it.
+    /// Receipt of the hook that ended it; where the clock was set meanwhile, the time it had run for after [`Self::opened`].
     pub(crate) fn ended(&self) -> Option<Timestamp> {
-        self.post.or(self.after).map(|fact| fact.at)
+        let closing = self.post.or(self.after)?;
+        match self.opening().filter(|opening| closing.clock_step(opening).is_some()) {
+            Some(opening) => Some(opening.at.plus(closing.since(opening))),
+            None => Some(closing.at),
+        }
+    }
+
+    /// By how much the clock was set while it ran, see [`Fact::clock_step`].
+    pub(crate) fn clock_step(&self) -> Option<i64> {
+        self.post.or(self.after)?.clock_step(self.opening()?)
+    }
+
+    fn opening(&self) -> Option<&'a Fact> {
+        self.pre.or(self.before.filter(|fact| !matches!(fact.kind, EventKind::FileRead(_))))
     }
 
     pub(crate) fn first(&self) -> Timestamp {

@@ -9,6 +9,7 @@ use crate::call::tool_facts;
 use crate::digest::{digest, mix};
 use crate::event::{About, Evidence, Host, Lineage};
 use crate::fact::{Fact, insert};
+use crate::steady::Steady;
 use crate::time::nanos;
 use crate::turn::{label, repeats};
 use crate::{EventKind, Timestamp};
@@ -51,6 +52,7 @@ pub(crate) struct Conversation {
     prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
+    pub(crate) steady: Steady,
     /// It did what only a root does: prompt, response, stop, session events.
     pub(crate) root_only: bool,
     pub(crate) evidence: Option<(u64, Evidence)>,
@@ -152,6 +154,7 @@ impl Conversation {
             prompts: BTreeMap::new(),
             first: Timestamp(i64::MAX),
             last: Timestamp(i64::MIN),
+            steady: Steady::default(),
             root_only: false,
             evidence: None,
             lineage: None,

@@ -1,6 +1,7 @@
 //! What a hook means, in our words.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 pub use crate::evidence::{Confidence, Evidence, LinkSource};
@@ -14,6 +15,8 @@ pub struct Event {
     pub seq: u64,
     /// Wall clock of receipt.
     pub at: Timestamp,
+    /// [`crate::Hook::boottime_ns`].
+    pub boottime_ns: Option<NonZeroU64>,
     /// `conversation_id`, else `session_id`; empty when the payload has no identity at all.
     pub conversation: Arc<str>,
     /// Normalised generation id; empty when the event belongs to whatever turn is open.

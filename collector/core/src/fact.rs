@@ -1,14 +1,20 @@
 //! An event as the fold keeps it: small, and in an order that does not depend on arrival.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::event::Labels;
+use crate::steady::STEP_NS;
 use crate::{Event, EventKind, Timestamp};
 
 /// One event inside a conversation.
 #[derive(Debug)]
 pub(crate) struct Fact {
+    /// When it happened, see [`Steady`](crate::steady::Steady).
     pub(crate) at: Timestamp,
+    /// Wall clock of receipt.
+    wall: Timestamp,
+    boottime_ns: Option<NonZeroU64>,
     pub(crate) seq: u64,
     /// Model label as sent.
     pub(crate) model: Option<Arc<str>>,
@@ -17,9 +23,30 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    pub(crate) fn new(event: Event) -> Self {
-        let Event { at, seq, about, kind, .. } = event;
-        Self { at, seq, model: about.model, labels: about.labels, kind }
+    /// The event, which happened `at`.
+    pub(crate) fn new(event: Event, at: Timestamp) -> Self {
+        let Event { at: wall, boottime_ns, seq, about, kind, .. } = event;
+        Self { at, wall, boottime_ns, seq, model: about.model, labels: about.labels, kind }
+    }
+
+    /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative when it was set back. `None`
+    /// where it was not, or nobody can tell: the time since boot, which also runs while the machine sleeps, is not known of
+    /// every hook, and begins anew with each boot.
+    pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
+        let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
+        (step.saturating_abs() > STEP_NS).then_some(step)
+    }
+
+    /// Nanoseconds from `earlier` to this, by the time since boot where the wall clock was set between them.
+    pub(crate) fn since(&self, earlier: &Self) -> i64 {
+        let ran = self.clock_step(earlier).and_then(|_| self.ran(earlier));
+        ran.unwrap_or_else(|| self.at.since(earlier.at))
+    }
+
+    /// Nanoseconds that the machine ran and slept since `earlier`, in one boot.
+    fn ran(&self, earlier: &Self) -> Option<i64> {
+        let ran = self.boottime_ns?.get().checked_sub(earlier.boottime_ns?.get())?;
+        i64::try_from(ran).ok()
     }
 
     /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.

@@ -25,6 +25,7 @@ pub mod content;
 pub mod tool;
 pub mod model;
 mod split;
+mod steady;
 mod config;
 mod change;
 mod evidence;

@@ -1,6 +1,7 @@
 //! From a hook to an event, in every dialect and whatever its damage: who speaks, in which conversation and turn.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::content::{self, Content, Field};
@@ -58,6 +59,7 @@ fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
     Event {
         seq: hook.seq,
         at: hook.observed_at,
+        boottime_ns: hook.boottime_ns.and_then(NonZeroU64::new),
         conversation: Arc::default(),
         generation: Arc::default(),
         name,

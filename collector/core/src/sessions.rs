@@ -145,14 +145,15 @@ impl Sessions {
             self.relink |= conversation.lineage.is_none();
             conversation.lineage.get_or_insert(*lineage);
         }
+        let at = conversation.steady.time(event.at, event.boottime_ns);
         let decides = decides_links(&event.kind);
-        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(event.at);
+        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(at);
         let transcript = event.about.transcript_path.as_ref();
         let transcript_is_new = transcript.is_some() && conversation.transcript() != transcript;
-        conversation.describe((event.at, event.seq), event.host, &event.about);
-        self.newest = self.newest.max(event.at);
+        conversation.describe((at, event.seq), event.host, &event.about);
+        self.newest = self.newest.max(at);
         let generation = event.generation.clone();
-        self.held += usize::from(conversation.add(&generation, Fact::new(event)));
+        self.held += usize::from(conversation.add(&generation, Fact::new(event, at)));
         let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         // A new turn of a child may belong to a call that resumed it.
         let resumed = generations != conversation.explicit.len() && self.links.contains_key(&id);

@@ -88,6 +88,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(losses(&status));
     findings.extend(doubled(&status.counters, ours));
     findings.extend(full(&status.counters));
+    findings.extend(clock(&status.counters));
     findings.push(contract(&status));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
@@ -217,6 +218,18 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
             "{left_out} hooks came when their session held {most}, or all together {together}: they are stored, but in no tree"
         ),
         "begin a new chat in Cursor; prompts, stops and tokens of the long one still arrive",
+    ))
+}
+
+/// Whether somebody sets the clock of this machine.
+fn clock(counters: &BTreeMap<String, u64>) -> Option<Finding> {
+    let steps = counters.get(crate::engine::CLOCK_STEPS).copied().filter(|count| *count > 0)?;
+    Some(Finding::ok(
+        "clock",
+        format!(
+            "the clock was set {steps} times while hooks came: calls that ran meanwhile are told by the time since boot, and \
+             turns and calls carry `hookspan.clock_step_ms`"
+        ),
     ))
 }
 
@@ -473,6 +486,15 @@ mod tests {
         let finding = of(12).unwrap();
         assert_eq!(finding.level, Level::Warning);
         assert!(finding.what.starts_with("12 hooks"), "{}", finding.what);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told_of() {
+        let of = |count: u64| clock(&BTreeMap::from([("clock_steps".to_owned(), count)]));
+        assert_eq!((clock(&BTreeMap::new()), of(0)), (None, None));
+        let finding = of(3).unwrap();
+        assert_eq!(finding.level, Level::Ok);
+        assert!(finding.what.starts_with("the clock was set 3 times"), "{}", finding.what);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
-use super::{DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS, drain, note_state, recall};
+use super::{
+    CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS, drain, note_state, recall,
+};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -62,6 +64,8 @@ pub(super) struct Work {
     folded: usize,
     /// Hooks that say what another one of these seconds says.
     doubled: u64,
+    /// Hooks before which the clock was set.
+    stepped: u64,
     /// Hooks that found their session full.
     left_out: u64,
     passed: bool,
@@ -75,6 +79,7 @@ impl Work {
             batch,
             folded: 0,
             doubled: 0,
+            stepped: 0,
             left_out: 0,
             passed: false,
             changes: Changes::default(),
@@ -99,7 +104,7 @@ impl Work {
 
 impl Engine {
     pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
-        let Self { store, sessions, evicted, stateless, doubles, .. } = self;
+        let Self { store, sessions, evicted, stateless, doubles, steps, .. } = self;
         let ((), committed) = store.transaction(|open| {
             work.counts = ImportCounts::default();
             let now = clock::now();
@@ -114,6 +119,7 @@ impl Engine {
                 {
                     let arrival = &mut work.batch.arrivals[index];
                     work.doubled += u64::from(doubles.note(arrival));
+                    work.stepped += u64::from(steps.note(&arrival.hook));
                     let conversation = &arrival.reading.conversation;
                     let known = conversation.is_empty()
                         || sessions.holds(conversation)
@@ -135,6 +141,9 @@ impl Engine {
             drain(sessions, &mut work.changes);
             if work.doubled > 0 {
                 open.count(DUPLICATE_CONTENT, work.doubled);
+            }
+            if work.stepped > 0 {
+                open.count(CLOCK_STEPS, work.stepped);
             }
             if work.left_out > 0 {
                 open.count(SESSION_FULL, work.left_out);

@@ -7,6 +7,7 @@
 mod batch;
 mod doubles;
 mod restore;
+mod steps;
 mod thread;
 
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ use tokio::sync::{broadcast, watch};
 
 pub use batch::{Batch, Horizon, ImportStep, Outcome};
 pub use doubles::COUNTER as DUPLICATE_CONTENT;
+pub use steps::COUNTER as CLOCK_STEPS;
 
 /// Counts hooks that found their session full: the log has them, the tree of the session does not.
 pub const SESSION_FULL: &str = "session_full";
@@ -97,6 +99,7 @@ pub struct Engine {
     config: hookspan_core::Config,
     stateless: HashSet<String>,
     doubles: doubles::Doubles,
+    steps: steps::Steps,
 }
 
 impl Engine {
@@ -120,6 +123,7 @@ impl Engine {
             config,
             stateless: HashSet::new(),
             doubles: doubles::Doubles::default(),
+            steps: steps::Steps::default(),
         }
     }
 

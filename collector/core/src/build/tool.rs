@@ -56,6 +56,7 @@ pub(super) fn describe(
         attributes.text("gen_ai.tool.name", tool);
     }
     attributes.text("gen_ai.tool.type", if mcp { "extension" } else { "function" });
+    attributes.int("hookspan.clock_step_ms", call.clock_step().map(|ns| ns / 1_000_000));
     attributes.int("hookspan.edit.lines_added", edits.map(|edits| edits.added));
     attributes.int("hookspan.edit.lines_removed", edits.map(|edits| edits.removed));
     attributes.double("hookspan.hook_ms", hook_ms(call));
@@ -93,7 +94,7 @@ pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     }
     let between = |from: Option<&Fact>, to: Option<&Fact>| {
         let (from, to) = from.zip(to)?;
-        Some((to.at.since(from.at) as f64 / 1e6).max(0.0))
+        Some((to.since(from) as f64 / 1e6).max(0.0))
     };
     let pairs = [between(call.pre, call.before), between(call.after, call.post)];
     let known = pairs.into_iter().flatten().reduce(|sum, more| sum + more)?;

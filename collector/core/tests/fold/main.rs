@@ -22,5 +22,7 @@ mod world;
 mod campaign;
 /// What disorder, repetition, restarts and loss may not change.
 mod properties;
+/// The wall clock beside the time since boot.
+mod clocks;
 /// Rows, and what the configuration changes.
 mod rows;
