@@ -297,7 +297,13 @@ impl<'a> Tree<'a> {
     /// Decides when a part is final, and adds it.
     pub(crate) fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
         let delay = world.config.settle_delay_ns;
-        let ended = node.end.map(|end| end.at.plus(delay));
+        let ended = node.end.map(|end| match &node.what {
+            // Its end lies before the hooks that told of it, and others of it may come as long after those as ever.
+            What::Call(call) if call.clock_step().is_some() => {
+                call.hooks().map(|fact| fact.at).fold(end.at, Timestamp::max).plus(delay)
+            }
+            _ => end.at.plus(delay),
+        });
         if frame.detached {
             let last = node.start.max(frame.alive);
             let idle = last.plus(world.config.generation_idle_ns + delay);

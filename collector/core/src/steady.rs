@@ -15,6 +15,9 @@ pub(crate) struct Steady {
     last: Option<(Timestamp, NonZeroU64)>,
 }
 
+/// Hooks of one moment come in any order.
+const DISORDER_NS: i64 = 60 * 1_000_000_000;
+
 impl Steady {
     /// When a hook happened, in the order of the raw log: its wall clock; where that lies before the hook before it although
     /// the machine ran on, so long after that one as it ran.
@@ -22,21 +25,28 @@ impl Steady {
         let Some(boot) = boottime else { return wall };
         let mut at = wall;
         if let Some((last, before)) = self.last {
-            let Some(ran) = boot.get().checked_sub(before.get()) else {
-                // Hooks of one moment come in any order. A boot since then begins anew.
-                if before.get() - boot.get() > MOST_NS.unsigned_abs() {
-                    self.last = Some((wall, boot));
-                }
-                return wall;
+            let steady = match boot.get().checked_sub(before.get()) {
+                Some(ran) => last.plus(i64::try_from(ran).unwrap_or(i64::MAX)),
+                // Hooks of one moment come in any order. What is further back is another boot, and begins anew.
+                None => match i64::try_from(before.get() - boot.get()) {
+                    Ok(back) if back <= DISORDER_NS => {
+                        let steady = last.plus(-back);
+                        return if is_set_back(wall, steady) { steady } else { wall };
+                    }
+                    _ => wall,
+                },
             };
-            let steady = last.plus(i64::try_from(ran).unwrap_or(i64::MAX));
-            if wall < last && (STEP_NS..=MOST_NS).contains(&steady.since(wall)) {
+            if wall < last && is_set_back(wall, steady) {
                 at = steady;
             }
         }
         self.last = Some((at, boot));
         at
     }
+}
+
+fn is_set_back(wall: Timestamp, steady: Timestamp) -> bool {
+    (STEP_NS..=MOST_NS).contains(&steady.since(wall))
 }
 
 #[cfg(test)]
@@ -64,6 +74,13 @@ mod tests {
     #[test]
     fn disorder_another_boot_and_hooks_without_a_time_since_boot_stay_as_they_are() {
         assert_eq!(times([(100, 10), (99, 9), (101, 11)]), [100, 99, 101]);
+        let out_of_order = [(3_700, 10), (111, 21), (110, 20), (112, 22)];
+        assert_eq!(times(out_of_order), [3_700, 3_711, 3_710, 3_712]);
+        assert_eq!(
+            times([(3_700, 10), (111, 21), (3_699, 9)]),
+            [3_700, 3_711, 3_699],
+            "from before"
+        );
         assert_eq!(times([(100, 9_000), (90, 5), (92, 7), (33, 8)]), [100, 90, 92, 93]);
         assert_eq!(times([(100, 0), (40, 0), (101, 0)]), [100, 40, 101]);
     }

@@ -195,9 +195,12 @@ fn segments(db: &Connection, root: &str) -> rusqlite::Result<Vec<(i64, i64)>> {
     Ok(segments)
 }
 
-/// In which conversations spans of the session `?1` are: those are few, and ids are kept by conversation.
+/// In which conversations spans of the session `?1` are, or of the one that it was bound to since: those are few, and ids are
+/// kept by conversation.
 const IN_SESSION: &str =
-    "s.conversation IN (SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1)";
+    "s.conversation IN (SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1
+     UNION SELECT all_of.id FROM conversation own JOIN conversation all_of ON all_of.root = own.root
+     WHERE own.id = ?1)";
 
 /// One span of a session by id.
 ///
@@ -217,8 +220,8 @@ pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Opti
 pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
     let found = db
         .prepare_cached(
-            "SELECT s.row FROM name n CROSS JOIN span s WHERE s.conversation = n.id AND s.id = ?1
-             ORDER BY n.id DESC LIMIT 1",
+            "SELECT s.row FROM conversation c CROSS JOIN span s
+             WHERE s.conversation = c.id AND s.id = ?1 ORDER BY c.id DESC LIMIT 1",
         )?
         .query_row([id.0], |row| row.get(0))
         .optional()?;

@@ -229,8 +229,7 @@ pub fn of_span(
     let sql = format!(
         "SELECT {COLUMNS}, root.text
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
-         WHERE s.id = :id
-           AND s.conversation IN (SELECT :of UNION SELECT id FROM conversation WHERE root = :of)
+         WHERE {IN_SESSION} AND s.id = :id
            AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
            AND {MATCHES}
            AND (NOT :failed OR s.error_type IS NOT NULL)
@@ -238,7 +237,7 @@ pub fn of_span(
            AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"
     );
     let values: &[(&str, &dyn ToSql)] = &[
-        (":of", &of),
+        ("?1", &of),
         (":id", &id.0),
         (":from", &filter.from_ns),
         (":to", &filter.to_ns),

@@ -79,6 +79,7 @@ pub(super) fn span(
     if inserted > 0 {
         return Ok(Place { row: db.last_insert_rowid(), root, known: false });
     }
+    let was = find(db, conversation, span.id);
     db.prepare_cached(
         "UPDATE span
          SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
@@ -90,8 +91,13 @@ pub(super) fn span(
          WHERE conversation = ?4 AND id = ?1",
     )?
     .execute(values)?;
-    let found = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(found)
+    let was = was?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    if was.root != root {
+        // Its conversation was thought to be a child of another session.
+        db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
+            .execute((was.root, was.row, root))?;
+    }
+    Ok(Place { root, ..was })
 }
 
 /// Where a span is stored.
@@ -116,7 +122,7 @@ fn find(db: &Connection, conversation: i64, id: SpanId) -> rusqlite::Result<Opti
 
 /// Notes that a span runs, or may still change.
 pub(super) fn unsettled(db: &Connection, place: Place) -> rusqlite::Result<()> {
-    db.prepare_cached("INSERT INTO unsettled (root, span) VALUES (?1, ?2)")?
+    db.prepare_cached("INSERT OR IGNORE INTO unsettled (root, span) VALUES (?1, ?2)")?
         .execute((place.root, place.row))?;
     Ok(())
 }

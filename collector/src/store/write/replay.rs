@@ -189,6 +189,7 @@ impl Store {
                  DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
             open.store.sketches.clear();
+            open.store.ending.clear();
             open.store.marks.folded = 0;
             open.store.marks.rebuilding = true;
             open.set_state("epoch", epoch)

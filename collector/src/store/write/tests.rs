@@ -153,6 +153,36 @@ fn a_span_settles_wherever_it_is_by_then() {
 }
 
 #[test]
+fn a_child_that_changes_its_parent_takes_what_is_unsettled_along() {
+    let bind = |root: &str| Change::Bind { conversation: "c".into(), root: root.into() };
+    let told = |root: &str, settled: bool| {
+        let span = sample::span("c", "Shell");
+        let conversation = "c".into();
+        Change::Span(Box::new(Span { root: root.into(), conversation, settled, ..span }))
+    };
+    let key = || SpanKey { id: sample::span("c", "Shell").id, conversation: "c".into() };
+    for last in [Change::Settle(key()), told("r2", true), Change::Withdraw(key())] {
+        let (_temp, mut store) = store();
+        let left = i64::from(!matches!(last, Change::Withdraw(_)));
+        for list in
+            [vec![bind("r1"), told("r1", false)], vec![bind("r2"), told("r2", false)], vec![last]]
+        {
+            let all = changes(list);
+            store.transaction(|open| open.changes(&all)).unwrap();
+        }
+        assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 0);
+        assert_eq!(number(&store, "SELECT count(*) FROM settled"), left);
+        assert_eq!(
+            number(
+                &store,
+                "SELECT coalesce(sum(count), 0) FROM histogram WHERE days = 1 AND name = 'Shell'"
+            ),
+            left
+        );
+    }
+}
+
+#[test]
 fn sketches_survive_a_restart_and_add_up() {
     let (temp, mut store) = store();
     for key in ["a", "b", "c"] {
