@@ -83,26 +83,25 @@ pub(super) fn hung_collector(_: u64) -> Result<Report, String> {
     world.shim();
     let collector = Collector::start(&world);
     let mut ledger = Ledger::of(ledger::mixed);
-    let mut time = |state: &str| {
-        let mut times: Vec<Duration> = (0..150)
-            .map(|_| {
+    // In turns: a machine that other work slows down slows both.
+    let (mut running, mut hung) = (Vec::new(), Vec::new());
+    for _ in 0..15 {
+        for (times, signal) in [(&mut running, Signal::STOP), (&mut hung, Signal::CONT)] {
+            for _ in 0..10 {
                 let number = ledger.accepted() as u64;
                 let body = ledger::mixed(number);
                 let started = Instant::now();
                 let reply = player::hook(&world, "afterAgentThought", &body);
-                let took = started.elapsed();
+                times.push(started.elapsed());
                 ledger.enter(number, reply);
-                took
-            })
-            .collect();
+            }
+            kill_process(collector.pid(), signal).unwrap();
+        }
+    }
+    let [at_work, stopped] = [running, hung].map(|mut times: Vec<Duration>| {
         times.sort();
-        (state.to_owned(), times[times.len() / 2])
-    };
-    let running = time("running");
-    kill_process(collector.pid(), Signal::STOP).unwrap();
-    let hung = time("hung");
-    kill_process(collector.pid(), Signal::CONT).unwrap();
-    let (at_work, stopped) = (running.1, hung.1);
+        times[times.len() / 2]
+    });
     assert!(
         stopped < at_work * 2 + Duration::from_millis(2),
         "a hook waits for a hung collector: {stopped:?} against {at_work:?}"
