@@ -9,14 +9,14 @@ pub(crate) const STEP_NS: i64 = 1_000_000_000;
 /// Set back by more, nothing is kept in order: what happens now would be final only so much later.
 const MOST_NS: i64 = 2 * 3_600 * 1_000_000_000;
 
+/// Hooks of one moment come in any order; what is further back is another boot.
+const DISORDER_NS: i64 = 60 * 1_000_000_000;
+
 /// When the last hook happened: its time, and the time since boot.
 #[derive(Debug, Default)]
 pub(crate) struct Steady {
     last: Option<(Timestamp, NonZeroU64)>,
 }
-
-/// Hooks of one moment come in any order.
-const DISORDER_NS: i64 = 60 * 1_000_000_000;
 
 impl Steady {
     /// When a hook happened, in the order of the raw log: its wall clock; where that lies before the hook before it although
@@ -27,7 +27,6 @@ impl Steady {
         if let Some((last, before)) = self.last {
             let steady = match boot.get().checked_sub(before.get()) {
                 Some(ran) => last.plus(i64::try_from(ran).unwrap_or(i64::MAX)),
-                // Hooks of one moment come in any order. What is further back is another boot, and begins anew.
                 None => match i64::try_from(before.get() - boot.get()) {
                     Ok(back) if back <= DISORDER_NS => {
                         let steady = last.plus(-back);
