@@ -17,8 +17,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Takes a hook in the order of the journal. True if the wall clock was set since the one before it. A boot that is longer
-    /// ago than the last one was then is taken for that too: nobody can tell.
+    /// Takes a hook in the order of the journal. True if the wall clock was set since the one before it; also if the machine was
+    /// started anew since then and has run for longer than it had by then, which nobody can tell apart.
     pub(super) fn note(&mut self, hook: &Hook) -> bool {
         let shim = hook.source == HookSource::Shim;
         let boot = hook.boottime_ns.filter(|_| shim).and_then(|ns| i64::try_from(ns).ok());

@@ -79,7 +79,7 @@ pub(super) fn span(
     if inserted > 0 {
         return Ok(Place { row: db.last_insert_rowid(), root, known: false });
     }
-    let was = find(db, conversation, span.id);
+    let was = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     db.prepare_cached(
         "UPDATE span
          SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
@@ -91,7 +91,6 @@ pub(super) fn span(
          WHERE conversation = ?4 AND id = ?1",
     )?
     .execute(values)?;
-    let was = was?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     if was.root != root {
         // Its conversation was thought to be a child of another session.
         db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
