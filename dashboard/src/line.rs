@@ -1,14 +1,16 @@
 //! A span as a line of the waterfall: what is drawn, and nothing that would have to be fetched.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
 use hookspan_core::content::{Content, Field};
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp, Value};
 
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::api::readable;
+use crate::api::{is_messages, readable};
 
 /// Longest label, in characters.
 pub const LABEL_MAX_CHARS: usize = 120;
@@ -310,17 +312,48 @@ pub fn subject(content: &Content) -> Option<String> {
         "target_directory",
         "path",
     ];
-    let content = readable(content.clone());
-    let words = if content.json {
-        // Raw values: what else a call was given may be large, and is not read.
-        let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(&content.text).ok()?;
-        TELLING
-            .iter()
-            .find_map(|name| serde_json::from_str::<String>(fields.get(*name)?.get()).ok())?
-    } else {
-        content.text
-    };
-    Some(shorten(&words, LABEL_MAX_CHARS)).filter(|words| !words.is_empty())
+    let messages = is_messages(content).then(|| readable(content.clone()));
+    let content = messages.as_ref().unwrap_or(content);
+    if !content.json {
+        return said(&content.text);
+    }
+    // Raw values: what else a call was given may be large, and is not read.
+    let Fields(fields) = serde_json::from_str(&content.text).ok()?;
+    let find = |name: &str| fields.iter().rev().find(|(key, _)| key == name);
+    let texts = TELLING.iter().filter_map(|name| find(name));
+    let mut texts = texts.filter_map(|(_, value)| serde_json::from_str(value.get()).ok());
+    said(&texts.next().map(|Text(words)| words)?)
+}
+
+fn said(words: &str) -> Option<String> {
+    Some(shorten(words, LABEL_MAX_CHARS)).filter(|words| !words.is_empty())
+}
+
+/// Text of a document, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The fields of an object, in order, values unread.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(document: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    fields.push((key, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        document.deserialize_map(Object)
+    }
 }
 
 /// The path of a call, relative to its workspace where it lies inside.

@@ -97,6 +97,18 @@ impl Work {
         self.changes.take_questions()
     }
 
+    /// Counts hooks by their places in the raw log.
+    fn count(&mut self, places: &[Option<u64>]) {
+        self.counts = ImportCounts::default();
+        for (arrival, place) in self.batch.arrivals.iter().zip(places) {
+            match place {
+                None => self.counts.duplicate += 1,
+                Some(_) if arrival.reading.malformed => self.counts.malformed += 1,
+                Some(_) => self.counts.new += 1,
+            }
+        }
+    }
+
     pub(super) fn outcome(&self) -> Outcome {
         Outcome { counts: self.counts }
     }
@@ -106,36 +118,35 @@ impl Engine {
     pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
         let Self { store, sessions, evicted, stateless, doubles, steps, .. } = self;
         let ((), committed) = store.transaction(|open| {
-            work.counts = ImportCounts::default();
             let now = clock::now();
             open.set_state("alive_ns", &now.0.to_string())?;
-            for index in 0..work.batch.arrivals.len() {
-                let seq = raw(open, work, index)?;
-                if seq.is_some() {
-                    open.arrived(&work.batch.arrivals[index], now)?;
+            let places = open.hooks(&work.batch.arrivals)?;
+            work.count(&places);
+            for (index, place) in places.into_iter().enumerate() {
+                let Some(seq) = place else { continue };
+                let arrival = &mut work.batch.arrivals[index];
+                open.arrived(arrival, now)?;
+                if index < work.folded {
+                    continue;
                 }
-                if let Some(seq) = seq
-                    && index >= work.folded
-                {
-                    let arrival = &mut work.batch.arrivals[index];
-                    work.doubled += u64::from(doubles.note(arrival));
-                    work.stepped += u64::from(steps.note(&arrival.hook));
-                    let conversation = &arrival.reading.conversation;
-                    let known = conversation.is_empty()
-                        || sessions.holds(conversation)
-                        || stateless.contains(&**conversation);
-                    if !known {
-                        recall(sessions, &mut work.changes, open, conversation, seq)?;
-                    }
-                    if let Some(mut event) = arrival.event.take() {
-                        event.seq = seq;
-                        let before = sessions.left_out();
-                        sessions.handle(event);
-                        work.left_out += sessions.left_out() - before;
-                    }
+                work.doubled += u64::from(doubles.note(arrival));
+                work.stepped += u64::from(steps.note(&arrival.hook));
+                let conversation = &arrival.reading.conversation;
+                let held = conversation.is_empty() || sessions.holds(conversation);
+                if !held && !stateless.contains(&**conversation) {
+                    recall(sessions, &mut work.changes, open, conversation, seq)?;
+                }
+                if let Some(mut event) = arrival.event.take() {
+                    event.seq = seq;
+                    let before = sessions.left_out();
+                    sessions.handle(event);
+                    work.left_out += sessions.left_out() - before;
+                }
+                if !held {
                     note_state(stateless, sessions, &arrival.reading.conversation);
                 }
-                work.folded = work.folded.max(index + 1);
+                // From here on the fold has it, whatever becomes of the transaction.
+                work.folded = index + 1;
             }
             pass(sessions, work);
             drain(sessions, &mut work.changes);
@@ -156,17 +167,6 @@ impl Engine {
         })?;
         Ok(committed)
     }
-}
-
-fn raw(open: &mut Transaction<'_>, work: &mut Work, index: usize) -> rusqlite::Result<Option<u64>> {
-    let arrival = &work.batch.arrivals[index];
-    let seq = open.raw(arrival)?;
-    match seq {
-        None => work.counts.duplicate += 1,
-        Some(_) if arrival.reading.malformed => work.counts.malformed += 1,
-        Some(_) => work.counts.new += 1,
-    }
-    Ok(seq)
 }
 
 fn pass(sessions: &mut Sessions, work: &mut Work) {

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use hookspan_core::Timestamp;
 use hookspan_shim::hash::xxh64;
 
@@ -23,7 +24,7 @@ type Key = (i64, u64);
 /// What came within the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct Doubles {
-    seen: HashMap<Key, Timestamp>,
+    seen: HashMap<Key, Timestamp, RandomState>,
     order: VecDeque<(Timestamp, Key)>,
 }
 

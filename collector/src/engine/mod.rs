@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
+use foldhash::fast::RandomState;
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, Reader, Sessions, Timestamp};
 use hookspan_dashboard::source::{Deleted, Notice};
@@ -97,7 +98,7 @@ pub struct Engine {
     stop: Receiver<()>,
     patience: Option<Duration>,
     config: hookspan_core::Config,
-    stateless: HashSet<String>,
+    stateless: HashSet<String, RandomState>,
     doubles: doubles::Doubles,
     steps: steps::Steps,
 }
@@ -121,7 +122,7 @@ impl Engine {
             stop,
             patience: None,
             config,
-            stateless: HashSet::new(),
+            stateless: HashSet::default(),
             doubles: doubles::Doubles::default(),
             steps: steps::Steps::default(),
         }
@@ -328,7 +329,11 @@ fn recall(
 }
 
 /// Remembers a conversation of which the fold keeps nothing, so that its history is not looked for with each of its hooks.
-fn note_state(stateless: &mut HashSet<String>, sessions: &Sessions, conversation: &str) {
+fn note_state(
+    stateless: &mut HashSet<String, RandomState>,
+    sessions: &Sessions,
+    conversation: &str,
+) {
     if conversation.is_empty() || sessions.holds(conversation) {
         stateless.remove(conversation);
         return;

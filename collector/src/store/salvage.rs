@@ -293,7 +293,7 @@ mod tests {
                     let observed_at = Timestamp(number.cast_signed());
                     let hook = Hook { observed_at, body: body.into_bytes(), ..Hook::default() };
                     let id = u128::from(number).to_be_bytes();
-                    open.raw(&preparer.prepare(id, 0, hook))?;
+                    open.hook(&preparer.prepare(id, 0, hook))?;
                 }
                 Ok(())
             })

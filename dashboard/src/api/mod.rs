@@ -28,7 +28,7 @@ mod spans;
 mod stream;
 mod time;
 
-pub use payload::readable;
+pub use payload::{is_messages, readable};
 pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;

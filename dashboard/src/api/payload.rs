@@ -162,6 +162,12 @@ pub(super) fn subject_of(source: &dyn Source, span: &Span) -> source::Result<Opt
     Ok(content.as_ref().and_then(subject))
 }
 
+/// Whether `content` may be messages: the input of a call is an object.
+#[must_use]
+pub fn is_messages(content: &Content) -> bool {
+    content.json && content.text.trim_start().starts_with('[')
+}
+
 /// Messages as the attribute has them become the text a person wrote or read.
 #[must_use]
 pub fn readable(content: Content) -> Content {
@@ -175,8 +181,7 @@ pub fn readable(content: Content) -> Content {
         #[serde(borrow)]
         content: Cow<'a, str>,
     }
-    // The input of a call is an object: no need to have that refused in words.
-    if !content.json || !content.text.trim_start().starts_with('[') {
+    if !is_messages(&content) {
         return content;
     }
     let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(&content.text) else {

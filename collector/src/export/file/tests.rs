@@ -51,7 +51,7 @@ fn database() -> (tempfile::TempDir, Connection) {
                     ..Hook::default()
                 };
                 let id = [u8::try_from(i).unwrap(); 16];
-                open.raw(&Preparer::default().prepare(id, 0, hook))?;
+                open.hook(&Preparer::default().prepare(id, 0, hook))?;
             }
             open.changes(&changes)
         })

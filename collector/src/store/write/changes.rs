@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, SessionSummary, Span, SpanId, SpanKey, TurnSummary};
 
@@ -20,7 +21,7 @@ pub(super) enum Told {
 pub struct Changes {
     /// In the order of their last change; superseded ones are `None`.
     pub(super) spans: Vec<Option<Told>>,
-    places: HashMap<SpanId, usize>,
+    places: HashMap<SpanId, usize, RandomState>,
     pub(super) withdrawn: Vec<SpanKey>,
     pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
     pub(super) turns: BTreeMap<(Arc<str>, SpanId), Box<TurnSummary>>,

@@ -161,7 +161,7 @@ mod tests {
         let write = |store: &mut Store, id: u8| {
             store.written = EVERY;
             let one = Preparer::default().prepare([id; 16], 0, Hook::default());
-            store.transaction(|open| open.raw(&one)).map(|(seq, _)| seq)
+            store.transaction(|open| open.hook(&one)).map(|(seq, _)| seq)
         };
         refuse_checkpoints(&mut store.checkpoints.as_ref().unwrap().pause());
         refuse_checkpoints(&mut store.db);
@@ -185,7 +185,7 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let write = |store: &mut Store, id: u8| {
             let one = Preparer::default().prepare([id; 16], 0, Hook::default());
-            store.transaction(|open| open.raw(&one)).unwrap();
+            store.transaction(|open| open.hook(&one)).unwrap();
         };
         let ask = |store: &Store| {
             let (answer, answered) = bounded(1);

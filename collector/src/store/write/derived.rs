@@ -2,7 +2,7 @@
 
 use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
 use hookspan_dashboard::line::Kept;
-use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ToSql, named_params, params};
 
 use super::names::Names;
 use super::reach::Reach;
@@ -19,54 +19,20 @@ pub(super) struct Place {
     pub(super) known: bool,
 }
 
-/// Writes a span, but for whether it has settled.
-pub(super) fn span(
-    db: &Connection,
-    names: &mut Names,
-    rev: u64,
-    span: &Span,
-    subject: &Subject<'_>,
-) -> rusqlite::Result<Place> {
-    let (subject, subject_seq) = match *subject {
-        Subject::Known(subject) => (subject, None),
-        Subject::In(hook) => (None, Some(hook.cast_signed())),
-    };
-    let kept = Kept::new(span, subject);
-    let (error_type, error_message) = match &span.status {
-        Status::Unset => (None, None),
-        Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
-    };
-    let detail = rows::span_detail(span)?;
-    let (root, conversation) = (names.id(db, &span.root)?, names.id(db, &span.conversation)?);
-    let values = params![
-        span.id.0,
-        rev.cast_signed(),
-        root,
-        conversation,
-        span.generation,
-        span.trace.0,
-        span.parent.map(|parent| parent.0),
-        span.kind.as_str(),
-        span.name,
-        span.plain_name.as_ref(),
-        span.workspace,
-        span.cursor_version,
-        span.start.0,
-        span.end.map(|end| end.at.0),
-        span.end.map(|end| end.reason.as_str()),
-        error_type,
-        error_message,
-        detail,
-        kept.label,
-        subject_seq,
-        kept.kind as u8,
-        kept.flags,
-        kept.wait_us,
-    ];
-    // Two statements, and no RETURNING: an upsert of a row with several unique indexes, or one that returns, copies every
-    // page that it changes, to be able to take it back. Most spans come once.
-    let inserted = db
-        .prepare_cached(
+/// The tables of spans open for writing, with the statements that nearly every span needs.
+pub(super) struct SpanRows<'a> {
+    db: &'a Connection,
+    insert: CachedStatement<'a>,
+    unsettled: CachedStatement<'a>,
+    finish: CachedStatement<'a>,
+    queue: CachedStatement<'a>,
+}
+
+impl<'a> SpanRows<'a> {
+    pub(super) fn open(db: &'a Connection) -> rusqlite::Result<Self> {
+        // No RETURNING, and what is there already is changed by another statement: an upsert of a row with several unique
+        // indexes, or one that returns, copies every page that it changes, to be able to take it back. Most spans come once.
+        let insert = db.prepare_cached(
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
                                error_type, error_message, detail, label, subject_seq, class, flags,
@@ -74,29 +40,101 @@ pub(super) fn span(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
                      ?18, ?19, ?20, ?21, ?22, ?23)
              ON CONFLICT (conversation, id) DO NOTHING",
+        )?;
+        Ok(Self {
+            db,
+            insert,
+            unsettled: db
+                .prepare_cached("INSERT OR IGNORE INTO unsettled (root, span) VALUES (?1, ?2)")?,
+            finish: finish(db)?,
+            queue: db.prepare_cached("INSERT INTO settled (seq, span) VALUES (?1, ?2)")?,
+        })
+    }
+
+    /// Writes a span, but for whether it has settled.
+    pub(super) fn write(
+        &mut self,
+        names: &mut Names,
+        rev: u64,
+        span: &Span,
+        subject: &Subject<'_>,
+    ) -> rusqlite::Result<Place> {
+        let db = self.db;
+        let (subject, subject_seq) = match *subject {
+            Subject::Known(subject) => (subject, None),
+            Subject::In(hook) => (None, Some(hook.cast_signed())),
+        };
+        let kept = Kept::new(span, subject);
+        let (error_type, error_message) = match &span.status {
+            Status::Unset => (None, None),
+            Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
+        };
+        let detail = rows::span_detail(span)?;
+        let (root, conversation) = (names.id(db, &span.root)?, names.id(db, &span.conversation)?);
+        let values = params![
+            span.id.0,
+            rev.cast_signed(),
+            root,
+            conversation,
+            span.generation,
+            span.trace.0,
+            span.parent.map(|parent| parent.0),
+            span.kind.as_str(),
+            span.name,
+            span.plain_name.as_ref(),
+            span.workspace,
+            span.cursor_version,
+            span.start.0,
+            span.end.map(|end| end.at.0),
+            span.end.map(|end| end.reason.as_str()),
+            error_type,
+            error_message,
+            detail,
+            kept.label,
+            subject_seq,
+            kept.kind as u8,
+            kept.flags,
+            kept.wait_us,
+        ];
+        if self.insert.execute(values)? > 0 {
+            return Ok(Place { row: db.last_insert_rowid(), root, known: false });
+        }
+        let was = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        db.prepare_cached(
+            "UPDATE span
+             SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
+                 plain_name = ?10, workspace = ?11, cursor_version = ?12, start_ns = ?13, end_ns = ?14,
+                 end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
+                 label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
+                 subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
+                 class = ?21, flags = ?22, wait_us = ?23
+             WHERE conversation = ?4 AND id = ?1",
         )?
         .execute(values)?;
-    if inserted > 0 {
-        return Ok(Place { row: db.last_insert_rowid(), root, known: false });
+        if was.root != root {
+            // Its conversation was thought to be a child of another session.
+            db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
+                .execute((was.root, was.row, root))?;
+        }
+        Ok(Place { root, ..was })
     }
-    let was = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    db.prepare_cached(
-        "UPDATE span
-         SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
-             plain_name = ?10, workspace = ?11, cursor_version = ?12, start_ns = ?13, end_ns = ?14,
-             end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
-             label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
-             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
-             class = ?21, flags = ?22, wait_us = ?23
-         WHERE conversation = ?4 AND id = ?1",
-    )?
-    .execute(values)?;
-    if was.root != root {
-        // Its conversation was thought to be a child of another session.
-        db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
-            .execute((was.root, was.row, root))?;
+
+    /// Notes that a span runs, or may still change.
+    pub(super) fn unsettled(&mut self, place: Place) -> rusqlite::Result<()> {
+        self.unsettled.execute((place.root, place.row))?;
+        Ok(())
     }
-    Ok(Place { root, ..was })
+
+    /// Notes that a span is final. False when it was already, or is not there: then nothing was written.
+    pub(super) fn finish(&mut self, place: Place) -> rusqlite::Result<bool> {
+        Ok(self.finish.execute((place.root, place.row))? > 0)
+    }
+
+    /// Puts a span that is final into the export queue.
+    pub(super) fn queue(&mut self, seq: i64, place: Place) -> rusqlite::Result<()> {
+        self.queue.execute((seq, place.row))?;
+        Ok(())
+    }
 }
 
 /// Where a span is stored.
@@ -119,24 +157,8 @@ fn find(db: &Connection, conversation: i64, id: SpanId) -> rusqlite::Result<Opti
         .optional()
 }
 
-/// Notes that a span runs, or may still change.
-pub(super) fn unsettled(db: &Connection, place: Place) -> rusqlite::Result<()> {
-    db.prepare_cached("INSERT OR IGNORE INTO unsettled (root, span) VALUES (?1, ?2)")?
-        .execute((place.root, place.row))?;
-    Ok(())
-}
-
-/// Notes that a span is final. False when it was already, or is not there: then nothing was written.
-pub(super) fn finish(db: &Connection, place: Place) -> rusqlite::Result<bool> {
-    let sql = "DELETE FROM unsettled WHERE root = ?1 AND span = ?2";
-    Ok(db.prepare_cached(sql)?.execute((place.root, place.row))? > 0)
-}
-
-/// Puts a span that is final into the export queue.
-pub(super) fn queue(db: &Connection, seq: i64, place: Place) -> rusqlite::Result<()> {
-    db.prepare_cached("INSERT INTO settled (seq, span) VALUES (?1, ?2)")?
-        .execute((seq, place.row))?;
-    Ok(())
+fn finish(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    db.prepare_cached("DELETE FROM unsettled WHERE root = ?1 AND span = ?2")
 }
 
 /// A span as it is stored.
@@ -148,7 +170,7 @@ pub(super) fn stored(db: &Connection, row: i64) -> rusqlite::Result<Span> {
 /// Removes a span that turned out to be part of another one.
 pub(super) fn withdraw(db: &Connection, names: &mut Names, key: &SpanKey) -> rusqlite::Result<()> {
     let Some(place) = place(db, names, key)? else { return Ok(()) };
-    finish(db, place)?;
+    finish(db)?.execute((place.root, place.row))?;
     db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([place.row])?;
     db.prepare_cached("DELETE FROM span WHERE row = ?1")?.execute([place.row])?;
     Ok(())

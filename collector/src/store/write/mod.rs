@@ -11,16 +11,17 @@ mod reach;
 mod replay;
 mod room;
 mod sketches;
+mod spans;
 mod subjects;
 mod times;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use hookspan_core::{HookSource, Span, SpanId, SpanKey, Timestamp};
+use hookspan_core::{HookSource, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
@@ -32,18 +33,16 @@ pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 use super::codec::Unpacker;
 use super::open::{self, OpenError};
 use checkpoints::Checkpoints;
-use derived::Place;
 use names::Names;
-use raw::Packs;
+use raw::{Log, Packs};
 use reach::Reach;
-use sketches::{Counted, Sketches};
+use sketches::Sketches;
+use spans::{Ending, Spans};
 use subjects::Subjects;
-use times::{SettledTurn, Times};
+use times::Times;
 
 /// A hook that comes later than this after its stamp had to wait for a collector.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
-/// Spans whose settling is expected: those of the last seconds, some 6 MB. Of others the row is read.
-const ENDING: usize = 65_536;
 /// Events and fields new to hookspan that get a counter of their own.
 const MOST_NOVEL: usize = 256;
 
@@ -57,8 +56,7 @@ pub struct Store {
     times: Times,
     reach: Reach,
     subjects: Subjects,
-    /// Spans that have ended and not settled, as far as they were written lately.
-    ending: HashMap<SpanId, (Place, Counted)>,
+    ending: Ending,
     marks: Marks,
     /// Additions to the counter table that no transaction has carried yet.
     counted: BTreeMap<Cow<'static, str>, u64>,
@@ -135,7 +133,7 @@ impl Store {
             times: Times::default(),
             reach: Reach::default(),
             subjects: Subjects::default(),
-            ending: HashMap::new(),
+            ending: Ending::default(),
             marks,
             counted: BTreeMap::new(),
             novel,
@@ -320,24 +318,44 @@ impl std::fmt::Debug for Transaction<'_> {
 }
 
 impl Transaction<'_> {
-    /// Writes a hook, and counts what it is. `Some(seq)` is its place in the raw log; `None` when it is known already: then
+    /// Writes a hook alone, see [`Self::hooks`].
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn hook(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<u64>> {
+        Ok(self.hooks(std::slice::from_ref(arrival))?.pop().flatten())
+    }
+
+    /// Writes hooks, and counts what they are. Of each, its place in the raw log; `None` when it is known already: then
     /// nothing was written, and it must not be folded again.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn raw(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<u64>> {
-        let seq = self.store.marks.seq + 1;
-        self.count("received", 1);
-        if !raw::insert(&self.store.db, &mut self.store.names, &mut self.packs, seq, arrival)? {
-            self.count("duplicate", 1);
-            return Ok(None);
+    pub fn hooks(&mut self, arrivals: &[Arrival]) -> rusqlite::Result<Vec<Option<u64>>> {
+        let Store { db, names, subjects, marks, written, .. } = &mut *self.store;
+        let mut log = Log::open(db)?;
+        let mut places = Vec::with_capacity(arrivals.len());
+        for arrival in arrivals {
+            let seq = marks.seq + 1;
+            let new = log.insert(names, &mut self.packs, seq, arrival)?;
+            if new {
+                marks.seq = seq;
+                marks.folded = seq;
+                *written += 1;
+                subjects.note(seq, &arrival.reading);
+            }
+            places.push(new.then_some(seq));
         }
-        self.reading(&arrival.reading);
-        self.store.subjects.note(seq, &arrival.reading);
-        self.store.marks.seq = seq;
-        self.store.marks.folded = seq;
-        self.store.written += 1;
-        Ok(Some(seq))
+        drop(log);
+        let new = places.iter().flatten().count();
+        self.count("received", places.len() as u64);
+        if new < places.len() {
+            self.count("duplicate", (places.len() - new) as u64);
+        }
+        for (arrival, _) in arrivals.iter().zip(&places).filter(|(_, place)| place.is_some()) {
+            self.reading(&arrival.reading);
+        }
+        Ok(places)
     }
 
     /// Notes that a live hook arrived at `now`. One that waited for a collector says nothing about the way.
@@ -396,13 +414,15 @@ impl Transaction<'_> {
             ending.remove(&key.id);
             derived::withdraw(db, names, key)?;
         }
+        let mut spans = Spans::open(self.store, &mut self.committed)?;
         let mut turns = Vec::new();
         for told in changes.spans.iter().flatten() {
             turns.extend(match told {
-                Told::Whole(span) => self.span(span)?,
-                Told::Final(key) => self.settle(key)?,
+                Told::Whole(span) => spans.write(span)?,
+                Told::Final(key) => spans.settle(key)?,
             });
         }
+        drop(spans);
         let Store { db, names, times, marks, .. } = &mut *self.store;
         for session in changes.sessions.values() {
             derived::session(db, names, marks.rev, session)?;
@@ -421,72 +441,6 @@ impl Transaction<'_> {
             derived::forget(db, names, root)?;
         }
         Ok(())
-    }
-
-    /// Writes a span. Says which turn it is when it has just settled.
-    fn span(&mut self, span: &Span) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, names, subjects, ending, marks, .. } = &mut *self.store;
-        let place = derived::span(db, names, marks.rev, span, &subjects.of(span))?;
-        self.committed.add(&span.root, 1);
-        let counted = Counted::of(span);
-        if !span.settled {
-            if !place.known {
-                derived::unsettled(db, place)?;
-            }
-            if let Some(counted) = counted {
-                if ending.len() >= ENDING {
-                    ending.clear();
-                }
-                ending.insert(span.id, (place, counted));
-            }
-            return Ok(None);
-        }
-        ending.remove(&span.id);
-        if place.known && !derived::finish(db, place)? {
-            // It had settled: it keeps its place, and counts once.
-            return Ok(None);
-        }
-        self.settled(span.id, place, counted)
-    }
-
-    /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays. Says which turn it
-    /// is.
-    fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, names, ending, .. } = &mut *self.store;
-        if let Some((place, counted)) = ending.remove(&key.id)
-            && derived::finish(db, place)?
-        {
-            return self.settled(key.id, place, Some(counted));
-        }
-        // Written long ago, or since then bound to another root.
-        let Some(place) = derived::place(db, names, key)? else { return Ok(None) };
-        if !derived::finish(db, place)? {
-            return Ok(None);
-        }
-        let counted = Counted::of(&derived::stored(db, place.row)?);
-        self.settled(key.id, place, counted)
-    }
-
-    /// A span has just settled: it takes its place in the export queue, and counts. Says which turn it is.
-    fn settled(
-        &mut self,
-        id: SpanId,
-        place: Place,
-        counted: Option<Counted>,
-    ) -> rusqlite::Result<Option<SettledTurn>> {
-        let Store { db, sketches, reach, marks, .. } = &mut *self.store;
-        let before = if marks.rebuilding { replay::take_place(db, id)? } else { None };
-        let seq = before.unwrap_or_else(|| {
-            marks.settled += 1;
-            marks.settled
-        });
-        derived::queue(db, seq, place)?;
-        self.committed.settled = true;
-        let Some(mut counted) = counted else { return Ok(None) };
-        let turn = counted.take_turn();
-        reach.add(&counted.reached);
-        sketches.count(db, counted)?;
-        Ok(turn)
     }
 
     /// Notes a value of the state table.

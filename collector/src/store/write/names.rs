@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// Enough for every conversation of some weeks; beyond it the cache starts over.
@@ -11,7 +12,7 @@ const MOST: usize = 20_000;
 /// Ids by text.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashMap<Arc<str>, i64>,
+    known: HashMap<Arc<str>, i64, RandomState>,
 }
 
 impl Names {

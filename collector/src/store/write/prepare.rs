@@ -173,7 +173,7 @@ pub struct Reading {
     /// The version that sent it, where it says so and something in it is new.
     pub version: Option<Box<str>>,
     /// What the call is about (a command, a query, a task), when that stands in the body alone.
-    pub subject: Option<Box<str>>,
+    pub subject: Option<Arc<str>>,
 }
 
 impl Reading {

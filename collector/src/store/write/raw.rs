@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use hookspan_core::hook::HookContext;
 use hookspan_core::{Hook, HookSource, Timestamp};
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::names::Names;
@@ -96,61 +97,77 @@ pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
     })
 }
 
-/// Writes a hook under `seq`. False when its id is known: then nothing was written.
-pub(super) fn insert(
-    db: &Connection,
-    names: &mut Names,
-    packs: &mut Packs,
-    seq: u64,
-    arrival: &Arrival,
-) -> rusqlite::Result<bool> {
-    let (hook, body, seq) = (&arrival.hook, &arrival.body, seq.cast_signed());
-    let source = match hook.source {
-        HookSource::Shim => 0,
-        HookSource::Import => 1,
-        HookSource::Evidence => 2,
-    };
-    let (conversation, event) = ids(db, names, &arrival.reading)?;
-    let mut statement = db.prepare_cached(
-        "INSERT INTO raw_hook (seq, id, observed_ns, boottime_ns, source, flags, conversation, event,
-                               malformed, argument, context, pack, body_start, body_len)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-         ON CONFLICT (id) DO NOTHING",
-    )?;
-    let pack = packs.known(&body.pack, seq);
-    let part = (!body.is_alone()).then_some((body.start.cast_signed(), body.len.cast_signed()));
-    let written = statement.execute(params![
-        seq,
-        arrival.id,
-        hook.observed_at.0,
-        hook.boottime_ns.map(u64::cast_signed),
-        source,
-        arrival.flags,
-        conversation,
-        event,
-        arrival.reading.malformed,
-        hook.argument.as_deref(),
-        context_text(&hook.context),
-        pack,
-        part.map(|(start, _)| start),
-        part.map(|(_, len)| len),
-    ])?;
-    if written == 0 {
-        return Ok(false);
-    }
-    if pack.is_none() {
-        payload(db, seq, &body.pack)?;
-        packs.note(&body.pack, seq);
-    }
-    Ok(true)
+/// The raw log open for writing: its statements, which to look up for each hook would cost more than to run some of them.
+pub(super) struct Log<'a> {
+    db: &'a Connection,
+    hooks: CachedStatement<'a>,
+    payloads: CachedStatement<'a>,
 }
 
-fn payload(db: &Connection, seq: i64, pack: &Packed) -> rusqlite::Result<()> {
-    let Packed { codec, len, xxh64, bytes } = pack;
+impl<'a> Log<'a> {
+    pub(super) fn open(db: &'a Connection) -> rusqlite::Result<Self> {
+        let hooks = db.prepare_cached(
+            "INSERT INTO raw_hook (seq, id, observed_ns, boottime_ns, source, flags, conversation, event,
+                                   malformed, argument, context, pack, body_start, body_len)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             ON CONFLICT (id) DO NOTHING",
+        )?;
+        Ok(Self { db, hooks, payloads: payloads(db)? })
+    }
+
+    /// Writes a hook under `seq`. False when its id is known: then nothing was written.
+    pub(super) fn insert(
+        &mut self,
+        names: &mut Names,
+        packs: &mut Packs,
+        seq: u64,
+        arrival: &Arrival,
+    ) -> rusqlite::Result<bool> {
+        let (hook, body, seq) = (&arrival.hook, &arrival.body, seq.cast_signed());
+        let source = match hook.source {
+            HookSource::Shim => 0,
+            HookSource::Import => 1,
+            HookSource::Evidence => 2,
+        };
+        let (conversation, event) = ids(self.db, names, &arrival.reading)?;
+        let pack = packs.known(&body.pack, seq);
+        let part = (!body.is_alone()).then_some((body.start.cast_signed(), body.len.cast_signed()));
+        let written = self.hooks.execute(params![
+            seq,
+            arrival.id,
+            hook.observed_at.0,
+            hook.boottime_ns.map(u64::cast_signed),
+            source,
+            arrival.flags,
+            conversation,
+            event,
+            arrival.reading.malformed,
+            hook.argument.as_deref(),
+            context_text(&hook.context),
+            pack,
+            part.map(|(start, _)| start),
+            part.map(|(_, len)| len),
+        ])?;
+        if written == 0 {
+            return Ok(false);
+        }
+        if pack.is_none() {
+            payload(&mut self.payloads, seq, &body.pack)?;
+            packs.note(&body.pack, seq);
+        }
+        Ok(true)
+    }
+}
+
+fn payloads(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
     db.prepare_cached(
         "INSERT INTO payload (seq, codec, len, xxh64, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?
-    .execute((seq, codec, len.cast_signed(), xxh64, bytes))?;
+    )
+}
+
+fn payload(statement: &mut CachedStatement<'_>, seq: i64, pack: &Packed) -> rusqlite::Result<()> {
+    let Packed { codec, len, xxh64, bytes } = pack;
+    statement.execute((seq, codec, len.cast_signed(), xxh64, bytes))?;
     Ok(())
 }
 
@@ -158,7 +175,7 @@ fn payload(db: &Connection, seq: i64, pack: &Packed) -> rusqlite::Result<()> {
 #[derive(Debug, Default)]
 pub(super) struct Packs {
     /// By address, which is theirs while they are held here.
-    keys: HashMap<*const Packed, (Arc<Packed>, i64)>,
+    keys: HashMap<*const Packed, (Arc<Packed>, i64), RandomState>,
 }
 
 impl Packs {
@@ -218,10 +235,10 @@ fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
         hooks => hooks?,
     };
     db.execute("DELETE FROM payload WHERE seq = ?1", [key])?;
-    let mut packer = Packer::new();
+    let (mut packer, mut payloads) = (Packer::new(), payloads(db)?);
     for hook in hooks {
         let seq = hook.seq.cast_signed();
-        payload(db, seq, &packer.pack(&hook.body))?;
+        payload(&mut payloads, seq, &packer.pack(&hook.body))?;
         db.execute(
             "UPDATE raw_hook SET pack = NULL, body_start = NULL, body_len = NULL WHERE seq = ?1",
             [seq],

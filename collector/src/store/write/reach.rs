@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hookspan_core::{Span, Timestamp};
 use hookspan_dashboard::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
+use smol_str::SmolStr;
 
 use super::names::Names;
 
@@ -18,7 +19,7 @@ pub(super) struct Reached {
     root: Arc<str>,
     class: u8,
     /// Lower case; empty for what is not a call.
-    tool: String,
+    tool: SmolStr,
     ns: i64,
 }
 
@@ -28,7 +29,7 @@ impl Reached {
         Self {
             root: Arc::clone(&span.root),
             class: LineKind::of(span) as u8,
-            tool: tool.chars().take(LONGEST_NAME).collect::<String>().to_ascii_lowercase(),
+            tool: tool.chars().take(LONGEST_NAME).map(|c| c.to_ascii_lowercase()).collect(),
             ns: end.since(span.start),
         }
     }
@@ -37,7 +38,7 @@ impl Reached {
 /// Longest durations of one transaction, to be compared with what is stored.
 #[derive(Default)]
 pub(super) struct Reach {
-    longest: BTreeMap<(Arc<str>, u8, String), i64>,
+    longest: BTreeMap<(Arc<str>, u8, SmolStr), i64>,
 }
 
 impl Reach {
@@ -63,7 +64,7 @@ impl Reach {
         for ((root, class, tool), ns) in std::mem::take(&mut self.longest) {
             let own = names.id(db, &root)?;
             let root: i64 = top.query_row([own], |row| row.get(0)).optional()?.unwrap_or(own);
-            put.execute((root, class, tool, ns))?;
+            put.execute((root, class, tool.as_str(), ns))?;
         }
         Ok(())
     }

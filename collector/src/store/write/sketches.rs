@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use hookspan_core::{Span, SpanKind, Status, Timestamp, Value};
 use rusqlite::{Connection, OptionalExtension as _};
+use smol_str::SmolStr;
 
 use super::reach::Reached;
 use super::times::SettledTurn;
@@ -33,7 +34,7 @@ const DIGITS: u8 = 3;
 const LONGEST_NAME: usize = 120;
 
 /// Dimension, days (or hours) that it spans, the first of them, name.
-type Key = (&'static str, i64, i64, String);
+type Key = (&'static str, i64, i64, SmolStr);
 
 struct Sketch {
     count: u64,
@@ -73,7 +74,7 @@ pub(super) struct Counted {
     hour: i64,
     us: u64,
     failed: bool,
-    names: Vec<(&'static str, String)>,
+    names: Vec<(&'static str, SmolStr)>,
     /// For the row of its session.
     pub(super) reached: Reached,
     /// The turn that it is, for the sums of its day.
@@ -84,7 +85,8 @@ impl Counted {
     /// `None` while it runs.
     pub(super) fn of(span: &Span) -> Option<Self> {
         let end = span.end?;
-        let mut names = vec![("kind", span.kind.as_str().to_owned())];
+        let mut names = Vec::with_capacity(3);
+        names.push(("kind", SmolStr::new_static(span.kind.as_str())));
         let mut turn = None;
         match span.kind {
             SpanKind::Tool => {
@@ -96,7 +98,7 @@ impl Counted {
                 turn = Some(SettledTurn {
                     root: Arc::clone(&span.root),
                     span: span.id,
-                    project: project.clone().unwrap_or_default(),
+                    project: project.clone().unwrap_or_default().into(),
                 });
                 names.extend(project.filter(|name| !name.is_empty()).map(|name| ("project", name)));
             }
@@ -146,7 +148,12 @@ impl Sketches {
         us: u64,
     ) -> rusqlite::Result<()> {
         let day = at.0.div_euclid(DAY_NS);
-        self.add(db, ("arrival", 1, day, "journal".to_owned()), us, us > ARRIVAL_BUDGET_US)
+        self.add(
+            db,
+            ("arrival", 1, day, SmolStr::new_static("journal")),
+            us,
+            us > ARRIVAL_BUDGET_US,
+        )
     }
 
     /// Takes back what these spans counted for: they are deleted, and a rebuild would not find them.
@@ -230,6 +237,7 @@ impl Sketches {
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
             let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
             let total_us = sketch.total_us.cast_signed();
+            let name = name.as_str();
             statement.execute((dimension, days, day, name, count, errors, total_us, &bytes))?;
         }
         self.heat.write(db)
@@ -243,14 +251,14 @@ impl Sketches {
 }
 
 /// Where a span of a day is counted: in its day, and in the block of days that it lies in.
-fn keys(dimension: &'static str, day: i64, name: &str) -> [Key; 2] {
+fn keys(dimension: &'static str, day: i64, name: &SmolStr) -> [Key; 2] {
     let block = day.div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
-    [(dimension, 1, day, name.to_owned()), (dimension, BLOCK_DAYS, block, name.to_owned())]
+    [(dimension, 1, day, name.clone()), (dimension, BLOCK_DAYS, block, name.clone())]
 }
 
 /// A name that a table can show.
-fn cut(name: &str) -> String {
-    name.chars().take(LONGEST_NAME).collect()
+fn cut(name: &str) -> SmolStr {
+    if name.len() <= LONGEST_NAME { name.into() } else { name.chars().take(LONGEST_NAME).collect() }
 }
 
 /// The last name of a path, on either kind of system.
@@ -265,12 +273,12 @@ struct Heat {
 }
 
 impl Heat {
-    fn add(&mut self, dimension: &'static str, hour: i64, name: &str, us: u64) {
+    fn add(&mut self, dimension: &'static str, hour: i64, name: &SmolStr, us: u64) {
         let bucket = (us.max(1).ilog2() as usize).min(HEAT_BUCKETS - 1);
         let day = hour.div_euclid(DAY_HOURS) * DAY_HOURS;
         for (hours, first) in [(1, hour), (DAY_HOURS, day)] {
-            for name in [name, ""] {
-                let key = (dimension, hours, first, name.to_owned());
+            for name in [name.clone(), SmolStr::default()] {
+                let key = (dimension, hours, first, name);
                 self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket] += 1;
             }
         }
@@ -343,7 +351,7 @@ fn load(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result
             "SELECT count, errors, total_us, sketch FROM histogram
              WHERE dimension = ?1 AND days = ?2 AND day = ?3 AND name = ?4",
         )?
-        .query_row((dimension, days, day, name), |row| {
+        .query_row((dimension, days, day, name.as_str()), |row| {
             let sums: [i64; 3] = [row.get(0)?, row.get(1)?, row.get(2)?];
             let mut bytes = row.get_ref(3)?.as_blob()?;
             Ok((sums, Deserializer::new().deserialize::<u32, _>(&mut bytes).ok()))

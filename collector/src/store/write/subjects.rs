@@ -1,7 +1,8 @@
 //! What recent hooks say their calls are about, for the labels of spans: read once, beside the writer, while the body is
 //! at hand.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hookspan_core::Span;
 use hookspan_dashboard::line;
@@ -14,7 +15,9 @@ const MOST: usize = 16_384;
 /// Subjects by place in the raw log. A hook that is not in here may have one; one that is here without has none.
 #[derive(Debug, Default)]
 pub(super) struct Subjects {
-    known: BTreeMap<u64, Option<Box<str>>>,
+    /// Place of the first of `known`; the others follow it without a gap.
+    first: u64,
+    known: VecDeque<Option<Arc<str>>>,
 }
 
 /// What is known of a span's subject.
@@ -28,10 +31,15 @@ pub(super) enum Subject<'a> {
 
 impl Subjects {
     pub(super) fn note(&mut self, seq: u64, reading: &Reading) {
-        while self.known.len() >= MOST {
-            self.known.pop_first();
+        if seq != self.first + self.known.len() as u64 {
+            self.known.clear();
+            self.first = seq;
         }
-        self.known.insert(seq, reading.subject.clone());
+        if self.known.len() >= MOST {
+            self.known.pop_front();
+            self.first += 1;
+        }
+        self.known.push_back(reading.subject.clone());
     }
 
     /// Forgets all: places given in a transaction that was rolled back are given again.
@@ -41,7 +49,8 @@ impl Subjects {
 
     pub(super) fn of(&self, span: &Span) -> Subject<'_> {
         let Some((hook, _)) = line::subject_source(span) else { return Subject::Known(None) };
-        match self.known.get(&hook) {
+        let at = hook.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        match at.and_then(|at| self.known.get(at)) {
             Some(subject) => Subject::Known(subject.as_deref()),
             None => Subject::In(hook),
         }

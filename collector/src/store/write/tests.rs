@@ -1,6 +1,6 @@
 //! The store against a real database: what is written reads back, once, and nothing of a failed batch remains.
 
-use hookspan_core::{Change, Hook, Timestamp};
+use hookspan_core::{Change, Hook, Span, SpanKey, Timestamp};
 
 use super::*;
 use crate::store::open::reader;
@@ -28,7 +28,7 @@ fn arrival(key: u8, body: &[u8]) -> Arrival {
 }
 
 fn write(open: &mut Transaction<'_>, arrival: &Arrival) -> rusqlite::Result<bool> {
-    open.raw(arrival).map(|seq| seq.is_some())
+    open.hook(arrival).map(|seq| seq.is_some())
 }
 
 fn changes(list: Vec<Change>) -> Changes {
@@ -334,7 +334,7 @@ fn the_log_is_moved_beside_the_writer_and_stays_bounded() {
             bytes: body.clone(),
         });
         store.written += 40;
-        store.transaction(|open| open.raw(&one)).unwrap();
+        store.transaction(|open| open.hook(&one)).unwrap();
         largest = largest.max(log.metadata().unwrap().len());
     }
     assert!(largest < 90 << 20, "{largest}");

@@ -34,7 +34,7 @@ fn arrivals(hooks: &[(u8, &str)]) -> Vec<Arrival> {
 
 fn write(store: &mut Store, arrivals: &[Arrival]) {
     store
-        .transaction(|open| arrivals.iter().try_for_each(|arrival| open.raw(arrival).map(drop)))
+        .transaction(|open| arrivals.iter().try_for_each(|arrival| open.hook(arrival).map(drop)))
         .unwrap();
 }
 
@@ -111,8 +111,8 @@ fn a_refused_batch_is_written_whole_the_next_time() {
     let (_temp, mut store) = store();
     let both = arrivals(&[(1, "a"), (2, "a")]);
     let refused = store.transaction(|open| {
-        open.raw(&both[0])?;
-        open.raw(&both[1])?;
+        open.hook(&both[0])?;
+        open.hook(&both[1])?;
         Err::<(), _>(rusqlite::Error::InvalidQuery)
     });
     refused.unwrap_err();
