@@ -224,10 +224,11 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
 /// Whether somebody sets the clock of this machine.
 fn clock(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let steps = counters.get(crate::engine::CLOCK_STEPS).copied().filter(|count| *count > 0)?;
+    let times = if steps == 1 { "once".to_owned() } else { format!("{steps} times") };
     Some(Finding::ok(
         "clock",
         format!(
-            "the clock was set {steps} times while hooks came: calls that ran meanwhile are told by the time since boot, and \
+            "the clock was set {times} while hooks came: calls that ran meanwhile are told by the time since boot, and \
              turns and calls carry `hookspan.clock_step_ms`"
         ),
     ))
@@ -495,6 +496,9 @@ mod tests {
         let finding = of(3).unwrap();
         assert_eq!(finding.level, Level::Ok);
         assert!(finding.what.starts_with("the clock was set 3 times"), "{}", finding.what);
+        assert!(
+            of(1).is_some_and(|finding| finding.what.starts_with("the clock was set once while"))
+        );
     }
 
     #[test]
