@@ -7,7 +7,8 @@ use hookspan_dashboard::line::{self, Line, LineKind, Outcome};
 use hookspan_dashboard::source::LineFilter;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::{IN_SESSION, name, prompts, segments, sql_limit};
+use super::spans::{IN_SESSION, segments};
+use super::{name, prompts, sql_limit};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, signed};
 
 const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.end_reason, \

@@ -1,8 +1,8 @@
-use hookspan_core::{Change, End, SessionState, SpanKey, SpanKind, Timestamp};
+use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp};
 use hookspan_dashboard::line::{Line, LineKind};
 use rusqlite::Connection;
 
-use hookspan_dashboard::source::LineFilter;
+use hookspan_dashboard::source::{DayTime, HeatCell, LineFilter};
 
 use super::*;
 use crate::store::bodies::body;

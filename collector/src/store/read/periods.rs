@@ -1,0 +1,198 @@
+//! Durations over a period of days: heatmap, percentiles, sums of each day.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hookspan_core::Parts;
+use hookspan_dashboard::source::{Arrival, DayTime, HeatCell, LatencyRow};
+use rusqlite::{Connection, Row};
+
+use crate::store::rows::count;
+use crate::store::write::{BLOCK_DAYS, DAY_HOURS, heat_read};
+
+/// How often which durations happened, of one name of `dimension` or of all, over `hours`; with `daily`, by UTC day.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn heat(
+    db: &Connection,
+    dimension: &str,
+    name: Option<&str>,
+    hours: (i64, i64),
+    daily: bool,
+) -> rusqlite::Result<Vec<HeatCell>> {
+    let mut statement = db.prepare_cached(
+        "SELECT hour, counts FROM heat
+         WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour BETWEEN ?4 AND ?5",
+    )?;
+    let width = if daily { DAY_HOURS } else { 1 };
+    let mut found =
+        statement.query((dimension, name.unwrap_or_default(), width, hours.0, hours.1))?;
+    let mut cells = Vec::new();
+    while let Some(row) = found.next()? {
+        let hour: i64 = row.get(0)?;
+        let counts = (0..).zip(heat_read(row.get_ref(1)?.as_blob()?));
+        let used = counts.filter(|(_, count)| *count > 0);
+        cells.extend(used.map(|(bucket, count)| HeatCell { hour, bucket, count: count.into() }));
+    }
+    Ok(cells)
+}
+
+/// Where the time of settled turns went, over `days`, by day and project.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
+    let mut statement = db.prepare_cached(
+        "SELECT day, project, turns, calls, errors, active_ns, input, output, thinking, responding,
+                tools, shell, mcp, edits, subagent, wait, hooks, other
+         FROM day_time WHERE day BETWEEN ?1 AND ?2",
+    )?;
+    let read = |row: &Row<'_>| {
+        Ok(DayTime {
+            day: row.get(0)?,
+            project: Some(row.get(1)?).filter(|name: &String| !name.is_empty()),
+            turns: count(row, 2)?,
+            calls: count(row, 3)?,
+            errors: count(row, 4)?,
+            active_ns: row.get(5)?,
+            input: count(row, 6)?,
+            output: count(row, 7)?,
+            parts: Parts {
+                thinking: row.get(8)?,
+                responding: row.get(9)?,
+                tools: row.get(10)?,
+                shell: row.get(11)?,
+                mcp: row.get(12)?,
+                edits: row.get(13)?,
+                subagent: row.get(14)?,
+                wait: row.get(15)?,
+                hooks: row.get(16)?,
+                other: row.get(17)?,
+            },
+        })
+    };
+    statement.query_map(days, read)?.collect()
+}
+
+/// The newest day before `day` with a settled span of `dimension`, and how many spans there are before it in all.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn older(db: &Connection, dimension: &str, day: i64) -> rusqlite::Result<Option<(i64, u64)>> {
+    db.prepare_cached(
+        "SELECT max(day), sum(count) FROM histogram WHERE dimension = ?1 AND days = 1 AND day < ?2",
+    )?
+    .query_row((dimension, day), |row| {
+        let newest: Option<i64> = row.get(0)?;
+        newest.map(|newest| Ok((newest, count(row, 1)?))).transpose()
+    })
+}
+
+/// How long hooks took from their stamp to the collector, over `days`.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arrival>> {
+    const BUDGET_US: u64 = 5_000;
+    let sums = sketches(db, "arrival", days)?;
+    let Some(Sum { count, all, .. }) = sums.into_values().next() else { return Ok(None) };
+    let hist = all
+        .iter_log(64, 2.0)
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()));
+    Ok(Some(Arrival {
+        count,
+        p50_us: all.value_at_quantile(0.5),
+        p99_us: all.value_at_quantile(0.99),
+        max_us: all.max(),
+        over_budget: all.count_between(BUDGET_US, all.high()),
+        hist: hist.collect(),
+    }))
+}
+
+/// Percentiles per name of `dimension` over `days`, most calls first. A damaged sketch is left out: `rebuild` makes it whole.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn latency(
+    db: &Connection,
+    dimension: &str,
+    days: (i64, i64),
+) -> rusqlite::Result<Vec<LatencyRow>> {
+    let mut rows: Vec<_> = sketches(db, dimension, days)?.into_iter().map(latency_row).collect();
+    rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    Ok(rows)
+}
+
+/// What one name comes to.
+struct Sum {
+    count: u64,
+    errors: u64,
+    total_us: u64,
+    all: Histogram<u64>,
+}
+
+/// Calls, failures and durations by name, added up over `days`.
+fn sketches(
+    db: &Connection,
+    dimension: &str,
+    days: (i64, i64),
+) -> rusqlite::Result<BTreeMap<String, Sum>> {
+    let mut statement = db.prepare_cached(
+        "SELECT name, count, errors, total_us, sketch FROM histogram
+         WHERE dimension = ?1 AND days = ?2 AND day BETWEEN ?3 AND ?4",
+    )?;
+    let mut sums = BTreeMap::new();
+    let mut deserializer = Deserializer::new();
+    // Arrivals are kept by day only.
+    let pieces = if dimension == "arrival" { vec![(1, days)] } else { pieces(days) };
+    for (width, (first, last)) in pieces {
+        let mut found = statement.query((dimension, width, first, last))?;
+        while let Some(row) = found.next()? {
+            let mut bytes = row.get_ref(4)?.as_blob()?;
+            let Ok(mut sketch) = deserializer.deserialize::<u64, _>(&mut bytes) else { continue };
+            let (calls, errors, total_us) = (count(row, 1)?, count(row, 2)?, count(row, 3)?);
+            match sums.get_mut(row.get_ref(0)?.as_str()?) {
+                Some(Sum { count, errors: failed, total_us: sum, all }) => {
+                    *count += calls;
+                    *failed += errors;
+                    *sum += total_us;
+                    // It grows as far as it has to, so that sketches always add.
+                    let _added = all.add(&sketch);
+                }
+                None => {
+                    sketch.auto(true);
+                    let sum = Sum { count: calls, errors, total_us, all: sketch };
+                    drop(sums.insert(row.get(0)?, sum));
+                }
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// A period as few sketches: days at its edges, blocks of days between, each with its width.
+fn pieces((first, last): (i64, i64)) -> Vec<(i64, (i64, i64))> {
+    let from = first.saturating_add(BLOCK_DAYS - 1).div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
+    let to = last.saturating_add(1).div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
+    if from >= to {
+        return vec![(1, (first, last))];
+    }
+    vec![(1, (first, from - 1)), (BLOCK_DAYS, (from, to - 1)), (1, (to, last))]
+}
+
+fn latency_row((name, sum): (String, Sum)) -> LatencyRow {
+    let Sum { count, errors, total_us, all } = sum;
+    LatencyRow {
+        name,
+        count,
+        errors,
+        total_us,
+        p50_us: all.value_at_quantile(0.5),
+        p90_us: all.value_at_quantile(0.9),
+        p95_us: all.value_at_quantile(0.95),
+        p99_us: all.value_at_quantile(0.99),
+        max_us: all.max(),
+    }
+}
