@@ -27,7 +27,7 @@ use crate::search::{Handle, query};
 use crate::shim_binary;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
-use crate::store::{bodies, export, read, search};
+use crate::store::{bodies, export, read, search, whole};
 
 /// Subjects kept: a hundred bytes each, and a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
@@ -448,7 +448,7 @@ impl Source for StoreSource {
         };
         let sessions = self.read_or(None, |db| read::session(db, root))?;
         let Some(session) = sessions else { return Ok(None) };
-        let rows = [export::SessionRow { root: root.to_owned(), last: session.last_at }];
+        let rows = [whole::SessionRow { root: root.to_owned(), last: session.last_at }];
         let encoding = Encoding::file(content, self.extras.resource.clone());
         let mut bytes = Vec::new();
         let written = self.read_or(None, |db| {

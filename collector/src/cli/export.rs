@@ -15,8 +15,8 @@ use crate::config::destination::ContentPolicy;
 use crate::export::file::{self, FileError, Selection};
 use crate::export::otlp::Encoding;
 use crate::export::resource::{ResourceBase, host_name};
-use crate::store::export::{self as tables, SessionRow};
 use crate::store::open;
+use crate::store::whole::{self, SessionRow};
 
 /// Write recorded sessions as OTLP, a Chrome trace or the raw log
 #[derive(Debug, clap::Args)]
@@ -111,10 +111,10 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 const BUFFER_BYTES: usize = 256 * 1_024;
 
 fn select(db: &Connection, args: &Args) -> anyhow::Result<Vec<SessionRow>> {
-    let Some(wanted) = args.session.as_deref() else { return Ok(tables::sessions(db, None)?) };
+    let Some(wanted) = args.session.as_deref() else { return Ok(whole::sessions(db, None)?) };
     let found = match wanted {
-        "last" => tables::last_session(db)?.into_iter().collect(),
-        _ => tables::sessions(db, Some(wanted))?,
+        "last" => whole::last_session(db)?.into_iter().collect(),
+        _ => whole::sessions(db, Some(wanted))?,
     };
     match found.as_slice() {
         [] => anyhow::bail!("no session {wanted:?}: `hookspan sessions` lists them"),

@@ -19,6 +19,7 @@ pub mod read;
 pub mod rows;
 pub mod salvage;
 pub mod search;
+pub mod whole;
 pub mod write;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{FileError, Selection};
 use crate::config::destination::ContentPolicy;
 use crate::export::otlp::base_name;
-use crate::store::export as tables;
+use crate::store::whole;
 
 /// Names of things and words of closed lists, which say what happened and nothing that was said.
 const PLAIN: [&str; 26] = [
@@ -63,10 +63,10 @@ pub(super) fn write(
 ) -> Result<(), FileError> {
     let policy = selection.encoding.content;
     if selection.all {
-        return tables::hooks_of(selection.db, None, |hook| line(&hook, policy, out));
+        return whole::hooks_of(selection.db, None, |hook| line(&hook, policy, out));
     }
     for session in selection.sessions {
-        tables::hooks_of(selection.db, Some(&session.root), |hook| line(&hook, policy, out))?;
+        whole::hooks_of(selection.db, Some(&session.root), |hook| line(&hook, policy, out))?;
         done();
     }
     Ok(())

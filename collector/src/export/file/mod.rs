@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use super::otlp::{Encoding, Request};
 use crate::config::destination::ContentPolicy;
 use crate::store::bodies::Bodies;
-use crate::store::export::{self as tables, SessionRow};
+use crate::store::whole::{self, SessionRow};
 
 /// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ fn spans(
 ) -> Result<(), FileError> {
     let mut bodies = Bodies::new(selection.db);
     let mut read = |part: &ContentRef| content::extract(part.field, bodies.get(part.hook)?);
-    tables::spans_of(selection.db, &session.root, |span| {
+    whole::spans_of(selection.db, &session.root, |span| {
         let encoded = selection.encoding.span_until(&span, session.last, &mut read);
         each(&span, encoded)
     })

@@ -67,7 +67,7 @@ fn encoding(content: ContentPolicy) -> Encoding {
 
 fn written(session: Option<&str>, format: Format, content: ContentPolicy) -> Vec<u8> {
     let (_temp, db) = database();
-    let sessions = tables::sessions(&db, session).unwrap();
+    let sessions = whole::sessions(&db, session).unwrap();
     let selection = Selection {
         db: &db,
         sessions: &sessions,
@@ -190,7 +190,7 @@ fn the_page_escapes_everything_and_needs_nothing() {
 fn a_session_is_found_by_a_part_of_its_id_or_a_childs_id() {
     let (_temp, db) = database();
     let roots = |prefix| -> Vec<String> {
-        tables::sessions(&db, prefix).unwrap().into_iter().map(|session| session.root).collect()
+        whole::sessions(&db, prefix).unwrap().into_iter().map(|session| session.root).collect()
     };
     assert_eq!(roots(None), ["c1", "c2"]);
     assert_eq!(roots(Some("c")), ["c1", "c2"]);

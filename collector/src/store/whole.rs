@@ -1,0 +1,111 @@
+//! Sessions whole: all their spans, all their hooks. What an export to a file reads.
+
+use hookspan_core::{Span, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::codec::Unpacker;
+use super::rows;
+use super::write::{self, HOOK_COLUMNS, HOOK_TABLES};
+
+/// A session as an export to a file needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Root conversation.
+    pub root: String,
+    /// Last event: where spans that still run are cut.
+    pub last: Timestamp,
+}
+
+/// Sessions in order of their start: all, or those whose root or any conversation is or begins with `prefix`.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Result<Vec<SessionRow>> {
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(SessionRow { root: row.get(0)?, last: Timestamp(row.get(1)?) })
+    };
+    let Some(prefix) = prefix else {
+        return db
+            .prepare(
+                "SELECT root.text, s.last_ns FROM session s JOIN name root ON root.id = s.root
+                 ORDER BY s.started_ns, root.text",
+            )?
+            .query_map([], read)?
+            .collect();
+    };
+    db.prepare(
+        "SELECT DISTINCT root.text, s.last_ns FROM session s JOIN name root ON root.id = s.root
+         LEFT JOIN conversation c ON c.root = s.root LEFT JOIN name own ON own.id = c.id
+         WHERE substr(root.text, 1, length(?1)) = ?1 OR own.text = ?1
+         ORDER BY root.text <> ?1, s.started_ns, root.text LIMIT 3",
+    )?
+    .query_map([prefix], read)?
+    .collect()
+}
+
+/// The session with the newest event.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRow>> {
+    db.query_row(
+        "SELECT root.text, s.last_ns FROM session s JOIN name root ON root.id = s.root
+         ORDER BY s.last_ns DESC LIMIT 1",
+        [],
+        |row| Ok(SessionRow { root: row.get(0)?, last: Timestamp(row.get(1)?) }),
+    )
+    .optional()
+}
+
+/// Calls `each` for the spans of a session by start and id: an order that a rebuild does not change.
+///
+/// # Errors
+/// When SQLite fails, or as `each` fails.
+pub fn spans_of<E: From<rusqlite::Error>>(
+    db: &Connection,
+    root: &str,
+    mut each: impl FnMut(Span) -> Result<(), E>,
+) -> Result<(), E> {
+    let sql = format!(
+        "SELECT {} FROM {} WHERE s.root = (SELECT id FROM name WHERE text = ?1)
+         ORDER BY s.start_ns, s.id",
+        rows::SPAN_COLUMNS,
+        rows::SPAN_TABLES
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut found = statement.query([root])?;
+    while let Some(row) = found.next()? {
+        each(rows::span(row)?.1)?;
+    }
+    Ok(())
+}
+
+/// Calls `each` for hooks in the order of the raw log: of one session, or all, those without a session included. What the
+/// collector itself put there as evidence is left out: it is not what Cursor sent.
+///
+/// # Errors
+/// When SQLite fails, or as `each` fails.
+pub fn hooks_of<E: From<rusqlite::Error>>(
+    db: &Connection,
+    root: Option<&str>,
+    mut each: impl FnMut(hookspan_core::Hook) -> Result<(), E>,
+) -> Result<(), E> {
+    let wanted = match root {
+        None => "?1 IS NULL",
+        Some(_) => {
+            "h.conversation IN (SELECT c.id FROM conversation c
+                WHERE c.root = (SELECT id FROM name WHERE text = ?1)
+              UNION SELECT id FROM name WHERE text = ?1)"
+        }
+    };
+    let sql = format!(
+        "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.source <> 2 AND {wanted} ORDER BY h.seq"
+    );
+    let mut statement = db.prepare(&sql)?;
+    let mut found = statement.query([root])?;
+    let mut unpacker = Unpacker::default();
+    while let Some(row) = found.next()? {
+        each(write::hook(row, &mut unpacker)?)?;
+    }
+    Ok(())
+}
