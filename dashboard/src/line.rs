@@ -298,30 +298,29 @@ fn join(word: &str, subject: &str) -> String {
     if subject.is_empty() { word.to_owned() } else { format!("{word} {subject}") }
 }
 
+/// Fields of a call's input that say what it is about, the most telling first.
+const TELLING: [&str; 9] = [
+    "command",
+    "pattern",
+    "glob_pattern",
+    "query",
+    "search_term",
+    "url",
+    "description",
+    "target_directory",
+    "path",
+];
+
 /// What a call was about, from its input: the command, the query, the address. `None` when nothing in it says so shortly.
 #[must_use]
 pub fn subject(content: &Content) -> Option<String> {
-    const TELLING: [&str; 9] = [
-        "command",
-        "pattern",
-        "glob_pattern",
-        "query",
-        "search_term",
-        "url",
-        "description",
-        "target_directory",
-        "path",
-    ];
     let messages = is_messages(content).then(|| readable(content.clone()));
     let content = messages.as_ref().unwrap_or(content);
     if !content.json {
         return said(&content.text);
     }
-    // Raw values: what else a call was given may be large, and is not read.
-    let Fields(fields) = serde_json::from_str(&content.text).ok()?;
-    let find = |name: &str| fields.iter().rev().find(|(key, _)| key == name);
-    let texts = TELLING.iter().filter_map(|name| find(name));
-    let mut texts = texts.filter_map(|(_, value)| serde_json::from_str(value.get()).ok());
+    let Telling(fields) = serde_json::from_str(&content.text).ok()?;
+    let mut texts = fields.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok());
     said(&texts.next().map(|Text(words)| words)?)
 }
 
@@ -333,23 +332,28 @@ fn said(words: &str) -> Option<String> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The fields of an object, in order, values unread.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// The fields of an object that [`TELLING`] names, in that order; of equal ones the last. Their values are not read, and what
+/// else there is, which may be large, is passed over.
+#[derive(Default)]
+struct Telling<'a>([Option<&'a RawValue>; TELLING.len()]);
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for Telling<'de> {
     fn deserialize<D: Deserializer<'de>>(document: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
+            type Value = Telling<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
+                let mut found = Telling::default();
                 while let Some((Text(key), value)) = map.next_entry()? {
-                    fields.push((key, value));
+                    let slots = TELLING.iter().zip(&mut found.0);
+                    if let Some((_, slot)) = slots.into_iter().find(|(name, _)| **name == key) {
+                        *slot = Some(value);
+                    }
                 }
-                Ok(Fields(fields))
+                Ok(found)
             }
         }
         document.deserialize_map(Object)
@@ -426,5 +430,31 @@ mod tests {
         assert_eq!(shorten("abcdef g", 6), "abcdef");
         let wide = "é".repeat(500);
         assert_eq!(shorten(&wide, 120).chars().count(), 120);
+    }
+
+    #[test]
+    fn a_subject_is_the_most_telling_text_of_a_calls_input() {
+        let deep =
+            format!("{{\"x\":{}{},\"path\":\"deep\"}}", "[".repeat(9_999), "]".repeat(9_999));
+        let cases = [
+            (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
+            (r#"{"query":"a","query":"b"}"#, Some("b")),
+            (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
+            // What is no text says nothing, and neither does half a character.
+            (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
+            (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
+            (r#"{"command":"","pattern":"p"}"#, None),
+            (r#"{"limit":7}"#, None),
+            (r#"["a"]"#, None),
+            (r#"[{"parts":[{"content":"look\naround"}]}]"#, Some("look around")),
+            ("{", None),
+            (&deep, Some("deep")),
+        ];
+        for (text, expected) in cases {
+            let content = Content { text: text.to_owned(), json: true };
+            assert_eq!(subject(&content).as_deref(), expected, "{text:.99}");
+        }
+        let plain = Content { text: " cargo\n test".to_owned(), json: false };
+        assert_eq!(subject(&plain).as_deref(), Some("cargo test"));
     }
 }

@@ -3,9 +3,8 @@
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
-use super::{
-    CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS, drain, note_state, recall,
-};
+use super::feed::{drain, feed};
+use super::{CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -123,30 +122,19 @@ impl Engine {
             let places = open.hooks(&work.batch.arrivals)?;
             work.count(&places);
             for (index, place) in places.into_iter().enumerate() {
-                let Some(seq) = place else { continue };
-                let arrival = &mut work.batch.arrivals[index];
-                open.arrived(arrival, now)?;
-                if index < work.folded {
-                    continue;
-                }
-                work.doubled += u64::from(doubles.note(arrival));
-                work.stepped += u64::from(steps.note(&arrival.hook));
-                let conversation = &arrival.reading.conversation;
-                let held = conversation.is_empty() || sessions.holds(conversation);
-                if !held && !stateless.contains(&**conversation) {
-                    recall(sessions, &mut work.changes, open, conversation, seq)?;
-                }
-                if let Some(mut event) = arrival.event.take() {
-                    event.seq = seq;
-                    let before = sessions.left_out();
-                    sessions.handle(event);
-                    work.left_out += sessions.left_out() - before;
-                }
-                if !held {
-                    note_state(stateless, sessions, &arrival.reading.conversation);
+                if let Some(seq) = place {
+                    let arrival = &mut work.batch.arrivals[index];
+                    open.arrived(arrival, now)?;
+                    if index >= work.folded {
+                        work.doubled += u64::from(doubles.note(arrival));
+                        work.stepped += u64::from(steps.note(&arrival.hook));
+                        let event = &mut arrival.event;
+                        work.left_out +=
+                            feed(sessions, stateless, &mut work.changes, open, seq, event)?;
+                    }
                 }
                 // From here on the fold has it, whatever becomes of the transaction.
-                work.folded = index + 1;
+                work.folded = work.folded.max(index + 1);
             }
             pass(sessions, work);
             drain(sessions, &mut work.changes);

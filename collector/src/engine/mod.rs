@@ -6,18 +6,17 @@
 
 mod batch;
 mod doubles;
+mod feed;
 mod restore;
 mod steps;
 mod thread;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
-use foldhash::fast::RandomState;
 use hookspan_core::sessions::Question;
-use hookspan_core::{Change, Reader, Sessions, Timestamp};
+use hookspan_core::{Sessions, Timestamp};
 use hookspan_dashboard::source::{Deleted, Notice};
 use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
@@ -31,10 +30,7 @@ pub const SESSION_FULL: &str = "session_full";
 pub use thread::{Input, spawn};
 
 use crate::store::damage;
-use crate::store::write::{Changes, Committed, Store, Transaction};
-
-/// Conversations of which the fold keeps nothing, so that their history need not be looked for again.
-const STATELESS: usize = 10_000;
+use crate::store::write::{Committed, Store};
 
 /// A shim stamps its record before it reads standard input, so a hook may reach the journal a little after a later one.
 /// Time is let pass only up to this long ago.
@@ -98,7 +94,7 @@ pub struct Engine {
     stop: Receiver<()>,
     patience: Option<Duration>,
     config: hookspan_core::Config,
-    stateless: HashSet<String, RandomState>,
+    stateless: feed::Stateless,
     doubles: doubles::Doubles,
     steps: steps::Steps,
 }
@@ -122,7 +118,7 @@ impl Engine {
             stop,
             patience: None,
             config,
-            stateless: HashSet::default(),
+            stateless: feed::Stateless::default(),
             doubles: doubles::Doubles::default(),
             steps: steps::Steps::default(),
         }
@@ -292,56 +288,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// Takes everything the fold has to say.
-fn drain(sessions: &mut Sessions, changes: &mut Changes) {
-    while let Some(change) = sessions.poll_change() {
-        changes.push(change);
-    }
-}
-
-/// Hands the fold the history of a conversation that it let go and that comes back. What it says about the past is in the
-/// store already, except that it holds these conversations again.
-fn recall(
-    sessions: &mut Sessions,
-    changes: &mut Changes,
-    open: &mut Transaction<'_>,
-    conversation: &str,
-    before: u64,
-) -> rusqlite::Result<()> {
-    let store = open.store();
-    let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
-    drain(sessions, changes);
-    let mut reader = Reader::default();
-    for seq in store.group(&root, before)? {
-        if let Some(hook) = store.hook(seq)? {
-            sessions.handle(reader.read(&hook));
-        }
-    }
-    while let Some(change) = sessions.poll_change() {
-        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
-            changes.push(change);
-        }
-    }
-    store.count("recalled", 1);
-    Ok(())
-}
-
-/// Remembers a conversation of which the fold keeps nothing, so that its history is not looked for with each of its hooks.
-fn note_state(
-    stateless: &mut HashSet<String, RandomState>,
-    sessions: &Sessions,
-    conversation: &str,
-) {
-    if conversation.is_empty() || sessions.holds(conversation) {
-        stateless.remove(conversation);
-        return;
-    }
-    if stateless.len() >= STATELESS {
-        stateless.clear();
-    }
-    stateless.insert(conversation.to_owned());
 }
 
 /// Words for a person, with what to do.

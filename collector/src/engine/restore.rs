@@ -2,7 +2,8 @@
 
 use hookspan_core::{Change, Reader, Timestamp};
 
-use super::{Engine, Stopped, drain, note_state, recall};
+use super::feed::{drain, feed};
+use super::{Engine, Stopped};
 use crate::store::write::{Changes, Committed, Reading, subject_field};
 
 /// Hooks per transaction of a replay.
@@ -80,20 +81,7 @@ impl Engine {
             store.transaction(|open| {
                 for (seq, reading, event) in &mut events {
                     open.folded(*seq, reading)?;
-                    if event.is_none() {
-                        continue;
-                    }
-                    let conversation = &reading.conversation;
-                    let known = conversation.is_empty()
-                        || sessions.holds(conversation)
-                        || stateless.contains(&**conversation);
-                    if !known {
-                        recall(sessions, &mut changes, open, conversation, *seq)?;
-                    }
-                    if let Some(event) = event.take() {
-                        sessions.handle(event);
-                    }
-                    note_state(stateless, sessions, conversation);
+                    feed(sessions, stateless, &mut changes, open, *seq, event)?;
                 }
                 if !std::mem::replace(&mut passed, true) && horizon.0 != i64::MIN {
                     sessions.handle_deadline(horizon);

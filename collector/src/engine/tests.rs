@@ -17,7 +17,8 @@ const START: i64 = 1_780_000_000 * SECOND;
 /// Tables that are derived from the raw log, without what may differ: row keys and revisions.
 const DERIVED: [&str; 8] = [
     "SELECT hex(s.id), r.text, c.text, generation, hex(trace), hex(parent), kind, name, plain_name, workspace,
-            cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, s.row IN (SELECT span FROM settled),
+            cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, label, subject_seq,
+            class, flags, wait_us, s.row IN (SELECT span FROM settled),
             s.row IN (SELECT span FROM unsettled WHERE root = s.root)
      FROM span s JOIN name r ON r.id = s.root JOIN name c ON c.id = s.conversation ORDER BY 1",
     "SELECT r.text, state, started_ns, last_ns, ended_ns, workspace, model, surface, cursor_version, first_prompt,
@@ -316,6 +317,66 @@ fn a_locked_database_is_waited_for_and_the_fold_is_not_repeated() {
     let db = Connection::open(&world.path).unwrap();
     let retries = rows(&db, "SELECT value > 0 FROM counter WHERE key = 'store_retries'");
     assert_eq!(retries, [json!([1])]);
+}
+
+#[test]
+fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let other = Connection::open(&world.path).unwrap();
+    let refuse = "CREATE TRIGGER no BEFORE INSERT ON span BEGIN SELECT RAISE(ABORT, 'no'); END";
+    other.execute_batch(refuse).unwrap();
+    let all = stream();
+    // One known from this very batch at either end of it, and one that says what another one says.
+    let mut twice = all[2].clone();
+    twice.id[0] ^= 0x80;
+    let batch = [&all[..1], &all[..], &[twice], &all[11..]].concat();
+    let mut trouble = engine.signals.trouble.subscribe();
+    let thread = std::thread::spawn(move || {
+        play(&mut engine, &batch, 1_000);
+        finish(&mut engine);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(trouble.wait_for(Option::is_some)).unwrap();
+    other.busy_timeout(Duration::from_secs(5)).unwrap();
+    other.execute_batch("DROP TRIGGER no").unwrap();
+    thread.join().unwrap();
+    assert_eq!(tables(&world.path), reference());
+    let counters = "SELECT key, value FROM counter
+         WHERE key IN ('received', 'duplicate', 'malformed', 'duplicate_content') ORDER BY key";
+    let n = all.len() as u64;
+    let again = n - 11 + 1;
+    let expected = [
+        json!(["duplicate", again]),
+        json!(["duplicate_content", 1]),
+        json!(["malformed", 1]),
+        json!(["received", n + again + 1]),
+    ];
+    assert_eq!(rows(&other, counters), expected);
+}
+
+#[test]
+fn a_rebuild_behind_a_deletion_knows_what_calls_are_about() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let shell = |second: i64, conversation: &str| {
+        let call = format!("call-{second}");
+        let input = json!({"command": format!("make {second}")});
+        let own = json!({"tool_name": "Shell", "tool_use_id": call, "tool_input": input});
+        event(second, conversation, "g", "preToolUse", &own)
+    };
+    let hooks = (0..20).map(|second| shell(second, if second % 2 == 0 { "a" } else { "b" }));
+    play(&mut engine, &hooks.collect::<Vec<_>>(), 7);
+    finish(&mut engine);
+    engine.delete(&["a".to_owned()], Duration::from_secs(5)).unwrap();
+    let labels = "SELECT label FROM span WHERE label LIKE '%make%' AND subject_seq IS NULL ORDER BY start_ns";
+    let found = |world: &World| rows(&Connection::open(&world.path).unwrap(), labels);
+    let before = found(&world);
+    assert_eq!((before.len(), &before[0]), (10, &json!(["Shell make 1"])));
+    engine.store().start_rebuild("again").unwrap();
+    drop(engine);
+    finish(&mut world.engine());
+    assert_eq!(found(&world), before);
 }
 
 #[test]

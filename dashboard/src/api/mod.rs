@@ -28,7 +28,8 @@ mod spans;
 mod stream;
 mod time;
 
-pub use payload::{is_messages, readable};
+pub(crate) use payload::is_messages;
+pub use payload::readable;
 pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;

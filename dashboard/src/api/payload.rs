@@ -163,8 +163,7 @@ pub(super) fn subject_of(source: &dyn Source, span: &Span) -> source::Result<Opt
 }
 
 /// Whether `content` may be messages: the input of a call is an object.
-#[must_use]
-pub fn is_messages(content: &Content) -> bool {
+pub(crate) fn is_messages(content: &Content) -> bool {
     content.json && content.text.trim_start().starts_with('[')
 }
 

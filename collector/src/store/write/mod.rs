@@ -332,6 +332,9 @@ impl Transaction<'_> {
     /// # Errors
     /// As SQLite fails.
     pub fn hooks(&mut self, arrivals: &[Arrival]) -> rusqlite::Result<Vec<Option<u64>>> {
+        if arrivals.is_empty() {
+            return Ok(Vec::new());
+        }
         let Store { db, names, subjects, marks, written, .. } = &mut *self.store;
         let mut log = Log::open(db)?;
         let mut places = Vec::with_capacity(arrivals.len());

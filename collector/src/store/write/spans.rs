@@ -14,7 +14,7 @@ use super::subjects::Subjects;
 use super::times::SettledTurn;
 use super::{Committed, Marks, Store, replay};
 
-/// Spans whose settling is expected: those of the last seconds, some 6 MB. Of others the row is read.
+/// Spans whose settling is expected: those of the last seconds, 200 to 300 bytes each. Of others the row is read.
 const ENDING: usize = 65_536;
 
 /// Spans that have ended and not settled, as far as they were written lately.

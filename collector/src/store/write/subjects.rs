@@ -30,16 +30,23 @@ pub(super) enum Subject<'a> {
 }
 
 impl Subjects {
+    /// Notes what the hook at `seq` says. Of places left out since the one before it, as after a deletion, there is nothing
+    /// to know; what was known before a large gap is far behind.
     pub(super) fn note(&mut self, seq: u64, reading: &Reading) {
-        if seq != self.first + self.known.len() as u64 {
-            self.known.clear();
-            self.first = seq;
-        }
-        if self.known.len() >= MOST {
-            self.known.pop_front();
-            self.first += 1;
+        let next = self.first + self.known.len() as u64;
+        match seq.checked_sub(next).map(usize::try_from) {
+            Some(Ok(missing)) if missing < MOST && !self.known.is_empty() => {
+                self.known.extend(std::iter::repeat_n(None, missing));
+            }
+            _ => {
+                self.known.clear();
+                self.first = seq;
+            }
         }
         self.known.push_back(reading.subject.clone());
+        let over = self.known.len().saturating_sub(MOST);
+        self.known.drain(..over);
+        self.first += over as u64;
     }
 
     /// Forgets all: places given in a transaction that was rolled back are given again.
@@ -54,5 +61,52 @@ impl Subjects {
             Some(subject) => Subject::Known(subject.as_deref()),
             None => Subject::In(hook),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hookspan_core::Hook;
+
+    use super::*;
+    use crate::store::write::Preparer;
+
+    fn reading(subject: &str) -> Reading {
+        let body = format!(
+            "{{\"hook_event_name\":\"preToolUse\",\"conversation_id\":\"c\",\"tool_name\":\"Shell\",
+              \"tool_input\":{{\"command\":\"{subject}\"}}}}"
+        );
+        let hook = Hook { body: body.into_bytes(), ..Hook::default() };
+        Preparer::default().prepare([0; 16], 0, hook).reading
+    }
+
+    /// What is known, by place.
+    fn known(subjects: &Subjects) -> Vec<(u64, Option<&str>)> {
+        (subjects.first..).zip(subjects.known.iter().map(Option::as_deref)).collect()
+    }
+
+    #[test]
+    fn a_gap_that_a_deletion_left_forgets_nothing_and_what_goes_back_all() {
+        let mut subjects = Subjects::default();
+        for seq in [2, 3, 6] {
+            subjects.note(seq, &reading(&format!("run {seq}")));
+        }
+        let expected =
+            [(2, Some("run 2")), (3, Some("run 3")), (4, None), (5, None), (6, Some("run 6"))];
+        assert_eq!(known(&subjects), expected);
+        subjects.note(5, &reading("again"));
+        assert_eq!(known(&subjects), [(5, Some("again"))]);
+        subjects.note(6 + MOST as u64, &reading("far on"));
+        assert_eq!(known(&subjects), [(6 + MOST as u64, Some("far on"))]);
+    }
+
+    #[test]
+    fn the_latest_are_kept() {
+        let (mut subjects, some) = (Subjects::default(), reading("x"));
+        for seq in 1..=MOST as u64 + 1 {
+            subjects.note(seq, &some);
+        }
+        subjects.note(MOST as u64 + 5, &some);
+        assert_eq!((subjects.first, subjects.known.len()), (6, MOST));
     }
 }

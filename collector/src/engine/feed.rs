@@ -1,0 +1,103 @@
+//! Handing the fold an event, and before it whatever the fold has let go and needs again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hookspan_core::{Change, Event, Reader, Sessions};
+
+use crate::store::write::{Changes, Transaction};
+
+/// Past so many, all are looked for once more.
+const MOST: usize = 10_000;
+
+/// Conversations of which the fold keeps nothing, so that their history need not be looked for with each of their hooks.
+#[derive(Debug, Default)]
+pub(super) struct Stateless(HashSet<Arc<str>, RandomState>);
+
+impl Stateless {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn note(&mut self, conversation: Arc<str>) {
+        if self.0.len() >= MOST {
+            self.0.clear();
+        }
+        self.0.insert(conversation);
+    }
+}
+
+/// Hands the fold the hook at `seq`, which is in the raw log, behind the history of its conversation where the fold has let
+/// that go. Takes `event` once that history is read. Gives how many hooks found their session full: one or none.
+///
+/// # Errors
+/// As SQLite fails: then `event` is still there.
+pub(super) fn feed(
+    sessions: &mut Sessions,
+    stateless: &mut Stateless,
+    changes: &mut Changes,
+    open: &mut Transaction<'_>,
+    seq: u64,
+    event: &mut Option<Event>,
+) -> rusqlite::Result<u64> {
+    let Some(conversation) = event.as_ref().map(|event| Arc::clone(&event.conversation)) else {
+        return Ok(0);
+    };
+    let held = conversation.is_empty() || sessions.holds(&conversation);
+    if held {
+        stateless.0.remove(&conversation);
+    } else if !stateless.0.contains(&conversation) {
+        recall(sessions, stateless, changes, open, &conversation, seq)?;
+    }
+    let before = sessions.left_out();
+    if let Some(event) = event.take() {
+        sessions.handle(Event { seq, ..event });
+    }
+    if !held {
+        if sessions.holds(&conversation) {
+            stateless.0.remove(&conversation);
+        } else {
+            stateless.note(conversation);
+        }
+    }
+    Ok(sessions.left_out() - before)
+}
+
+/// Hands the fold the history of a conversation that it let go and that comes back. What it says about the past is in the
+/// store already, except that it holds these conversations again.
+fn recall(
+    sessions: &mut Sessions,
+    stateless: &mut Stateless,
+    changes: &mut Changes,
+    open: &mut Transaction<'_>,
+    conversation: &str,
+    before: u64,
+) -> rusqlite::Result<()> {
+    let store = open.store();
+    let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
+    drain(sessions, changes);
+    let mut reader = Reader::default();
+    for seq in store.group(&root, before)? {
+        if let Some(hook) = store.hook(seq)? {
+            let event = reader.read(&hook);
+            // It is held again, whichever of the group came back.
+            stateless.0.remove(&event.conversation);
+            sessions.handle(event);
+        }
+    }
+    while let Some(change) = sessions.poll_change() {
+        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+            changes.push(change);
+        }
+    }
+    store.count("recalled", 1);
+    Ok(())
+}
+
+/// Takes everything the fold has to say.
+pub(super) fn drain(sessions: &mut Sessions, changes: &mut Changes) {
+    while let Some(change) = sessions.poll_change() {
+        changes.push(change);
+    }
+}
