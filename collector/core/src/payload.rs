@@ -224,11 +224,42 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     if raw.is_plain || memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
+    unescaped(inner).or_else(|| repaired(raw)).map(Cow::Owned)
+}
+
+/// A sound string without its escapes, written once where `serde_json` writes it three times to whoever asks for bytes: what a
+/// call returned is JSON in a string, and the longest text of most hooks. `None` for what half a character may stand in.
+fn unescaped(inner: &str) -> Option<String> {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some((before, escape)) =
+        memchr(b'\\', rest.as_bytes()).and_then(|at| rest.split_at_checked(at))
+    {
+        text.push_str(before);
+        let (char, len) = match escape.as_bytes().get(1)? {
+            byte @ (b'"' | b'\\' | b'/') => (char::from(*byte), 2),
+            b'n' => ('\n', 2),
+            b't' => ('\t', 2),
+            b'r' => ('\r', 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            b'u' => (char::from_u32(u32::from_str_radix(escape.get(2..6)?, 16).ok()?)?, 6),
+            _ => return None,
+        };
+        text.push(char);
+        rest = escape.get(len..)?;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// The text of a string that may have lone surrogates: they become replacement characters.
+fn repaired(raw: Raw<'_>) -> Option<String> {
     let Wtf8(bytes) = serde_json::from_str(raw.get()).ok()?;
-    Some(Cow::Owned(match String::from_utf8(bytes) {
+    Some(match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    }))
+    })
 }
 
 fn number(raw: Raw<'_>) -> Option<f64> {
@@ -351,6 +382,8 @@ impl<'de> Deserialize<'de> for Wtf8 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn field(body: &[u8], name: &str) -> Option<String> {
@@ -381,6 +414,31 @@ mod tests {
             Some("a\u{fffd}\u{fffd}\u{fffd}z\n")
         );
         assert_eq!(field(br#"{"t":"\ud83d\ude00"}"#, "t").as_deref(), Some("😀"));
+    }
+
+    proptest! {
+        /// Whatever the short way says of a sound string, the long one says, too; only half characters are left to it.
+        #[test]
+        fn escapes_are_undone_as_serde_undoes_them(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    prop::sample::select(vec![
+                        "\\n", "\\\"", "\\\\", "\\/", "\\b", "\\f", "\\r", "\\t", "\\u00e9", "\\u0000", "\\uFFFF",
+                        "\\ud83d\\ude00", "\\ud83d", "\\ude00", "é", "😀", "n", "u00e9",
+                    ]).prop_map(str::to_owned),
+                    "[ a-z]{0,40}",
+                ],
+                0..12,
+            ),
+        ) {
+            let inner = parts.concat();
+            let quoted = format!("\"{inner}\"");
+            let long = repaired(Raw::of(&quoted));
+            prop_assert!(long.is_some(), "{quoted} is sound");
+            let short = unescaped(&inner);
+            prop_assert!(short.is_some() || inner.contains("\\ud83d") || inner.contains("\\ude00"), "{inner}");
+            prop_assert_eq!(short.or_else(|| long.clone()), long);
+        }
     }
 
     #[test]
