@@ -81,7 +81,7 @@ fn recall(
     for seq in store.group(&root, before)? {
         if let Some(hook) = store.hook(seq)? {
             let event = reader.read(&hook);
-            // It is held again, whichever of the group came back.
+            // Whichever of the group came back: this one is held again, or has to be looked for once more.
             stateless.0.remove(&event.conversation);
             sessions.handle(event);
         }
