@@ -268,12 +268,14 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     if mode != "wal" {
         return Err(OpenError::Pragma("journal_mode = WAL", path.into()));
     }
-    let settings: [(&'static str, i64, &'static str); 9] = [
+    let settings: [(&'static str, i64, &'static str); 10] = [
         ("synchronous", FULL, "synchronous = FULL"),
         // Looking up what each row refers to is a tenth of what a hook costs. Nothing rests on it: rows refer to what the
         // same transaction has made, and what goes with a row is deleted by name.
         ("foreign_keys", 0, "foreign_keys = OFF"),
-        ("cache_size", -16_384, "cache_size"),
+        // Most pages are written once and not looked at again. Those of a transaction may be many more.
+        ("cache_size", -4_096, "cache_size"),
+        ("cache_spill", 4_096, "cache_spill"),
         ("temp_store", 2, "temp_store = MEMORY"),
         // A page that changes with every batch is copied into the database once per 16 MiB of log, not once per batch.
         ("wal_autocheckpoint", 4_096, "wal_autocheckpoint"),
