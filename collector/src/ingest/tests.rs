@@ -8,10 +8,12 @@ use hookspan_core::Timestamp;
 use rusqlite::Connection;
 use serde_json::json;
 
+use super::thread::GATHER;
 use super::*;
 use crate::clock;
+use crate::config::Retention;
 use crate::dirs::{Lock, StateDir};
-use crate::engine::{self, Batch, Engine, Horizon, Signals};
+use crate::engine::{self, Batch, Engine, Horizon, Input, Signals};
 use crate::import::{Staged, stage};
 use crate::journal::{Limits, write};
 use crate::store::write::{ImportCounts, Store};
@@ -125,8 +127,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
         let config = hookspan_core::Config::default();
         let engine = Engine::new(store, config, Signals::default(), never());
         let engine = engine::spawn(engine, batches).unwrap();
-        let ingest =
-            spawn(&world.dir, intake, inputs, crate::config::Retention::default()).unwrap();
+        let ingest = spawn(&world.dir, intake, inputs, Retention::default()).unwrap();
         (0..20).for_each(|number| append(&mut journal, round * 100 + number));
         let staged = world.stage(round, &lines(1_500));
         eventually("the import is taken in", || !staged.path.exists());
@@ -141,6 +142,33 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
                 FROM (SELECT * FROM import_run ORDER BY id)";
     let runs: String = db.query_row(runs, [], |row| row.get(0)).unwrap();
     assert_eq!(runs, "1501/0/1/1 0/1502/0/1");
+}
+
+#[test]
+fn hooks_that_follow_each_other_are_committed_together() {
+    let world = World::new();
+    let mut journal = world.journal();
+    let (inputs, batches) = bounded(1_024);
+    let intake = Intake::open(&world.dir, None, Limits::default()).unwrap();
+    let started = Instant::now();
+    let ingest = spawn(&world.dir, intake, inputs, Retention::default()).unwrap();
+    let mut sizes = Vec::new();
+    let mut written = 0;
+    while sizes.iter().sum::<usize>() < 200 {
+        if written < 200 {
+            append(&mut journal, written);
+            written += 1;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for input in batches.try_iter() {
+            let Input::Batch(batch, _) = input else { continue };
+            sizes.extend(Some(batch.arrivals.len()).filter(|hooks| *hooks > 0));
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "not read: {sizes:?}");
+    }
+    let most = started.elapsed().as_millis() / GATHER.as_millis() + 1;
+    assert!(sizes.len() as u128 <= most, "more than one batch in 10 ms: {sizes:?}");
+    ingest.stop();
 }
 
 #[test]

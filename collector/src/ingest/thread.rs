@@ -30,6 +30,9 @@ const BALLAST: Duration = Duration::from_secs(60);
 /// How often retention is looked after, and how soon again while there is more to delete.
 const PRUNE: Duration = Duration::from_secs(60);
 const PRUNE_ON: Duration = Duration::from_secs(2);
+/// How long hooks gather behind a small batch. A commit costs a sync, and a page for each thing that changes, however few hooks
+/// it holds; one that comes after a silence is committed at once.
+pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
 
@@ -106,6 +109,7 @@ pub fn spawn(
         behind: Arc::clone(&behind),
         read_up_to: None,
         drained: false,
+        gather_until: None,
         lone: None,
         sent,
         checkpoint: None,
@@ -130,6 +134,8 @@ struct Reader {
     read_up_to: Option<Timestamp>,
     /// Whether the engine knows that the journal is read to its end.
     drained: bool,
+    /// Until when hooks gather behind a batch that held all there were.
+    gather_until: Option<Instant>,
     /// A position that came without hooks, and since when it waits.
     lone: Option<(Position, Instant)>,
     /// The last position handed over, not yet known to be in the database file.
@@ -201,6 +207,9 @@ impl Reader {
 
     fn step(&mut self) -> Result<(), Ended> {
         self.imports()?;
+        if let Some(until) = self.gather_until.take() {
+            std::thread::sleep(until.saturating_duration_since(clock::instant()));
+        }
         let (batch, position) = match self.intake.read() {
             Ok(found) => found,
             Err(error) => {
@@ -216,6 +225,7 @@ impl Reader {
         if !batch.arrivals.is_empty() {
             self.read_up_to = batch.arrivals.last().map(|last| last.hook.observed_at);
             self.drained = batch.horizon == Horizon::Now;
+            self.gather_until = self.drained.then(|| clock::instant() + GATHER);
             self.lone = None;
             self.sent = position.or(self.sent.take());
             return self.send(batch);
