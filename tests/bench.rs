@@ -61,6 +61,8 @@ fn backlog(events: u64) {
     // They came over the last while, as they do, and not all at once: a turn is held until it is over for some time.
     load.began = now().checked_sub(events * PAUSE_NS);
     load.write(events).unwrap();
+    // Over that while it has reached the disk, and is not written by whoever syncs first.
+    load.writer.sync().unwrap();
     let started = Instant::now();
     let collector = Collector::start(&world);
     let listening = started.elapsed();

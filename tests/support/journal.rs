@@ -55,6 +55,14 @@ impl JournalWriter {
         self.chunk.clear();
         Ok(())
     }
+
+    /// Waits until what has been written is on the disk.
+    ///
+    /// # Errors
+    /// As the file system fails.
+    pub fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
 }
 
 /// Nanoseconds since 1970.
