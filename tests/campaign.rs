@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use e2e_support::campaign::{disk, faults, flip, kill, outage, power, soak};
+use e2e_support::world::World;
 
 /// What was asked for.
 struct Asked {
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    World::clear_up();
     let started = Instant::now();
     let done = catch_unwind(AssertUnwindSafe(|| run(&asked)));
     let took = started.elapsed();
