@@ -2,7 +2,6 @@
 
 use std::process::{Command, ExitCode, Stdio};
 
-use super::status::signed_in;
 use super::{Global, output};
 use crate::dirs::ServeInfo;
 
@@ -23,7 +22,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let Some(info) = ServeInfo::running(&global.state) else {
         anyhow::bail!("no collector is running: start one with `hookspan up`");
     };
-    let Some(url) = signed_in(&global.state, &info) else {
+    let Some(url) = info.signed_in(&global.state) else {
         anyhow::bail!("the collector (process {}) serves no dashboard yet; try again", info.pid);
     };
     if args.print {

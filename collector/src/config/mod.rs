@@ -3,6 +3,7 @@
 pub mod example;
 mod environment;
 mod file;
+mod global;
 pub mod paths;
 mod print;
 pub mod destination;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use environment::Environment;
 pub use file::position;
+pub use global::Global;
 
 use hookspan_core::price::Prices;
 

@@ -119,6 +119,13 @@ impl ServeInfo {
         })
     }
 
+    /// The same with the token of `dir`; `None` also when it is asked for and cannot be read.
+    #[must_use]
+    pub fn signed_in(&self, dir: &StateDir) -> Option<String> {
+        let token = if self.token_required { Some(Token::load(dir)?) } else { None };
+        self.url(token.as_ref())
+    }
+
     /// Writes `serve.json`.
     ///
     /// # Errors

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::Finding;
 use super::files::Ours;
 use super::probe;
-use crate::cli::Global;
-use crate::cli::status::Status;
 use crate::clock;
+use crate::config::Global;
 use crate::config::{Evidence, destination, paths};
 use crate::hooks_json::entry;
+use crate::status::Status;
 use crate::store::cursor::Database;
 use crate::store::{cli as queries, open};
 use crate::text;
@@ -322,7 +322,7 @@ fn losses(status: &Status) -> Vec<Finding> {
 }
 
 fn destinations(status: &Status) -> Vec<Finding> {
-    let finding = |destination: &crate::cli::status::Destination| {
+    let finding = |destination: &crate::status::Destination| {
         let error = destination.last_error.as_deref().unwrap_or("no details");
         let what = format!(
             "{}: {}, {} spans wait: {}",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
-use crate::cli::Global;
+use crate::config::Global;
 use crate::hooks_json::document::{Document, Found};
 use crate::hooks_json::file::{FileError, HooksFile};
 use crate::hooks_json::{Events, Scope, entry, events};

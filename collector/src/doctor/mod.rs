@@ -14,7 +14,7 @@ mod probe;
 
 use serde::Serialize;
 
-use crate::cli::Global;
+use crate::config::Global;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

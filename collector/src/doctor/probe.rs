@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::Finding;
 use super::files::Ours;
-use crate::cli::Global;
 use crate::clock;
+use crate::config::Global;
 use crate::dirs::StateDir;
 use crate::hooks_json::{entry, events};
 use crate::journal::{Position, survey};

@@ -1,0 +1,92 @@
+//! Where things are, for whoever looks from outside: every command, and the doctor.
+
+use std::path::PathBuf;
+
+use super::{Config, Environment, paths};
+use crate::dirs::{Places, StateDir};
+
+/// What every command knows: the environment, and where things are. Made once.
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// The environment, read once.
+    pub env: Environment,
+    /// The state directory; it need not exist yet.
+    pub state: StateDir,
+    /// Whether a hook finds it without being told.
+    pub dir_is_default: bool,
+    /// The configuration file that holds, existing or not; `None` without a home folder.
+    pub config_file: Option<PathBuf>,
+    /// Whether `--config` named it: then it must exist.
+    pub config_required: bool,
+}
+
+impl Global {
+    /// Resolves paths: flag, then environment, then the platform's default.
+    ///
+    /// # Errors
+    /// There is no home folder and no folder was named.
+    pub fn new(
+        env: Environment,
+        dir: Option<PathBuf>,
+        config: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let places = paths::places(&env);
+        let without_flag = Places { hookspan_dir: None, ..places.clone() };
+        let default = StateDir::resolve(None, &without_flag).ok();
+        let flag = dir.map(|dir| env.current_dir().join(dir));
+        let state = StateDir::resolve(flag.as_deref(), &places)?;
+        let config_required = config.is_some();
+        Ok(Self {
+            dir_is_default: default.is_some_and(|default| default.root() == state.root()),
+            state,
+            config_file: config.or_else(|| paths::default_config_file(&env)),
+            config_required,
+            env,
+        })
+    }
+
+    /// Loads the configuration: defaults, file, environment.
+    ///
+    /// # Errors
+    /// The file is unreadable or not valid; the message names file, line and column.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        Config::load(self.config_file.as_deref(), self.config_required, &self.env)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_directory_comes_from_the_flag_then_the_environment_then_the_home() {
+        #[track_caller]
+        fn check(flag: Option<&str>, variables: &[(&str, &str)], dir: &str, is_default: bool) {
+            let env = Environment::of(variables, "/w");
+            let global = Global::new(env, flag.map(PathBuf::from), None).unwrap();
+            let found = (global.state.root().to_path_buf(), global.dir_is_default);
+            assert_eq!(found, (PathBuf::from(dir), is_default));
+        }
+        let home = ("HOME", "/home/u");
+        check(Some("/a"), &[home, ("HOOKSPAN_DIR", "/b")], "/a", false);
+        check(Some("a"), &[home], "/w/a", false);
+        check(None, &[home, ("HOOKSPAN_DIR", "/b")], "/b", false);
+        if cfg!(target_os = "linux") {
+            check(None, &[home, ("XDG_STATE_HOME", "/s")], "/s/hookspan", true);
+            check(
+                None,
+                &[home, ("XDG_STATE_HOME", "relative")],
+                "/home/u/.local/state/hookspan",
+                true,
+            );
+            check(None, &[home], "/home/u/.local/state/hookspan", true);
+            check(
+                Some("/home/u/.local/state/hookspan"),
+                &[home],
+                "/home/u/.local/state/hookspan",
+                true,
+            );
+        }
+        assert!(Global::new(Environment::of(&[], "/work"), None, None).is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! How recording stands: from the state directory, the store, and the collector where one runs. Nothing is changed.
+
+mod health;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+pub use health::Queue;
+
+use crate::clock;
+use crate::config::{Global, destination};
+use crate::dirs::{Lock, ServeInfo, StateDir};
+use crate::journal::survey::Survey;
+use crate::journal::{Position, losses, survey};
+use crate::store::open::{self, OpenError};
+use crate::store::{cli as queries, export, read, salvage};
+
+/// Looks at a database that is being moved while it is opened, beside the last one.
+const MOVED_TRIES: usize = 5;
+/// Between two of them: moving takes a few milliseconds.
+const MOVED_WAIT: Duration = Duration::from_millis(100);
+
+/// What `status --json` prints.
+#[derive(Debug, Default, Serialize)]
+pub struct Status {
+    /// A collector holds this state directory.
+    pub running: bool,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Signed in; `None` while nothing listens.
+    pub dashboard_url: Option<String>,
+    /// What lies in the journal.
+    pub journal: Journal,
+    /// How far the journal has been committed, in the store's own words.
+    pub position: Option<String>,
+    /// Hooks in the journal that are not yet in the database; an estimate when [`Journal::estimated`].
+    pub backlog: u64,
+    /// How long the oldest of them has been waiting, milliseconds.
+    pub oldest_unread_ms: Option<i64>,
+    /// Why the database takes no hooks, while it does not; or that the collector does not answer.
+    pub trouble: Option<String>,
+    /// Batches between the journal's reader and the database, while a collector runs: full, it slows reading down.
+    pub queue: Option<Queue>,
+    /// Databases that were damaged and moved aside, and what was saved of them.
+    pub damaged: Vec<String>,
+    /// Hooks of a damaged database are being saved.
+    pub salvaging: bool,
+    /// Hooks that could be kept nowhere, by reason.
+    pub losses: BTreeMap<String, u64>,
+    /// Hooks that were kept and could not be read.
+    pub malformed: u64,
+    /// Every counter of the store.
+    pub counters: BTreeMap<String, u64>,
+    /// When the newest stored hook was received, nanoseconds since the epoch.
+    pub last_hook_ns: Option<i64>,
+    /// Bytes of the database with its write-ahead log, where new rows lie first.
+    pub database_bytes: u64,
+    /// Where traces go.
+    pub destinations: Vec<Destination>,
+}
+
+/// The journal on disk.
+#[derive(Debug, Default, Serialize)]
+pub struct Journal {
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Records that begin in them.
+    pub records: u64,
+    /// Files.
+    pub segments: u64,
+    /// Too much to count: records and backlog are estimates from a part of it.
+    pub estimated: bool,
+    /// It is at its bound: hooks are counted instead of kept.
+    pub stopped: bool,
+}
+
+/// One destination.
+#[derive(Debug, Serialize)]
+pub struct Destination {
+    /// Its name.
+    pub name: String,
+    /// ok, retry, paused, off; `new` before its first attempt.
+    pub state: String,
+    /// Spans waiting.
+    pub pending: u64,
+    /// Spans delivered.
+    pub delivered: u64,
+    /// Spans lost, by reason.
+    pub lost: BTreeMap<String, u64>,
+    /// The last failure in words.
+    pub last_error: Option<String>,
+}
+
+impl Status {
+    /// Looks, without changing anything and with or without a collector.
+    ///
+    /// # Errors
+    /// The state directory or the database cannot be read.
+    pub fn read(global: &Global) -> anyhow::Result<Self> {
+        let state = &global.state;
+        let mut status = Self { running: Lock::is_held(state), ..Self::default() };
+        if let Some(info) = ServeInfo::running(state) {
+            status.dashboard_url = info.signed_in(state);
+            match health::ask(state, &info) {
+                Ok(health) => {
+                    status.trouble = health.trouble;
+                    status.queue = Some(health.journal.queue);
+                    status.journal.stopped = health.journal.stopped;
+                }
+                Err(error) => {
+                    status.trouble = Some(format!("the collector does not answer: {error}"));
+                }
+            }
+            status.pid = Some(info.pid);
+            status.version = Some(info.version);
+        }
+        let read = status.read_database(state);
+        let database = status.unless_damaged(state, read)?.flatten();
+        if database.is_some() {
+            let mut log = state.database().into_os_string();
+            log.push("-wal");
+            status.database_bytes = [state.database(), log.into()]
+                .iter()
+                .filter_map(|path| std::fs::metadata(path).ok())
+                .map(|meta| meta.len())
+                .sum();
+        }
+        let position: Position =
+            status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
+        let found = survey::survey(state, &position).context("cannot read the journal")?;
+        let committed = match &database {
+            Some(database) => {
+                let counted = queries::committed(database, &found.ids).map_err(Into::into);
+                status.unless_damaged(state, counted)?.unwrap_or_default()
+            }
+            None => 0,
+        };
+        status.backlog = found.after_position.saturating_sub(committed);
+        if status.backlog > 0 {
+            let oldest = Survey::oldest_ns(&found.ids).map(u64::cast_signed);
+            status.oldest_unread_ms =
+                oldest.map(|at| clock::now().0.saturating_sub(at).max(0) / 1_000_000);
+        }
+        status.journal = Journal {
+            bytes: found.bytes,
+            records: found.records,
+            segments: found.segments,
+            estimated: found.estimated,
+            ..status.journal
+        };
+        status.journal.stopped |= state.journal().is_symlink();
+        for aside in salvage::aside(state) {
+            status.salvaging |= aside.report.is_none();
+            status.damaged.push(aside.to_string());
+        }
+        let lost = losses::read(state).context("cannot read what shims lost")?;
+        status.losses.extend(lost.by_reason);
+        status.add_configured(global)?;
+        Ok(status)
+    }
+
+    /// `None` when there is none yet. A collector may be moving a damaged one aside at this moment: then the next look sees
+    /// what has taken its place.
+    fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
+        for _ in 0..MOVED_TRIES {
+            match self.look_at_database(state) {
+                Err(error) if open::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
+                read => return read,
+            }
+        }
+        self.look_at_database(state)
+    }
+
+    fn look_at_database(
+        &mut self,
+        state: &StateDir,
+    ) -> anyhow::Result<Option<rusqlite::Connection>> {
+        let database = match open::reader(&state.database()) {
+            Err(OpenError::Missing(_)) => return Ok(None),
+            database => database?,
+        };
+        self.read_store(&database).context("cannot read the database")?;
+        Ok(Some(database))
+    }
+
+    /// A damaged database is trouble to be shown; all that does not come from it is shown as ever.
+    fn unless_damaged<T>(
+        &mut self,
+        state: &StateDir,
+        read: anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        match read {
+            Err(error) if open::is_damage_below(&error) => {
+                self.trouble = Some(OpenError::Damaged(state.database()).to_string());
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
+    fn read_store(&mut self, database: &rusqlite::Connection) -> rusqlite::Result<()> {
+        self.position = queries::journal_position(database)?;
+        self.counters = read::counters(database)?.into_iter().collect();
+        self.malformed = self.counters.get("malformed").copied().unwrap_or(0);
+        self.last_hook_ns = queries::last_hook_ns(database)?;
+        self.destinations = export::destinations(database)?
+            .into_iter()
+            .map(|row| Destination {
+                name: row.name,
+                state: row.state,
+                pending: row.queued,
+                delivered: row.delivered,
+                lost: row.lost.into_iter().collect(),
+                last_error: row.last_error,
+            })
+            .collect();
+        Ok(())
+    }
+
+    fn add_configured(&mut self, global: &Global) -> anyhow::Result<()> {
+        let configured = destination::all(&global.config()?, &global.env)
+            .map_err(|error| crate::config::Misuse(error.to_string()))?;
+        for destination in configured {
+            if self.destinations.iter().all(|known| known.name != destination.name) {
+                self.destinations.push(Destination {
+                    name: destination.name,
+                    state: "new".to_owned(),
+                    pending: 0,
+                    delivered: 0,
+                    lost: BTreeMap::new(),
+                    last_error: None,
+                });
+            }
+        }
+        Ok(())
+    }
+}
