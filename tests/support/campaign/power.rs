@@ -250,7 +250,8 @@ fn one(
     collector.drained(Duration::from_secs(120));
     drop(collector);
     let times = times.into_inner().unwrap();
-    judge(world, all, &times, (cut, after), WINDOW + stall, sum);
+    // Two rounds stand between a hook and the disk: one that began before it came, and one that the cut met.
+    judge(world, all, &times, (cut, after), WINDOW + 2 * stall, sum);
     Ok(after + 3)
 }
 
