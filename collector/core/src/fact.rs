@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::event::Labels;
-use crate::steady::STEP_NS;
+use crate::time::CLOCK_STEP_NS;
 use crate::{Event, EventKind, Timestamp};
 
 /// One event inside a conversation.
@@ -34,7 +34,7 @@ impl Fact {
     /// every hook, and begins anew with each boot.
     pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
         let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
-        (step.saturating_abs() > STEP_NS).then_some(step)
+        (step.saturating_abs() > CLOCK_STEP_NS).then_some(step)
     }
 
     /// Nanoseconds from `earlier` to this, by the time since boot where the wall clock was set between them.

@@ -3,14 +3,10 @@
 use std::num::NonZeroU64;
 
 use crate::Timestamp;
+use crate::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
 
-/// Wall clock and time since boot are read one after the other; only beyond this do they differ because a clock was set.
-pub(crate) const STEP_NS: i64 = 1_000_000_000;
 /// Set back by more, nothing is kept in order: what happens now would be final only so much later.
 const MOST_NS: i64 = 2 * 3_600 * 1_000_000_000;
-
-/// Hooks of one moment come in any order; what is further back is another boot.
-const DISORDER_NS: i64 = 60 * 1_000_000_000;
 
 /// When the last hook happened: its time, and the time since boot.
 #[derive(Debug, Default)]
@@ -28,7 +24,7 @@ impl Steady {
             let steady = match boot.get().checked_sub(before.get()) {
                 Some(ran) => last.plus(i64::try_from(ran).unwrap_or(i64::MAX)),
                 None => match i64::try_from(before.get() - boot.get()) {
-                    Ok(back) if back <= DISORDER_NS => {
+                    Ok(back) if back <= BOOT_DISORDER_NS => {
                         let steady = last.plus(-back);
                         return if is_set_back(wall, steady) { steady } else { wall };
                     }
@@ -45,7 +41,7 @@ impl Steady {
 }
 
 fn is_set_back(wall: Timestamp, steady: Timestamp) -> bool {
-    (STEP_NS..=MOST_NS).contains(&steady.since(wall))
+    (CLOCK_STEP_NS..=MOST_NS).contains(&steady.since(wall))
 }
 
 #[cfg(test)]

@@ -1,5 +1,11 @@
 //! Points in time, as the shim stamped them.
 
+/// Wall clock and time since boot are read one after the other; only beyond this do they differ because a clock was set.
+/// Nanoseconds.
+pub const CLOCK_STEP_NS: i64 = 1_000_000_000;
+/// Hooks of one moment come in any order; one whose time since boot lies further back is of another boot. Nanoseconds.
+pub const BOOT_DISORDER_NS: i64 = 60 * 1_000_000_000;
+
 /// Nanoseconds since the Unix epoch, wall clock. Arithmetic saturates: a forged time can be wrong, never fatal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);

@@ -1,13 +1,10 @@
 //! Whether somebody sets the clock while hooks come.
 
+use hookspan_core::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
 use hookspan_core::{Hook, HookSource};
 
 /// The counter.
 pub const COUNTER: &str = "clock_steps";
-/// A hook reads both clocks at once, so between hooks of one boot they run alike, also while the machine sleeps.
-const STEP_NS: i64 = 1_000_000_000;
-/// Hooks of one moment come in any order; what is further back is another boot.
-const DISORDER_NS: i64 = 60_000_000_000;
 
 /// What the last hook's clocks said.
 #[derive(Debug, Default)]
@@ -25,8 +22,8 @@ impl Steps {
         let Some(boot) = boot else { return false };
         let lead = hook.observed_at.0.saturating_sub(boot);
         match self.last.replace((boot, lead)) {
-            Some((earlier, before)) if boot >= earlier.saturating_sub(DISORDER_NS) => {
-                lead.saturating_sub(before).saturating_abs() > STEP_NS
+            Some((earlier, before)) if boot >= earlier.saturating_sub(BOOT_DISORDER_NS) => {
+                lead.saturating_sub(before).saturating_abs() > CLOCK_STEP_NS
             }
             _ => false,
         }
