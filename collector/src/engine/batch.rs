@@ -33,8 +33,17 @@ pub enum Horizon {
     Still,
     /// Up to here.
     At(Timestamp),
-    /// Up to now: the journal is read to its end and nothing is being imported.
-    Now,
+    /// All input was seen at this time: the journal had been read to its end, and nothing was being imported. It may be long ago
+    /// when the batch is committed at last.
+    End(Timestamp),
+}
+
+impl Horizon {
+    /// Whether nothing waits behind it.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::End(_))
+    }
 }
 
 /// Which import a batch belongs to.
@@ -164,7 +173,7 @@ fn pass(sessions: &mut Sessions, work: &mut Work) {
     match work.batch.horizon {
         Horizon::Still => {}
         Horizon::At(at) => sessions.handle_deadline(at),
-        Horizon::Now => sessions.handle_deadline(clock::now().plus(-STRAGGLER_NS)),
+        Horizon::End(at) => sessions.handle_deadline(at.plus(-STRAGGLER_NS)),
     }
 }
 
@@ -184,7 +193,7 @@ fn finish(open: &mut Transaction<'_>, work: &Work) -> rusqlite::Result<()> {
     for (key, value) in &batch.gauges {
         open.set_counter(key, *value)?;
     }
-    if batch.horizon == Horizon::Now {
+    if batch.horizon.is_end() {
         open.end_rebuild()?;
     }
     Ok(())
@@ -205,7 +214,7 @@ mod tests {
             ImportStep { run: "r".into(), lines: 1, done: false, error: None },
         );
         assert!(behind(Some("p"), None, at));
-        assert!(!behind(Some("p"), None, Horizon::Now), "the end of the journal");
+        assert!(!behind(Some("p"), None, Horizon::End(Timestamp(7))), "the end of the journal");
         assert!(!behind(None, None, at), "a salvage, whose source may be looked at once");
         assert!(!behind(None, Some(step), at), "an import, whose file goes");
     }

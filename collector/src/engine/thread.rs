@@ -1,12 +1,12 @@
 //! The engine as a thread: batches in, one at a time, and the deadlines between them.
 
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use hookspan_dashboard::source::Deleted;
 
-use super::{Batch, Engine, Horizon, Outcome};
+use super::{Batch, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;
 
 /// What the engine is asked to do.
@@ -25,11 +25,19 @@ const GIVEN_BACK: u32 = 4_096;
 /// How long readers may be in the way of cutting the write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs `engine` until every sender of `inputs` is gone.
+/// What has taken longer than this may have kept the reader waiting, or has held up both: then it is not known any more that the
+/// reader has seen all input up to now.
+const HELD_UP: Duration = Duration::from_nanos(STRAGGLER_NS.unsigned_abs());
+
+/// Runs `engine` until every sender of `inputs` is gone. `look_again` asks the reader for another [`Horizon::End`].
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<JoinHandle<()>> {
+pub fn spawn(
+    mut engine: Engine,
+    inputs: Receiver<Input>,
+    look_again: impl Fn() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("engine".into()).spawn(move || {
         if let Err(stopped) = engine.restore().and_then(|()| engine.catch_up(|_, _| {})) {
             tracing::warn!(error = %stopped, "the collector ends before its history was read");
@@ -41,7 +49,7 @@ pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<Joi
         if let Err(error) = engine.store.starts(clock::now()) {
             tracing::warn!(%error, "the start is not noted");
         }
-        run(&mut engine, &inputs);
+        run(&mut engine, &inputs, &look_again);
         if let Err(error) = engine.store.is_alive(clock::now()) {
             tracing::warn!(%error, "the end is not noted");
         }
@@ -52,21 +60,34 @@ pub fn spawn(mut engine: Engine, inputs: Receiver<Input>) -> std::io::Result<Joi
     })
 }
 
-fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
+fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
     // Whether all input up to now has been seen.
     let mut drained = false;
+    let mut held_up = false;
     loop {
         let due = if drained { engine.due(clock::now()) } else { None };
-        let input = match inputs.recv_timeout(due.unwrap_or(Duration::from_secs(3_600))) {
+        let patience = due.unwrap_or(Duration::from_secs(3_600));
+        let asleep = Stretch::begin();
+        let input = match inputs.recv_timeout(patience) {
             Ok(input) => input,
             Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) if !drained => continue,
+            // This process was stopped, or had no processor: hooks may have come meanwhile.
+            Err(RecvTimeoutError::Timeout) if held_up || asleep.is_longer_than(patience) => {
+                (drained, held_up) = (false, false);
+                look_again();
+                continue;
+            }
             Err(RecvTimeoutError::Timeout) => {
-                if drained && engine.pass(clock::now()).is_err() {
+                let work = Stretch::begin();
+                if engine.pass(clock::now()).is_err() {
                     return;
                 }
+                held_up = work.is_longer_than(Duration::ZERO);
                 continue;
             }
         };
+        let work = Stretch::begin();
         match input {
             Input::Batch(batch, answer) => {
                 // Evidence says nothing about what else is on its way.
@@ -74,7 +95,13 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
                     || batch.horizon != Horizon::Still
                     || batch.import.is_some();
                 if is_reader {
-                    drained = batch.horizon == Horizon::Now;
+                    drained = batch.horizon.is_end();
+                }
+                if let Horizon::End(seen_at) = batch.horizon
+                    && clock::now().since(seen_at) > STRAGGLER_NS
+                {
+                    drained = false;
+                    look_again();
                 }
                 let hooks = batch.arrivals.len();
                 let taken =
@@ -94,5 +121,130 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>) {
             }
             Input::Checkpoint(answer) => engine.store.ask_checkpoint(answer),
         }
+        held_up = work.is_longer_than(Duration::ZERO);
+    }
+}
+
+/// How long something takes.
+struct Stretch(Instant);
+
+impl Stretch {
+    fn begin() -> Self {
+        Self(clock::instant())
+    }
+
+    /// By more than what hooks may be late.
+    fn is_longer_than(&self, expected: Duration) -> bool {
+        clock::instant().duration_since(self.0) > expected.saturating_add(HELD_UP)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::{bounded, never};
+    use hookspan_core::{Hook, Timestamp};
+    use rusqlite::Connection;
+    use serde_json::json;
+
+    use super::super::Signals;
+    use super::*;
+    use crate::store::write::{Arrival, Preparer, Store};
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// An engine's thread over a database of its own, and what it asks of the reader.
+    struct Running {
+        temp: tempfile::TempDir,
+        inputs: Sender<Input>,
+        asked: Receiver<()>,
+        thread: JoinHandle<()>,
+    }
+
+    impl Running {
+        fn start() -> Self {
+            let temp = tempfile::tempdir().unwrap();
+            let store = Store::open(&temp.path().join("hookspan.db")).unwrap();
+            let config = hookspan_core::Config::default();
+            let engine = Engine::new(store, config, Signals::default(), never());
+            let ((inputs, batches), (ask, asked)) = (bounded(4), bounded(4));
+            let thread = spawn(engine, batches, move || {
+                // Once is enough for a test.
+                let _asked = ask.try_send(());
+            })
+            .unwrap();
+            Self { temp, inputs, asked, thread }
+        }
+
+        fn db(&self) -> Connection {
+            Connection::open(self.temp.path().join("hookspan.db")).unwrap()
+        }
+
+        fn send(&self, arrivals: Vec<Arrival>, seen_at: Timestamp) {
+            let horizon = Horizon::End(seen_at);
+            self.inputs
+                .send(Input::Batch(Batch { arrivals, horizon, ..Batch::default() }, None))
+                .unwrap();
+        }
+
+        #[track_caller]
+        fn is_asked(&self) {
+            self.asked.recv_timeout(Duration::from_secs(20)).expect("the reader is asked");
+        }
+
+        /// Of the root of a turn that is over: it settles two seconds later.
+        fn settled(&self) -> i64 {
+            self.db().query_row("SELECT count(*) FROM settled", [], |row| row.get(0)).unwrap()
+        }
+
+        #[track_caller]
+        fn settles(self) {
+            self.send(Vec::new(), clock::now());
+            let started = clock::instant();
+            while self.settled() == 0 {
+                assert!(started.elapsed() < Duration::from_secs(20), "never settled");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            drop(self.inputs);
+            self.thread.join().unwrap();
+        }
+    }
+
+    fn turn(at: Timestamp) -> Vec<Arrival> {
+        let hook = |(number, name): (u8, &str)| {
+            let body = json!({"hook_event_name": name, "conversation_id": "c", "generation_id": "g",
+                              "prompt": "do it", "status": "completed"});
+            let body = body.to_string().into_bytes();
+            let hook = Hook { observed_at: at.plus(i64::from(number)), body, ..Hook::default() };
+            Preparer::default().prepare([number; 16], 0, hook)
+        };
+        [(1, "beforeSubmitPrompt"), (2, "stop")].map(hook).into()
+    }
+
+    #[test]
+    fn time_passes_to_where_the_reader_has_seen_and_not_to_where_a_batch_waited() {
+        let running = Running::start();
+        let an_hour_ago = clock::now().plus(-3_600 * SECOND);
+        // The turn has been over for a second when the reader sees no more; the batch waits for an hour.
+        running.send(turn(an_hour_ago), an_hour_ago.plus(SECOND));
+        running.is_asked();
+        // As long as a deadline that has passed is given, many times over.
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(running.settled(), 0, "hooks of that hour may wait to be read");
+        running.settles();
+    }
+
+    #[test]
+    fn a_commit_that_was_held_up_is_no_sign_that_nothing_has_come_meanwhile() {
+        let running = Running::start();
+        let db = running.db();
+        db.execute_batch("BEGIN IMMEDIATE").unwrap();
+        running.send(turn(clock::now()), clock::now());
+        std::thread::sleep(Duration::from_millis(600));
+        db.execute_batch("COMMIT").unwrap();
+        running.is_asked();
+        assert_eq!(running.settled(), 0);
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(running.settled(), 0, "it waits for the answer");
+        running.settles();
     }
 }

@@ -167,7 +167,7 @@ fn what_cursors_database_says_becomes_the_link() {
     world.engine = Engine::new(store, hookspan_core::Config::default(), signals, never());
     world.engine.restore().unwrap();
     world.engine.catch_up(|_, _| {}).unwrap();
-    world.engine.take(Batch { horizon: Horizon::Now, ..Batch::default() }).unwrap();
+    world.engine.take(Batch { horizon: Horizon::End(clock::now()), ..Batch::default() }).unwrap();
     assert_eq!(world.subagents(), expected);
 }
 

@@ -2,6 +2,7 @@
 
 use hookspan_core::{Hook, HookSource, Timestamp};
 
+use crate::clock;
 use crate::dirs::StateDir;
 use crate::engine::{Batch, Horizon};
 use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
@@ -54,13 +55,15 @@ impl Intake {
     /// # Errors
     /// When the file system fails; nothing is lost by it.
     pub fn read(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
-        let mut batch = Batch { horizon: Horizon::Now, ..Batch::default() };
+        let mut batch = Batch::default();
         let (mut bytes, mut last) = (0, None);
         let mut position = None;
         loop {
+            let looked_at = clock::now();
             let found = self.follower.poll(STEP)?;
             position = found.position.or(position);
             if found.records.is_empty() {
+                batch.horizon = Horizon::End(looked_at);
                 break;
             }
             for record in found.records {

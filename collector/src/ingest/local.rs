@@ -84,7 +84,7 @@ impl Local {
         let mut intake = Intake::open(&self.dir, position.as_deref(), Limits::default())?;
         loop {
             let (batch, _) = intake.read()?;
-            let done = batch.horizon == Horizon::Now;
+            let done = batch.horizon.is_end();
             // Imports may still follow.
             let horizon = if done { Horizon::Still } else { batch.horizon };
             self.take(Batch { horizon, ..batch })?;
@@ -152,7 +152,7 @@ impl Local {
     /// # Errors
     /// See [`LocalError`].
     pub fn settle(&mut self) -> Result<(), LocalError> {
-        self.take(Batch { horizon: Horizon::Now, ..Batch::default() })?;
+        self.take(Batch { horizon: Horizon::End(clock::now()), ..Batch::default() })?;
         self.engine.store().checkpoint()?;
         Ok(())
     }

@@ -30,7 +30,7 @@ const BALLAST: Duration = Duration::from_secs(60);
 /// How often retention is looked after, and how soon again while there is more to delete.
 const PRUNE: Duration = Duration::from_secs(60);
 const PRUNE_ON: Duration = Duration::from_secs(2);
-/// How long hooks gather behind a small batch. A commit costs a sync, and a page for each thing that changes, however few hooks
+/// How long hooks gather behind a batch that held all there were. A commit costs a sync, and a page for each thing that changes, however few hooks
 /// it holds; one that comes after a silence is committed at once.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
@@ -82,7 +82,8 @@ impl Ingest {
     }
 }
 
-/// Starts reading. `inputs` must be bounded: a full channel is what slows the reader down to the engine's pace.
+/// Starts reading. `inputs` must be bounded: a full channel is what slows the reader down to the engine's pace. `look_again` asks
+/// to be told once more when all has been read.
 ///
 /// # Errors
 /// When the system gives no thread.
@@ -91,6 +92,7 @@ pub fn spawn(
     mut intake: Intake,
     inputs: Sender<Input>,
     keep: Retention,
+    look_again: Arc<AtomicBool>,
 ) -> io::Result<Ingest> {
     let stop = Arc::new(AtomicBool::new(false));
     let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
@@ -109,6 +111,7 @@ pub fn spawn(
         behind: Arc::clone(&behind),
         read_up_to: None,
         drained: false,
+        look_again,
         gather_until: None,
         lone: None,
         sent,
@@ -134,6 +137,8 @@ struct Reader {
     read_up_to: Option<Timestamp>,
     /// Whether the engine knows that the journal is read to its end.
     drained: bool,
+    /// The engine wants to know anew.
+    look_again: Arc<AtomicBool>,
     /// Until when hooks gather behind a batch that held all there were.
     gather_until: Option<Instant>,
     /// A position that came without hooks, and since when it waits.
@@ -174,7 +179,7 @@ impl Reader {
         }
         if let Some((position, _)) = self.lone.take() {
             // A refusal means that the engine is gone, and then the next start reads a little twice.
-            let _handed_over = self.send_position(position);
+            let _handed_over = self.send_position(position, Horizon::Still);
         }
     }
 
@@ -210,6 +215,9 @@ impl Reader {
         if let Some(until) = self.gather_until.take() {
             std::thread::sleep(until.saturating_duration_since(clock::instant()));
         }
+        if self.look_again.swap(false, Ordering::Relaxed) {
+            self.drained = false;
+        }
         let (batch, position) = match self.intake.read() {
             Ok(found) => found,
             Err(error) => {
@@ -224,7 +232,7 @@ impl Reader {
         self.look_around();
         if !batch.arrivals.is_empty() {
             self.read_up_to = batch.arrivals.last().map(|last| last.hook.observed_at);
-            self.drained = batch.horizon == Horizon::Now;
+            self.drained = batch.horizon.is_end();
             self.gather_until = self.drained.then(|| clock::instant() + GATHER);
             self.lone = None;
             self.sent = position.or(self.sent.take());
@@ -241,7 +249,7 @@ impl Reader {
         if let Some((position, _)) =
             self.lone.take_if(|(_, since)| clock::instant() - *since >= LONE_POSITION)
         {
-            self.send_position(position)?;
+            self.send_position(position, batch.horizon)?;
         }
         let nap = match (&self.lone, self.prune_at) {
             (Some(_), _) => LONE_POSITION / 4,
@@ -263,10 +271,10 @@ impl Reader {
         self.inputs.send(full).map_err(|_| Ended)
     }
 
-    fn send_position(&mut self, position: Position) -> Result<(), Ended> {
+    fn send_position(&mut self, position: Position, horizon: Horizon) -> Result<(), Ended> {
         let text = position.to_string();
         self.sent = Some(position);
-        self.send(Batch { position: Some(text), horizon: Horizon::Now, ..Batch::default() })
+        self.send(Batch { position: Some(text), horizon, ..Batch::default() })
     }
 
     /// Lets segments go whose hooks are in the database file: committed in the write-ahead log is not enough, since a log

@@ -1,6 +1,6 @@
 //! The threads between the journal and the database.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Threads {
             segment_bytes: config.journal.segment_bytes.min(config.journal.max_bytes / 4),
             ..Limits::default()
         };
-        let intake = Intake::open(dir, position.as_deref(), limits)?;
+        let mut intake = Intake::open(dir, position.as_deref(), limits)?;
 
         let (ask, questions) = bounded(QUESTIONS);
         let (bell, commits) = bounded(1);
@@ -77,12 +77,17 @@ impl Threads {
         let (stop, stopped) = bounded(0);
         let (inputs, batches) = bounded(BATCHES);
         let engine = Engine::new(store, config.core.clone(), signals.clone(), stopped.clone());
-        let engine = engine::spawn(engine, batches)?;
+        let look_again = Arc::new(AtomicBool::new(false));
+        let (again, waker) = (Arc::clone(&look_again), intake.follower().waker());
+        let engine = engine::spawn(engine, batches, move || {
+            again.store(true, Ordering::Relaxed);
+            waker.wake();
+        })?;
         let readers = Readers::new(dir.database());
         let cursor = config.evidence.file().map(evidence::CursorStore::new);
         let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
-        let ingest = ingest::spawn(dir, intake, inputs, config.retention)?;
+        let ingest = ingest::spawn(dir, intake, inputs, config.retention, look_again)?;
         Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop })
     }
 
