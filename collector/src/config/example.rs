@@ -45,7 +45,8 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 #cursor_store_path = ""
 
 [journal]
-# Bound of the journal in bytes, for when the collector is down. Past it, hooks are lost and counted.
+# Bound of the journal in bytes while a collector runs and cannot store; past it, hooks are lost and counted. While none runs, the
+# hook program itself stops at 1 GiB.
 #max_bytes = 1_073_741_824
 # Size in bytes at which a part of it is closed, to be deleted once it is stored.
 #segment_bytes = 67_108_864

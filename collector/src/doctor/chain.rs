@@ -197,7 +197,7 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
         findings.push(Finding::problem(
             "journal",
             "at its bound: hooks are counted instead of kept",
-            "start the collector, or raise journal.max_bytes",
+            "start the collector; while one runs, raise journal.max_bytes",
         ));
     }
     findings.extend(status.damaged.iter().map(|aside| {
@@ -301,7 +301,7 @@ fn losses(status: &Status) -> Vec<Finding> {
         .map(|(reason, count)| {
             let remedy = match reason.as_str() {
                 "disk_full" => "free some space",
-                "journal_full" => "start the collector, or raise journal.max_bytes",
+                "journal_full" => "start the collector; while one runs, raise journal.max_bytes",
                 "permission" | "read_only" => "make the state directory writable",
                 _ => "look at the disk that holds the state directory",
             };

@@ -10,7 +10,7 @@ use hookspan_dashboard::source::Deleted;
 use rusqlite::ErrorCode;
 
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, Journal};
 use crate::dirs::StateDir;
 use crate::engine::{self, Engine, Input, Signals};
 use crate::evidence;
@@ -63,12 +63,7 @@ impl Threads {
     /// Opens store and journal and starts reading. History is replayed in the engine's thread, so that pages do not wait.
     pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
         let (store, position) = open(dir)?;
-        let limits = Limits {
-            bound_bytes: config.journal.max_bytes,
-            // A bound that one segment reaches would not be a bound of several.
-            segment_bytes: config.journal.segment_bytes.min(config.journal.max_bytes / 4),
-            ..Limits::default()
-        };
+        let limits = limits(config.journal);
         let mut intake = Intake::open(dir, position.as_deref(), limits)?;
 
         let (ask, questions) = bounded(QUESTIONS);
@@ -117,6 +112,17 @@ impl Threads {
         if evidence.join().is_err() || engine.join().is_err() {
             tracing::error!("a thread of the collector had failed");
         }
+    }
+}
+
+fn limits(journal: Journal) -> Limits {
+    // A bound that one segment reaches would not be a bound of several.
+    let segment_bytes = journal.segment_bytes.min(journal.max_bytes / 4);
+    Limits {
+        segment_bytes,
+        // Shims stop at the same bound while nobody reads. Whoever comes then takes new hooks at once.
+        bound_bytes: journal.max_bytes.saturating_add(segment_bytes),
+        ..Limits::default()
     }
 }
 
@@ -171,4 +177,16 @@ fn try_open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
     let prepared = store.begin(&epoch()).and_then(|()| store.state("journal"));
     let position = prepared.map_err(|source| OpenError::Sqlite { path, source })?;
     Ok((store, position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_that_finds_the_journal_at_the_shims_bound_has_room_for_new_hooks() {
+        let limits = limits(Config::default().journal);
+        let shims = hookspan_shim::program::JOURNAL_MAX_BYTES;
+        assert_eq!(limits.bound_bytes, shims + limits.segment_bytes);
+    }
 }
