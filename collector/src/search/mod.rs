@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{
-    Receiver, RecvError, RecvTimeoutError, Sender, bounded, never, select, unbounded,
-};
+use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, bounded, never, select};
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{ContentRef, Span};
 use hookspan_dashboard::readable;
@@ -39,6 +37,8 @@ const STEP_EVERY: u32 = 8;
 const SPANS: usize = 200;
 /// The same in the one step that hooks that wait then leave to it.
 const SPANS_BETWEEN: usize = 16;
+/// Deletions that wait; whoever asks for more waits to ask.
+const COMMANDS: usize = 16;
 /// Bytes of one text that can be found; what lies behind them is in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1_024;
 
@@ -77,7 +77,7 @@ impl Search {
         commits: Receiver<()>,
         behind: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
-        let (commands, inbox) = unbounded();
+        let (commands, inbox) = bounded(COMMANDS);
         let lag = Arc::new(AtomicU64::new(0));
         let indexer = Indexer {
             readers: Readers::new(database),

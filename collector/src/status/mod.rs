@@ -120,7 +120,7 @@ impl Status {
             status.version = Some(info.version);
         }
         let read = status.read_database(state);
-        let database = status.unless_damaged(state, read)?.flatten();
+        let database = status.unless_unreadable(state, read)?.flatten();
         if database.is_some() {
             let mut log = state.database().into_os_string();
             log.push("-wal");
@@ -136,7 +136,7 @@ impl Status {
         let committed = match &database {
             Some(database) => {
                 let counted = queries::committed(database, &found.ids).map_err(Into::into);
-                status.unless_damaged(state, counted)?.unwrap_or_default()
+                status.unless_unreadable(state, counted)?.unwrap_or_default()
             }
             None => 0,
         };
@@ -150,7 +150,8 @@ impl Status {
             bytes: found.bytes,
             records: found.records,
             segments: found.segments,
-            estimated: found.estimated,
+            // What is stored already may lie in the journal still.
+            estimated: found.estimated || (database.is_none() && status.trouble.is_some()),
             ..status.journal
         };
         status.journal.stopped |= state.journal().is_symlink();
@@ -188,8 +189,8 @@ impl Status {
         Ok(Some(database))
     }
 
-    /// A damaged database is trouble to be shown; all that does not come from it is shown as ever.
-    fn unless_damaged<T>(
+    /// A damaged database, or one of a newer release, is trouble to be shown; all that does not come from it is shown as ever.
+    fn unless_unreadable<T>(
         &mut self,
         state: &StateDir,
         read: anyhow::Result<T>,
@@ -197,6 +198,10 @@ impl Status {
         match read {
             Err(error) if open::is_damage_below(&error) => {
                 self.trouble = Some(OpenError::Damaged(state.database()).to_string());
+                Ok(None)
+            }
+            Err(error) if matches!(error.downcast_ref(), Some(OpenError::Newer { .. })) => {
+                self.trouble = Some(error.to_string());
                 Ok(None)
             }
             read => read.map(Some),
