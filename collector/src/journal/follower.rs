@@ -605,7 +605,6 @@ fn boot_id() -> String {
     id.trim().to_owned()
 }
 
-/// Where shims of this state directory spill; they know it by its device and inode.
 /// Files in the run-time directory with records of this state directory, not yet taken in: the one that shims write and
 /// those that a collector has set aside.
 #[must_use]
@@ -623,6 +622,7 @@ fn spilled_beside(spill: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Where shims of this state directory spill; they know it by its device and inode.
 fn spill_path(dir: &StateDir) -> Option<PathBuf> {
     let base = dir.spill()?;
     let (device, inode) = files::identity(&fs::metadata(dir.root()).ok()?);

@@ -273,7 +273,7 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
         // Looking up what each row refers to is a tenth of what a hook costs. Nothing rests on it: rows refer to what the
         // same transaction has made, and what goes with a row is deleted by name.
         ("foreign_keys", 0, "foreign_keys = OFF"),
-        // Most pages are written once and not looked at again. Those of a transaction may be many more.
+        // KiB, then pages: most are written once and not looked at again; a transaction may change as many as 16 MiB hold.
         ("cache_size", -4_096, "cache_size"),
         ("cache_spill", 4_096, "cache_spill"),
         ("temp_store", 2, "temp_store = MEMORY"),
