@@ -57,7 +57,8 @@ fn describe(status: &Status, paint: Paint) -> String {
         || "none yet".to_owned(),
         |at| format!("newest {} ago", text::duration(clock::now().0.saturating_sub(at))),
     );
-    line("hooks", format!("{received} received, {newest}, {} malformed", status.malformed));
+    let hooks = format!("{received} received, {newest}, {} malformed", status.malformed);
+    line("hooks", if status.is_blind() { "not known".to_owned() } else { hooks });
     line(
         "journal",
         format!(

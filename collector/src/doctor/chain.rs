@@ -83,13 +83,14 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     if status.running && status.dashboard_url.is_some() {
         findings.extend(arrival(global, ours));
     }
-    findings.extend(database(global, &status));
+    let told = |finding: &Finding| status.trouble.as_ref() == Some(&finding.what);
+    findings.extend(database(global, &status).filter(|finding| !told(finding)));
     findings.extend(state_of_the_store(&status));
     findings.extend(losses(&status));
     findings.extend(doubled(&status.counters, ours));
     findings.extend(full(&status.counters));
     findings.extend(clock(&status.counters));
-    findings.push(contract(&status));
+    findings.extend((!status.is_blind()).then(|| contract(&status)));
     findings.extend(destinations(&status));
     findings.extend(silence(&status, ours));
     findings.extend(cursor_log(global));
@@ -350,7 +351,8 @@ fn destinations(status: &Status) -> Vec<Finding> {
 }
 
 fn silence(status: &Status, ours: &[Ours]) -> Option<Finding> {
-    (!ours.is_empty() && status.last_hook_ns.is_none() && status.backlog == 0).then(|| {
+    let silent = status.last_hook_ns.is_none() && status.backlog == 0 && !status.is_blind();
+    (!ours.is_empty() && silent).then(|| {
         Finding::warning(
             "hooks",
             "installed, but nothing has arrived yet",

@@ -97,6 +97,12 @@ pub struct Destination {
 }
 
 impl Status {
+    /// Whether nothing that comes from the database is known, though there is one.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        self.trouble.is_some() && self.counters.is_empty()
+    }
+
     /// Looks, without changing anything and with or without a collector.
     ///
     /// # Errors
@@ -121,15 +127,13 @@ impl Status {
         }
         let read = status.read_database(state);
         let database = status.unless_unreadable(state, read)?.flatten();
-        if database.is_some() {
-            let mut log = state.database().into_os_string();
-            log.push("-wal");
-            status.database_bytes = [state.database(), log.into()]
-                .iter()
-                .filter_map(|path| std::fs::metadata(path).ok())
-                .map(|meta| meta.len())
-                .sum();
-        }
+        let mut log = state.database().into_os_string();
+        log.push("-wal");
+        status.database_bytes = [state.database(), log.into()]
+            .iter()
+            .filter_map(|path| std::fs::metadata(path).ok())
+            .map(|meta| meta.len())
+            .sum();
         let position: Position =
             status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
         let found = survey::survey(state, &position).context("cannot read the journal")?;
