@@ -2,6 +2,7 @@
 //! says so, and the campaign is left out with that reason.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,6 +13,87 @@ use crate::wait::{SOON, eventually};
 const WITHOUT_FLUSH: u32 = 2;
 /// `EXT4_IOC_SHUTDOWN`.
 const SHUTDOWN: u32 = 0x8004_587d;
+
+/// What the file of a disk is called, before the id of the process that made it.
+const IMAGE: &str = "hookspan-disk-";
+
+/// A file for a disk. In memory if there is any: how long a sync takes is the disk's business, and here it is not to be judged.
+///
+/// # Errors
+/// There is no room for it.
+pub fn image() -> Result<tempfile::NamedTempFile, String> {
+    let prefix = format!("{IMAGE}{}-", std::process::id());
+    let mut image = tempfile::Builder::new();
+    image.prefix(&prefix).tempfile_in(images()).map_err(|error| error.to_string())
+}
+
+fn images() -> &'static Path {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory } else { Path::new("/tmp") }
+}
+
+/// Removes the disks of processes that are gone.
+pub fn clear_up() {
+    for path in left_behind(images(), IMAGE) {
+        // Not in use any more: what was mounted from it has been taken away, or a mount holds on to the file itself.
+        let _removed = fs::remove_file(path);
+    }
+}
+
+/// What processes that are gone have left in a folder under this prefix and their id. What another account left is its own
+/// business.
+#[must_use]
+pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    if !is_alive("self") {
+        // Without /proc all would look gone.
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(prefix)?.split_once('-'));
+        owner.is_some_and(|(pid, _)| !is_alive(pid)) && is_ours(&entry.path())
+    });
+    left.map(|entry| entry.path()).collect()
+}
+
+/// Whether a process runs. One that has ended and was not waited for has no program any more.
+#[must_use]
+pub fn is_alive(pid: &str) -> bool {
+    match fs::read_link(Path::new("/proc").join(pid).join("exe")) {
+        Ok(_) => true,
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
+fn is_ours(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let own = rustix::process::geteuid().as_raw();
+        fs::symlink_metadata(path).is_ok_and(|found| found.uid() == own && !found.is_symlink())
+    }
+    #[cfg(not(unix))]
+    {
+        path.exists()
+    }
+}
+
+/// Takes away what is mounted below a folder, the deepest first. Whoever still uses it keeps it until it ends.
+pub fn unmount_below(folder: &Path) {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // The fifth field; later ones of the table lie on top of earlier ones. Our folders' names need no escape.
+    let mut points: Vec<_> = table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(Path::new)
+        .filter(|point| point.starts_with(folder))
+        .collect();
+    points.sort_by_key(|point| std::cmp::Reverse(point.components().count()));
+    for point in points {
+        let _free = run(Command::new("umount").arg("-l").arg(point));
+    }
+}
 
 /// Whether a program is there.
 ///

@@ -2,19 +2,23 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::binaries;
+use crate::machine;
+use crate::wait::pause;
 
 /// What the folder of a world is called, before the id of the process that made it.
 const PREFIX: &str = "hookspan-e2e-";
+/// How long one that was killed may take to be gone: a disk that does not answer can hold it for ever.
+const KILLED: Duration = Duration::from_secs(2);
 
 /// A temporary home with nothing in it. Programs started in it see no variable of the person who runs the tests, above
 /// all no `OTEL_*` and no `CURSOR_*`.
@@ -51,34 +55,27 @@ impl World {
 
     /// Removes what runs that were killed have left behind, with their collectors: a long one leaves gigabytes.
     pub fn clear_up() {
-        // One that has ended and was not waited for has no program any more.
-        let alive = |pid: &str| match fs::read_link(Path::new("/proc").join(pid).join("exe")) {
-            Ok(_) => true,
-            Err(error) => error.kind() != ErrorKind::NotFound,
-        };
-        for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-            if !owner.is_some_and(|(pid, _)| !alive(pid)) || !alive("self") {
-                continue;
-            }
-            let serving = entry.path().join("home/.local/state/hookspan/serve.json");
+        for folder in machine::left_behind(&std::env::temp_dir(), PREFIX) {
+            let serving = folder.join("home/.local/state/hookspan/serve.json");
             let serving: Option<Value> =
                 fs::read(serving).ok().and_then(|text| serde_json::from_slice(&text).ok());
             let pid = serving.and_then(|found| Pid::from_raw(found["pid"].as_i64()? as i32));
             if let Some(pid) = pid {
                 // It may have ended long ago, and another have its number now.
-                let home = format!("HOME={}\0", entry.path().join("home").display());
+                let home = format!("HOME={}\0", folder.join("home").display());
                 let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
                 if environ.is_ok_and(|all| String::from_utf8_lossy(&all).contains(&home)) {
                     let _ended = kill_process(pid, Signal::KILL);
-                    while alive(&pid.as_raw_nonzero().to_string()) {
-                        std::thread::yield_now();
+                    let (started, number) = (Instant::now(), pid.as_raw_nonzero().to_string());
+                    while machine::is_alive(&number) && started.elapsed() < KILLED {
+                        pause(Duration::from_millis(2));
                     }
                 }
             }
-            let _removed = fs::remove_dir_all(entry.path());
+            machine::unmount_below(&folder);
+            let _removed = fs::remove_dir_all(folder);
         }
+        machine::clear_up();
     }
 
     /// Sets a variable for every program started from now on.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,6 +22,10 @@ use crate::world::World;
 
 /// What may be gone: the last sync was so long ago at most.
 const WINDOW: Duration = Duration::from_millis(150);
+/// A machine that keeps a sync waiting longer than this says nothing about the window: the cut is made again.
+const STALL_MAX: Duration = Duration::from_millis(100);
+/// Cuts may be made again as often as there are cuts, and a few of them always.
+const AGAIN_MIN: u64 = 10;
 /// Cuts that one state directory goes through. The last of them meets a collector that catches up.
 const CUTS_PER_STATE: u64 = 10;
 /// What such a collector finds, about two seconds of work, and how much of it lies in one segment.
@@ -32,7 +36,7 @@ const SEGMENTS_FROM: u64 = 1_000;
 /// Its hooks are no larger, so that each takes one frame.
 const BACKLOG_BODY_MAX: usize = 60_000;
 
-/// Cuts the power `cuts` times.
+/// Cuts the power until `cuts` of them say something. Panics where a machine is so busy that as many again said nothing.
 ///
 /// # Errors
 /// The machine does not permit it.
@@ -46,7 +50,7 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     while done < cuts {
         let mut world = World::new();
         let at = world.home().join(".local/state");
-        let (image, other) = (image()?, image()?);
+        let (image, other) = (machine::image()?, machine::image()?);
         let disk = Mounted::ext4(image.path(), &at, 512)?;
         let yardstick = Mounted::ext4(other.path(), &world.scratch("yardstick"), 64)?;
         let mut probe = fs::File::create(yardstick.path().join("probe")).unwrap();
@@ -54,18 +58,27 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
         let mut first = 0;
         let mut all = Ledger::of(ledger::mixed);
         let here = CUTS_PER_STATE.min(cuts - done);
-        for number in 1..=here {
-            // At last, since every cut compares all that came before it.
-            if number == here {
-                behind(&world, &disk, &mut random, first, &mut all, &mut sum)?;
-                done += 1;
+        let mut said = 1;
+        while said < here {
+            let cut = one(&world, (&disk, &mut probe), &mut random, first, &mut all, &mut sum)?;
+            first = cut.next;
+            if cut.conclusive {
+                said += 1;
                 bar.inc(1);
-                break;
+                continue;
             }
-            first = one(&world, (&disk, &mut probe), &mut random, first, &mut all, &mut sum)?;
-            done += 1;
-            bar.inc(1);
+            sum.inconclusive += 1;
+            assert!(
+                sum.inconclusive <= cuts.max(AGAIN_MIN),
+                "{} cuts were inconclusive, a sync waited {:.0?} at most: this machine is too busy to tell",
+                sum.inconclusive,
+                sum.inconclusive_stall,
+            );
         }
+        // At last, since every cut compares all that came before it.
+        behind(&world, &disk, &mut random, first, &mut all, &mut sum)?;
+        done += here;
+        bar.inc(1);
     }
     bar.finish_and_clear();
     sum.lost_ms.sort_unstable();
@@ -77,15 +90,21 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     );
     assert_eq!(sum.control_kept, 0, "the unsynced control kept lines: the cut is no cut");
     Ok(format!(
-        "power-cut: seed {seed}, {cuts} cuts, {} hooks accepted before them; older than {WINDOW:?}: 0 lost; in the window: \
-         {} lost, the oldest {lost_ms} ms before the cut (median of cuts), {worst} ms at most (a sync \
-         beside it waited {:.0?} at most); of {} hooks of backlogs, whose cuts left {} in the database: 0 lost; position \
-         ahead of the disk: 0; database opened {cuts} times; control: unsynced file lost {} of {} lines",
+        "power-cut: seed {seed}, {cuts} cuts, {} hooks accepted before them; older than {WINDOW:?}: {} lost; in the window: \
+         {} lost; the oldest {lost_ms} ms before its cut (median of cuts), {worst} ms at most (a sync beside it waited \
+         {:.0?} at most); inconclusive, a sync beside it waited more than {STALL_MAX:?}: {} more cuts, {} of {} hooks lost; \
+         of {} hooks of backlogs, whose cuts left {} in the database: 0 lost; position ahead of the disk: 0; database \
+         opened {} times; control: unsynced file lost {} of {} lines",
         sum.accepted,
+        sum.older,
         sum.lost,
         sum.stall,
+        sum.inconclusive,
+        sum.inconclusive_lost,
+        sum.inconclusive_accepted,
         sum.behind,
         sum.behind_stored,
+        cuts + sum.inconclusive,
         sum.control_lost,
         sum.control_lost + sum.control_kept,
     ))
@@ -109,25 +128,33 @@ fn stalls(yardstick: &mut fs::File, enough: &AtomicBool) -> Duration {
     worst
 }
 
-/// In memory if there is any: how long a sync takes is the disk's business, and here it is not to be judged.
-fn image() -> Result<tempfile::NamedTempFile, String> {
-    let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory } else { Path::new("/tmp") };
-    let mut image = tempfile::Builder::new();
-    image.prefix("hookspan-disk-").tempfile_in(place).map_err(|error| error.to_string())
-}
-
+/// Conclusive cuts, where nothing else is said.
 #[derive(Debug, Default)]
 struct Sum {
     stall: Duration,
     accepted: usize,
+    /// Lost although they were older than the window.
+    older: usize,
+    /// Lost in the window.
     lost: usize,
+    inconclusive: u64,
+    inconclusive_stall: Duration,
+    inconclusive_accepted: usize,
+    inconclusive_lost: usize,
     lost_ms: Vec<u128>,
     control_lost: usize,
     control_kept: usize,
     /// Hooks of backlogs, and how many of them the database had after their cut.
     behind: u64,
     behind_stored: u64,
+}
+
+/// What a cut came to.
+struct Cut {
+    /// The next hook's number.
+    next: u64,
+    /// Syncs did not have to wait so long that the window means nothing.
+    conclusive: bool,
 }
 
 /// A cut while the collector catches up, when its commits do not wait for the disk: all hooks had been written to it before,
@@ -194,7 +221,7 @@ fn one(
     first: u64,
     all: &mut Ledger,
     sum: &mut Sum,
-) -> Result<u64, String> {
+) -> Result<Cut, String> {
     let traffic = Traffic::from(world, 0, first);
     let times = Mutex::new(BTreeMap::new());
     let control = disk.path().join(format!("unsynced-{first}"));
@@ -238,7 +265,6 @@ fn one(
     position_is_on_disk(world);
     let kept = fs::read(&control).map_or(0, |text| text.iter().filter(|b| **b == b'\n').count());
     sum.control_kept += kept;
-    sum.stall = sum.stall.max(stall);
     sum.control_lost += control_sent.saturating_sub(kept);
 
     let after = traffic.started();
@@ -250,28 +276,31 @@ fn one(
     collector.drained(Duration::from_secs(120));
     drop(collector);
     let times = times.into_inner().unwrap();
-    // Two rounds stand between a hook and the disk: one that began before it came, and one that the cut met.
-    judge(world, all, &times, (cut, after), WINDOW + 2 * stall, sum);
-    Ok(after + 3)
+    judge(world, all, &times, (cut, after), stall, sum);
+    Ok(Cut { next: after + 3, conclusive: stall <= STALL_MAX })
 }
 
-/// What was accepted well before the cut is stored; what came just before it may be gone, and is noted.
+/// What was accepted well before the cut is stored; what came just before it may be gone, and is noted. Where a sync had to
+/// wait too long, only consistency is judged.
 #[track_caller]
 fn judge(
     world: &World,
     all: &mut Ledger,
     times: &BTreeMap<u64, SystemTime>,
     (cut, next): (SystemTime, u64),
-    window: Duration,
+    stall: Duration,
     sum: &mut Sum,
 ) {
+    let conclusive = stall <= STALL_MAX;
+    // Two rounds stand between a hook and the disk: one that began before it came, and one that the cut met.
+    let window = WINDOW + 2 * stall;
     let this = Ledger::of(ledger::mixed);
     let mut comparison = this.comparison();
     verify::each_raw_body(world, |body| comparison.see(body));
     let stored = comparison.stored();
-    let mut oldest = 0;
+    let (mut accepted_before, mut lost) = (0, Vec::new());
     for (number, at) in times.iter().filter(|(_, at)| **at <= cut) {
-        sum.accepted += 1;
+        accepted_before += 1;
         if stored.contains(number) {
             // From here on it must stay.
             all.enter(*number, accepted());
@@ -279,14 +308,24 @@ fn judge(
         }
         let before = cut.duration_since(*at).unwrap_or_default();
         assert!(
-            before <= window,
+            before <= window || !conclusive,
             "hook {number} was accepted {before:?} before the cut and is gone; {window:?} are allowed"
         );
-        sum.lost += 1;
         all.enter_killed(*number);
-        oldest = oldest.max(before.as_millis());
+        lost.push(before);
     }
-    sum.lost_ms.push(oldest);
+    if conclusive {
+        let older = lost.iter().filter(|before| **before > WINDOW).count();
+        sum.stall = sum.stall.max(stall);
+        sum.accepted += accepted_before;
+        sum.older += older;
+        sum.lost += lost.len() - older;
+        sum.lost_ms.push(lost.iter().max().map_or(0, Duration::as_millis));
+    } else {
+        sum.inconclusive_stall = sum.inconclusive_stall.max(stall);
+        sum.inconclusive_accepted += accepted_before;
+        sum.inconclusive_lost += lost.len();
+    }
     times.iter().filter(|(_, at)| **at > cut).for_each(|(number, _)| all.enter_killed(*number));
     // A hook that was on its way may have left its beginning, marked as cut.
     (0..next)
@@ -300,7 +339,7 @@ fn judge(
 }
 
 /// The database as the cut has left it. A copy: looking must not repair what the collector is to find.
-fn copy(world: &World) -> Option<rusqlite::Connection> {
+pub(super) fn copy(world: &World) -> Option<rusqlite::Connection> {
     let copy = world.scratch("looked-at.db");
     for suffix in ["", "-wal"] {
         let from = world.state().join(format!("hookspan.db{suffix}"));
