@@ -63,6 +63,7 @@ impl Drop for Until<'_> {
 #[derive(Debug)]
 pub struct Traffic<'a> {
     world: &'a World,
+    make: fn(u64) -> Vec<u8>,
     /// What was handed over.
     pub ledger: Mutex<Ledger>,
     next: AtomicU64,
@@ -82,10 +83,17 @@ impl<'a> Traffic<'a> {
     /// The same with numbers from `first` on.
     #[must_use]
     pub fn from(world: &'a World, killed_one_in: u64, first: u64) -> Self {
+        Self::of(ledger::mixed, world, killed_one_in, first)
+    }
+
+    /// The same with other bodies.
+    #[must_use]
+    pub fn of(make: fn(u64) -> Vec<u8>, world: &'a World, killed_one_in: u64, first: u64) -> Self {
         world.shim();
         Self {
             world,
-            ledger: Mutex::new(Ledger::of(ledger::mixed)),
+            make,
+            ledger: Mutex::new(Ledger::of(make)),
             next: AtomicU64::new(first),
             limit: AtomicU64::new(first),
             stop: AtomicBool::new(false),
@@ -124,8 +132,8 @@ impl<'a> Traffic<'a> {
             };
             let kill = self.killed_one_in > 0 && random.between(0, self.killed_one_in) == 0;
             let reply = match kill {
-                true => killed(self.world, number, &mut random),
-                false => player::hook(self.world, "afterAgentThought", &ledger::mixed(number)),
+                true => killed(self.world, &(self.make)(number), &mut random),
+                false => player::hook(self.world, "afterAgentThought", &(self.make)(number)),
             };
             let accepted = reply.code.is_some();
             let mut ledger = self.ledger.lock().unwrap();
@@ -143,12 +151,11 @@ impl<'a> Traffic<'a> {
 }
 
 /// A shim that is killed somewhere between its start and its end; it may have been faster.
-fn killed(world: &World, number: u64, random: &mut Random) -> Reply {
-    let body = ledger::mixed(number);
+fn killed(world: &World, body: &[u8], random: &mut Random) -> Reply {
     let mut child = player::start(world, "afterAgentThought");
     let whole = random.between(0, 2) == 0;
     if whole {
-        player::feed(&mut child, &body);
+        player::feed(&mut child, body);
     } else if let Some(stdin) = &mut child.stdin {
         // A shim that has gone has been killed by nobody yet: the next line sees it.
         let _half = std::io::Write::write_all(stdin, &body[..body.len() / 2]);
@@ -168,11 +175,22 @@ pub fn send(world: &World, shims: u64, seed: u64) -> Ledger {
 
 /// Runs so many more.
 pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
+    extend_of(ledger::mixed, ledger, world, shims, seed);
+}
+
+/// The same with other bodies, those of the ledger.
+pub fn extend_of(
+    make: fn(u64) -> Vec<u8>,
+    ledger: &mut Ledger,
+    world: &World,
+    shims: u64,
+    seed: u64,
+) {
     let first = ledger.accepted() as u64;
     if shims == 0 {
         return;
     }
-    let traffic = Traffic::from(world, 0, first);
+    let traffic = Traffic::of(make, world, 0, first);
     thread::scope(|scope| {
         let _end = traffic.until_the_end();
         for one in 0..200.min(shims) {
