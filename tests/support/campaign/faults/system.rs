@@ -74,16 +74,20 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     drop(Collector::start(&world));
     let log = world.scratch("strace.log");
     let log_path = log.to_str().unwrap();
+    // Each thread counts its own: the first ones are those of the start.
+    let commits = world.state().join("hookspan.db-wal");
     let wrapper = [
         "strace",
         "-f",
         "-qq",
         "-o",
         log_path,
+        "-P",
+        commits.to_str().unwrap(),
         "-e",
         "trace=fsync",
         "-e",
-        "inject=fsync:error=EIO:when=12..15",
+        "inject=fsync:error=EIO:when=5..8",
     ];
     let collector = Collector::start_below(&world, &wrapper);
     let mut ledger = send(&world, 30, seed);
