@@ -1,6 +1,8 @@
 //! The campaigns of RELIABILITY.md, small: what a machine does not permit is left out, and says why.
 
-use e2e_support::campaign::{self, disk, faults, flip, kill, outage, power};
+use std::time::Duration;
+
+use e2e_support::campaign::{self, disk, faults, flip, kill, outage, power, soak};
 use e2e_support::random::Random;
 use e2e_support::skip;
 
@@ -29,6 +31,13 @@ fn three_power_cuts_lose_nothing_that_was_synced() {
 #[test]
 fn a_full_disk_loses_nothing_uncounted() {
     report("full disks", disk::run(100, seed("full disks")));
+}
+
+#[test]
+fn a_little_ordinary_use_loses_nothing_and_a_rebuild_changes_nothing() {
+    let time = Duration::from_secs(6);
+    let plan = soak::Plan { time, rate: 20, previous: None, seed: seed("soak") };
+    eprintln!("{}", soak::run(&plan));
 }
 
 #[test]

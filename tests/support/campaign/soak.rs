@@ -13,7 +13,10 @@ use crate::world::World;
 
 /// Sessions that are idle soon come to rest soon after the last hook: what time alone would still change differs between
 /// the tables and a later rebuild.
-const CONFIG: &str = "[trace]\nsession_idle = \"5s\"\ngeneration_idle = \"2s\"\n";
+const CONFIG: &str = "[trace]\nsession_idle = \"3s\"\ngeneration_idle = \"2s\"\n";
+
+/// How long everything must stay as it is: longer than the configuration lets a session be idle.
+const REST: Duration = Duration::from_secs(9);
 
 /// How long, and with what.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Runs it. At its end every hook is stored once, and a rebuild gives what the tables hold.
+/// Runs it. At its end every hook is stored once, and a rebuild gives what the tables hold: spans, sessions, statistics.
 #[track_caller]
 pub fn run(plan: &Plan) -> Report {
     let mut world = World::new();
@@ -46,10 +49,15 @@ pub fn run(plan: &Plan) -> Report {
     collector.drained(Duration::from_secs(300));
     drop(collector);
     nothing_is_lost(&world, &ledger);
-    let spans = rebuild_is_equal(&world, Duration::from_secs(12));
+    let before = at_rest(&world);
+    // They have come to rest already.
+    let spans = rebuild_is_equal(&world, Duration::ZERO);
+    for (command, (before, after)) in SHOWN.iter().zip(before.iter().zip(shown(&world))) {
+        assert!(*before == after, "{command:?} before a rebuild:\n{before}\nafter it:\n{after}");
+    }
     format!(
         "soak: seed {}, {:.0?} at {} hooks/s, {} hooks, {} kills, {} restarts, schema {from} to {to}: 0 lost, 0 duplicated; \
-         rebuild equal ({} bytes of spans); collector's memory at most {} KiB",
+         rebuild equal ({} bytes of spans, {} of sessions, {} of statistics); collector's memory at most {} KiB",
         plan.seed,
         plan.time,
         plan.rate,
@@ -57,8 +65,40 @@ pub fn run(plan: &Plan) -> Report {
         first.kills + second.kills,
         first.restarts + second.restarts,
         spans.len(),
+        before[1].len(),
+        before[2..].iter().map(String::len).sum::<usize>(),
         first.memory.max(second.memory),
     )
+}
+
+/// What a rebuild must not change.
+const SHOWN: [&[&str]; 4] = [
+    &["export", "--all", "--format", "otlp-json", "--content", "off"],
+    &["sessions", "--json", "--limit", "0"],
+    &["stats", "--json", "--group", "kind"],
+    &["stats", "--json", "--group", "model"],
+];
+
+fn shown(world: &World) -> [String; 4] {
+    SHOWN.map(|command| world.ok(command))
+}
+
+/// What is shown when time alone changes nothing any more.
+#[track_caller]
+fn at_rest(world: &World) -> [String; 4] {
+    let collector = Collector::start(world);
+    let started = Instant::now();
+    let (mut before, mut since) = (shown(world), started);
+    while since.elapsed() < REST {
+        assert!(started.elapsed() < Duration::from_secs(300), "the sessions never came to rest");
+        pause(Duration::from_millis(500));
+        let now = shown(world);
+        if now != before {
+            (before, since) = (now, Instant::now());
+        }
+    }
+    drop(collector);
+    before
 }
 
 struct Half {
