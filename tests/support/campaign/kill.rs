@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::control::Control;
-use super::{Report, Traffic, bar, frames, nothing_is_lost, settle};
+use super::{Report, Traffic, bar, frames, nothing_is_lost, power, settle};
 use crate::collector::{self, Collector};
+use crate::journal::{JournalWriter, now};
 use crate::ledger::{self, Ledger};
 use crate::machine;
-use crate::player;
+use crate::player::{self, Reply};
 use crate::random::Random;
 use crate::verify::rebuild_is_equal;
 use crate::wait::pause;
@@ -95,40 +96,234 @@ pub fn run(plan: Plan) -> Report {
     )
 }
 
-/// Kills the collector in the middle of a given system call, the first, the second and so on: every step of a roll, of a
-/// deletion, of a commit and of the first migration.
+type Calls = (&'static str, u64, u64, u64);
+
+/// System calls of one kind of work, in each of which a collector is killed.
+struct Step {
+    /// The work.
+    what: &'static str,
+    /// What makes sure that it is done.
+    before: Before,
+    /// Files of the state directory that the calls are about.
+    names: &'static [&'static str],
+    /// Each call, from which one on, up to which one at most, and every how many-th of them. Each thread counts its own: the first
+    /// ones may be those of the start.
+    calls: &'static [Calls],
+}
+
+/// What a collector finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// No database.
+    Nothing,
+    /// Hooks that it has not read.
+    Hooks,
+    /// A journal that is as large as a segment.
+    WholeSegment,
+}
+
+const STEPS: [Step; 4] = [
+    Step {
+        what: "first migration",
+        before: Before::Nothing,
+        names: &["hookspan.db", "hookspan.db-journal", "hookspan.db-wal"],
+        calls: &[("pwrite64", 1, 120, 3), ("fsync", 1, 20, 1), ("unlink", 1, 2, 1)],
+    },
+    Step {
+        what: "roll",
+        before: Before::WholeSegment,
+        names: &["journal", "journal.new"],
+        // The reserve of the old journal, that of the new one before it has its name, and that after the roll.
+        calls: &[("fallocate", 1, 3, 1), ("linkat", 1, 1, 1), ("rename", 1, 1, 1)],
+    },
+    Step {
+        what: "commit",
+        before: Before::Hooks,
+        names: &["hookspan.db-wal"],
+        calls: &[("pwrite64", 3, 40, 1), ("fsync", 2, 10, 1)],
+    },
+    Step {
+        what: "sync of the journal",
+        before: Before::Hooks,
+        names: &["journal"],
+        calls: &[("fdatasync", 1, 1, 1)],
+    },
+];
+
+const FEW: u64 = 5;
+/// As the configuration says.
+const SEGMENT_BYTES: u64 = 1 << 20;
+/// Records of one frame each.
+const ONE_FRAME_MAX: usize = 60_000;
+/// How long a call may keep one waiting; a deletion waits ten seconds before.
+const CALL: Duration = Duration::from_millis(if cfg!(debug_assertions) { 6_000 } else { 2_000 });
+const DELETION: Duration = Duration::from_secs(60);
+/// Segments of a world of deletions.
+const SEGMENTS: u64 = 3;
+
+/// Kills the collector in the middle of a given system call, the first, the second and so on, `calls` of each at most: every
+/// step of the first migration, of a roll, of a commit and of a deletion.
 ///
 /// # Errors
 /// `strace` is not there.
 pub fn exactly(calls: u64, seed: u64) -> Result<Report, String> {
     machine::tool("strace")?;
-    let world = World::new();
-    world.write_config(CONFIG);
-    world.shim();
-    let mut ledger = Ledger::of(ledger::mixed);
-    let kinds = ["fdatasync", "fsync", "pwrite64", "rename", "linkat", "unlink", "fallocate"];
-    let bar = bar("kill in a system call", calls * kinds.len() as u64);
-    let (mut number, mut killed) = (0, 0);
-    for kind in kinds {
-        for call in 1..=calls {
-            for _ in 0..6 {
-                let body = ledger::mixed(number);
-                ledger.enter(number, player::hook(&world, "afterAgentThought", &body));
-                number += 1;
-            }
-            killed += u64::from(kill_in(&world, kind, call));
-            bar.inc(1);
+    let mut hooks = 0;
+    let mut lines = Vec::new();
+    thread::scope(|scope| {
+        // They wait most of the time.
+        let deletions = scope.spawn(|| deletions(calls.clamp(SEGMENTS, 9)));
+        let mut world = Stepped::new();
+        drop(Collector::start(&world.world));
+        for step in &STEPS {
+            let kinds: Vec<_> = step
+                .calls
+                .iter()
+                .map(|call| tried(step, *call, calls, &mut world, &mut hooks))
+                .collect();
+            lines.push(format!("{}: {}", step.what, kinds.join(", ")));
         }
+        hooks += world.settle();
+        let (kills, more) = deletions.join().unwrap();
+        lines.push(format!("deletion: {kills} unlink"));
+        hooks += more;
+    });
+    Ok(format!(
+        "kill in a system call: seed {seed}, kills by call: {}; {hooks} hooks: 0 lost, 0 duplicated, 0 torn",
+        lines.join("; "),
+    ))
+}
+
+/// Tries one kind of call until it does not come any more. Returns how many kills there were, in words.
+#[track_caller]
+fn tried(
+    step: &Step,
+    (kind, first, last, stride): Calls,
+    calls: u64,
+    shared: &mut Stepped,
+    hooks: &mut usize,
+) -> String {
+    let last = last.min(first + (calls - 1) * stride);
+    // What comes a few times only is tried again and again.
+    let rounds = if last - first < FEW { (calls / 8).max(1) } else { 1 };
+    let all = (first..=last).step_by(stride as usize);
+    let bar = bar("kill in a system call", rounds * all.clone().count() as u64);
+    let (mut killed, mut unmade) = (0_u64, 0_u64);
+    for call in (0..rounds).flat_map(|_| all.clone()) {
+        let came = match step.before {
+            Before::Nothing => {
+                let mut own = Stepped::new();
+                own.prepare(step.before);
+                let came = kill_in(&own.world, kind, step.names, call, CALL);
+                let version = power::copy(&own.world).map_or(0, |db| schema(&db));
+                *hooks += own.settle();
+                let whole = power::copy(&own.world).map_or(0, |db| schema(&db));
+                unmade += u64::from(came && version < whole);
+                came
+            }
+            before => {
+                shared.prepare(before);
+                kill_in(&shared.world, kind, step.names, call, CALL)
+            }
+        };
+        if !came {
+            break;
+        }
+        killed += 1;
+        bar.inc(1);
     }
     bar.finish_and_clear();
-    settle(&world, &ledger);
-    Ok(format!(
-        "kill in a system call: seed {seed}, {} calls of {} kinds tried, {killed} kills, {} hooks: 0 lost, 0 duplicated, \
-         0 torn",
-        calls * kinds.len() as u64,
-        kinds.len(),
-        ledger.accepted(),
-    ))
+    assert!(killed > 0, "{}: {kind} never came", step.what);
+    if step.before == Before::Nothing {
+        assert!(unmade > 0, "{kind}: no kill came before the tables were made");
+        return format!("{killed} {kind} ({unmade} of them before the tables were made)");
+    }
+    format!("{killed} {kind}")
+}
+
+fn schema(db: &rusqlite::Connection) -> i64 {
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap_or(0)
+}
+
+/// A world with its ledger.
+struct Stepped {
+    world: World,
+    ledger: Ledger,
+    next: u64,
+}
+
+impl Stepped {
+    fn new() -> Self {
+        let world = World::new();
+        world.write_config(CONFIG);
+        world.shim();
+        Self { world, ledger: Ledger::of(ledger::mixed), next: 0 }
+    }
+
+    /// Hands over what makes a collector do the work that is asked for.
+    fn prepare(&mut self, before: Before) {
+        for _ in 0..6 {
+            let reply = player::hook(&self.world, "afterAgentThought", &ledger::mixed(self.next));
+            self.ledger.enter(self.next, reply);
+            self.next += 1;
+        }
+        let journal = self.world.state().join("journal");
+        let bytes = || fs::metadata(&journal).map_or(0, |found| found.len());
+        while before == Before::WholeSegment && bytes() < SEGMENT_BYTES {
+            self.write("journal", 20);
+        }
+    }
+
+    /// Writes so many records without a shim.
+    fn write(&mut self, name: &str, records: u64) {
+        let mut journal = JournalWriter::new(self.world.state().join(name));
+        for number in self.next..self.next + records {
+            let body = ledger::mixed(number);
+            if body.len() <= ONE_FRAME_MAX {
+                journal.append(now(), "afterAgentThought", &body).unwrap();
+                let (code, stdout) = (Some(0), "{}\n".into());
+                self.ledger.enter(number, Reply { code, stdout, stderr: String::new() });
+            }
+        }
+        journal.flush().unwrap();
+        self.next += records;
+    }
+
+    #[track_caller]
+    fn settle(&self) -> usize {
+        settle(&self.world, &self.ledger);
+        self.ledger.accepted()
+    }
+}
+
+/// Kills collectors in the call that deletes a segment, so many at once: a segment is deleted ten seconds after a collector
+/// has found it. Returns how many, and of how many hooks.
+#[track_caller]
+fn deletions(count: u64) -> (u64, usize) {
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..count).map(|one| scope.spawn(move || deletion(one))).collect();
+        let hooks = running.into_iter().map(|one| one.join().unwrap()).sum();
+        (count, hooks)
+    })
+}
+
+/// The first of them dies before it has deleted anything, the next one after it has deleted one segment, and so on.
+fn deletion(one: u64) -> usize {
+    let mut stepped = Stepped::new();
+    fs::create_dir_all(stepped.world.state()).unwrap();
+    let segment = |number: u64| format!("seg-{number}");
+    (1..=SEGMENTS).for_each(|number| stepped.write(&segment(number), 20));
+    let last = 1 + one % SEGMENTS;
+    assert!(
+        kill_in(&stepped.world, "unlink", &[&segment(last)], 1, DELETION),
+        "{} was not deleted\n{}",
+        segment(last),
+        collector::log(&stepped.world)
+    );
+    let left = |number: &u64| stepped.world.state().join(segment(*number)).exists();
+    let left: Vec<u64> = (1..=SEGMENTS).filter(left).collect();
+    assert_eq!(left, (last..=SEGMENTS).collect::<Vec<_>>(), "segments that are left");
+    stepped.settle()
 }
 
 /// A length that is believed costs neighbours: the negative control of every reader of a journal.
@@ -192,13 +387,17 @@ fn kill_late(world: &World, random: &mut Random) {
     collector.kill();
 }
 
-fn kill_in(world: &World, kind: &str, call: u64) -> bool {
+/// Kills a collector in the `call`-th call of this kind that is about one of these files. False when there was none.
+fn kill_in(world: &World, kind: &str, names: &[&str], call: u64, patience: Duration) -> bool {
     let trace = format!("trace={kind}");
     let inject = format!("inject={kind}:signal=KILL:when={call}");
-    let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    let path = |name: &&str| world.state().join(name).display().to_string();
+    let paths: Vec<String> = names.iter().map(path).collect();
+    let mut wrapper = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+    paths.iter().for_each(|path| wrapper.extend(["-P", path.as_str()]));
     let mut child = collector::spawn_below(world, &wrapper, "serve", &[]);
     let started = Instant::now();
-    while started.elapsed() < Duration::from_millis(1_500) {
+    while started.elapsed() < patience {
         if child.try_wait().unwrap().is_some() {
             return true;
         }
