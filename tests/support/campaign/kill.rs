@@ -155,8 +155,10 @@ const FEW: u64 = 5;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Records of one frame each.
 const ONE_FRAME_MAX: usize = 60_000;
-/// How long a call may keep one waiting; a deletion waits ten seconds before.
-const CALL: Duration = Duration::from_millis(if cfg!(debug_assertions) { 6_000 } else { 2_000 });
+/// How long a call may keep one waiting: the first of its kind does come, however busy the machine is; when a later one does not,
+/// there is none. A deletion waits ten seconds before.
+const FIRST_CALL: Duration = Duration::from_secs(60);
+const CALL: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 2_000 });
 const DELETION: Duration = Duration::from_secs(60);
 /// Segments of a world of deletions.
 const SEGMENTS: u64 = 3;
@@ -210,11 +212,12 @@ fn tried(
     let bar = bar("kill in a system call", rounds * all.clone().count() as u64);
     let (mut killed, mut unmade) = (0_u64, 0_u64);
     for call in (0..rounds).flat_map(|_| all.clone()) {
+        let patience = if killed == 0 { FIRST_CALL } else { CALL };
         let came = match step.before {
             Before::Nothing => {
                 let mut own = Stepped::new();
                 own.prepare(step.before);
-                let came = kill_in(&own.world, kind, step.names, call, CALL);
+                let came = kill_in(&own.world, kind, step.names, call, patience);
                 let version = power::copy(&own.world).map_or(0, |db| schema(&db));
                 *hooks += own.settle();
                 let whole = power::copy(&own.world).map_or(0, |db| schema(&db));
@@ -223,7 +226,7 @@ fn tried(
             }
             before => {
                 shared.prepare(before);
-                kill_in(&shared.world, kind, step.names, call, CALL)
+                kill_in(&shared.world, kind, step.names, call, patience)
             }
         };
         if !came {
