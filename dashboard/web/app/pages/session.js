@@ -54,7 +54,8 @@ export function Session({ id, query, hash, go }) {
     url.searchParams.set("view", word);
     go(url.href);
   };
-  useEffect(() => bind(model.keys({
+  // With what is shown, and not a frame later.
+  useLayoutEffect(() => bind(model.keys({
     focusFilter: () => field.current?.focus(),
     clear: () => find(""),
     leave: () => (view === "waterfall" ? go("/sessions") : open("waterfall")),
