@@ -63,6 +63,7 @@ pub fn spawn(
 fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
     // Whether all input up to now has been seen.
     let mut drained = false;
+    // Whether something has taken so long since then that this is not known any more.
     let mut held_up = false;
     loop {
         let due = if drained { engine.due(clock::now()) } else { None };
@@ -83,7 +84,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                 if engine.pass(clock::now()).is_err() {
                     return;
                 }
-                held_up = work.is_longer_than(Duration::ZERO);
+                held_up |= work.is_held_up();
                 continue;
             }
         };
@@ -97,11 +98,12 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                 if is_reader {
                     drained = batch.horizon.is_end();
                 }
-                if let Horizon::End(seen_at) = batch.horizon
-                    && clock::now().since(seen_at) > STRAGGLER_NS
-                {
-                    drained = false;
-                    look_again();
+                if let Horizon::End(seen_at) = batch.horizon {
+                    held_up = false;
+                    if clock::now().since(seen_at) > STRAGGLER_NS {
+                        drained = false;
+                        look_again();
+                    }
                 }
                 let hooks = batch.arrivals.len();
                 let taken =
@@ -121,7 +123,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
             }
             Input::Checkpoint(answer) => engine.store.ask_checkpoint(answer),
         }
-        held_up = work.is_longer_than(Duration::ZERO);
+        held_up |= work.is_held_up();
     }
 }
 
@@ -131,6 +133,10 @@ struct Stretch(Instant);
 impl Stretch {
     fn begin() -> Self {
         Self(clock::instant())
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.is_longer_than(Duration::ZERO)
     }
 
     /// By more than what hooks may be late.
@@ -236,12 +242,20 @@ mod tests {
     #[test]
     fn a_commit_that_was_held_up_is_no_sign_that_nothing_has_come_meanwhile() {
         let running = Running::start();
+        // Its start is over.
+        let (answer, taken) = bounded(1);
+        running.inputs.send(Input::Batch(Batch::default(), Some(answer))).unwrap();
+        taken.recv().unwrap();
         let db = running.db();
         db.execute_batch("BEGIN IMMEDIATE").unwrap();
         running.send(turn(clock::now()), clock::now());
         std::thread::sleep(Duration::from_millis(600));
+        // Neither is what is quickly done behind it.
+        let (answer, checkpointed) = bounded(1);
+        running.inputs.send(Input::Checkpoint(answer)).unwrap();
         db.execute_batch("COMMIT").unwrap();
         running.is_asked();
+        checkpointed.recv().unwrap();
         assert_eq!(running.settled(), 0);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(running.settled(), 0, "it waits for the answer");
