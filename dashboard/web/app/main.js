@@ -1,22 +1,22 @@
 // The frame: navigation, routes, theme, keys. Pages are chosen by the address; nothing reloads.
-import { html, render, useEffect, useRef, useState } from "./html.js";
-import { get, post } from "./api.js";
-import { bind, enabled, setEnabled, start as startKeys } from "./keys.js";
-import { live } from "./live.js";
-import { write as keep } from "./kept.js";
-import { useOverview } from "./needs.js";
-import { Palette } from "./palette.js";
-import { copyAddress } from "./ui.js";
+import { html, render, useEffect, useRef, useState } from "./ui/html.js";
+import { get, post } from "./net/api.js";
+import { bind, enabled, setEnabled, start as startKeys } from "./ui/keys.js";
+import { live } from "./net/event-stream.js";
+import { write as keep } from "./ui/local-storage.js";
+import { useOverview } from "./ui/needs.js";
+import { Palette } from "./ui/palette.js";
+import { copyAddress } from "./ui/pieces.js";
 import { Compare } from "./pages/compare.js";
 import { Errors } from "./pages/errors.js";
 import { Health } from "./pages/health.js";
 import { Latency } from "./pages/latency.js";
-import { LivePage } from "./pages/livepage.js";
+import { LivePage } from "./pages/live.js";
 import { Login, signIn, takeToken } from "./pages/login.js";
 import { Overview, said } from "./pages/overview.js";
 import { Privacy } from "./pages/privacy.js";
 import { Search } from "./pages/search.js";
-import { Session } from "./pages/session.js";
+import { Session } from "./session/page.js";
 import { Sessions } from "./pages/sessions.js";
 import { Time } from "./pages/time.js";
 

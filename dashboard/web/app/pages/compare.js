@@ -1,10 +1,10 @@
 // Two sessions, or two turns of them, side by side.
-import { html, useMemo, useState } from "../html.js";
-import { enc } from "../api.js";
-import { count, date, duration } from "../format.js";
-import { LABELS, PARTS } from "../shares.js";
-import { visible } from "../text.js";
-import { Loading, Trouble, useAnswer, useTitle } from "../ui.js";
+import { html, useMemo, useState } from "../ui/html.js";
+import { enc } from "../net/api.js";
+import { count, date, duration } from "../format/quantity.js";
+import { LABELS, PARTS } from "../trace/time-parts.js";
+import { visible } from "../format/text.js";
+import { Loading, Trouble, useAnswer, useTitle } from "../ui/pieces.js";
 
 const FILES_MAX = 200;
 

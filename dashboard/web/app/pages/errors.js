@@ -1,10 +1,10 @@
 // Failures that look alike, most frequent first.
-import { html, useEffect, useState } from "../html.js";
-import { get } from "../api.js";
-import { bind } from "../keys.js";
-import { plural } from "../format.js";
-import { visible } from "../text.js";
-import { Age, Field, Page, useAnswer, useQuery, useRows, useTitle } from "../ui.js";
+import { html, useEffect, useState } from "../ui/html.js";
+import { get } from "../net/api.js";
+import { bind } from "../ui/keys.js";
+import { plural } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Age, Field, Page, useAnswer, useQuery, useRows, useTitle } from "../ui/pieces.js";
 
 const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 

@@ -1,9 +1,9 @@
 // How hookspan itself is doing.
-import { html, useEffect } from "../html.js";
-import { enc, post } from "../api.js";
-import { bytes, duration } from "../format.js";
-import { visible } from "../text.js";
-import { Age, Page, useAnswer, useTitle } from "../ui.js";
+import { html, useEffect } from "../ui/html.js";
+import { enc, post } from "../net/api.js";
+import { bytes, duration } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Age, Page, useAnswer, useTitle } from "../ui/pieces.js";
 
 const POLL_MS = 3_000;
 

@@ -1,9 +1,9 @@
 // How long things take: percentiles per tool, model, kind or project, and when.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
-import { count, date, duration } from "../format.js";
-import { edges, grid, strength } from "../heat.js";
-import { visible } from "../text.js";
-import { Choice, Page, SortHead, Trouble, useAnswer, useDays, useQuery, useTitle } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { count, date, duration } from "../format/quantity.js";
+import { edges, grid, strength } from "./latency-grid.js";
+import { visible } from "../format/text.js";
+import { Choice, Page, SortHead, Trouble, useAnswer, useDays, useQuery, useTitle } from "../ui/pieces.js";
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];

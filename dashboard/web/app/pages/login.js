@@ -1,8 +1,8 @@
 // The token arrives in the fragment, is erased at once, and becomes a cookie that scripts cannot read.
-import { html, useEffect, useState } from "../html.js";
-import { post } from "../api.js";
-import { setTitle } from "../title.js";
-import { Trouble } from "../ui.js";
+import { html, useEffect, useState } from "../ui/html.js";
+import { post } from "../net/api.js";
+import { setTitle } from "../ui/title.js";
+import { Trouble } from "../ui/pieces.js";
 
 /** The token of `#t=…`, taken out of the address before anything else happens. */
 export function takeToken() {

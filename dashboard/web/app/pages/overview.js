@@ -1,8 +1,8 @@
 // What needs the person now, what runs, today in sums.
-import { html } from "../html.js";
-import { clock, cost, count, duration, plural } from "../format.js";
-import { visible } from "../text.js";
-import { Age, Loading, Place, State, Trouble, useAnswer, useTitle } from "../ui.js";
+import { html } from "../ui/html.js";
+import { clock, cost, count, duration, plural } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Age, Loading, Place, State, Trouble, useAnswer, useTitle } from "../ui/pieces.js";
 import { Waiting } from "./waiting.js";
 
 const NEEDS = {

@@ -1,9 +1,9 @@
 // What is kept, what leaves, and deleting it.
-import { html, useRef, useState } from "../html.js";
-import { post } from "../api.js";
-import { plural } from "../format.js";
-import { visible } from "../text.js";
-import { Page, Trouble, useAnswer, useTitle } from "../ui.js";
+import { html, useRef, useState } from "../ui/html.js";
+import { post } from "../net/api.js";
+import { plural } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Page, Trouble, useAnswer, useTitle } from "../ui/pieces.js";
 
 const DAY_US = 86_400e6;
 const MODES = { none: "nothing", hash: "a hash", preview: "a preview", full: "everything", redacted: "without secrets", off: "nothing", metadata: "names and sizes" };

@@ -1,11 +1,11 @@
 // Search over everything that was said and done, or a list of spans by what they are. The question is the address.
-import { html, useEffect, useRef, useState } from "../html.js";
-import { get } from "../api.js";
-import { bind } from "../keys.js";
-import { date, duration } from "../format.js";
-import { pieces } from "../marks.js";
-import { visible } from "../text.js";
-import { Field, Loading, Trouble, useAnswer, useQuery, useRows, useTitle } from "../ui.js";
+import { html, useEffect, useRef, useState } from "../ui/html.js";
+import { get } from "../net/api.js";
+import { bind } from "../ui/keys.js";
+import { date, duration } from "../format/quantity.js";
+import { pieces } from "../format/marks.js";
+import { visible } from "../format/text.js";
+import { Field, Loading, Trouble, useAnswer, useQuery, useRows, useTitle } from "../ui/pieces.js";
 
 const KINDS = ["", "turn", "shell", "tools", "mcp", "edits", "thinking", "response", "subagent"];
 const FIELDS = ["", "prompt", "response", "thought", "input", "output", "task", "result", "error"];

@@ -1,11 +1,11 @@
 // All sessions, newest activity first. Filter and page are in the address.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { enc, get } from "../api.js";
-import { bind } from "../keys.js";
-import { cost, count, duration } from "../format.js";
-import { visible } from "../text.js";
-import { Age, Field, Loading, SortHead, State, Trouble, throttle, useAnswer, useLive, useQuery, useRows, useTitle } from "../ui.js";
-import { barText, readBar } from "../bar.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { enc, get } from "../net/api.js";
+import { bind } from "../ui/keys.js";
+import { cost, count, duration } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Age, Field, Loading, SortHead, State, Trouble, throttle, useAnswer, useLive, useQuery, useRows, useTitle } from "../ui/pieces.js";
+import { barText, readBar } from "./session-filter.js";
 import { Waiting } from "./waiting.js";
 
 const STATES = ["", "running", "tool_open", "your_turn", "errored", "done", "stale"];

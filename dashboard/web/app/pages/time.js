@@ -1,9 +1,9 @@
 // Where the time went: finished turns by day, what they were made of, and which project they were for.
-import { html } from "../html.js";
-import { count, duration, plural } from "../format.js";
-import { LABELS, mix, PARTS, share } from "../shares.js";
-import { visible } from "../text.js";
-import { Legend, Page, useAnswer, useDays, useQuery, useTitle } from "../ui.js";
+import { html } from "../ui/html.js";
+import { count, duration, plural } from "../format/quantity.js";
+import { LABELS, mix, PARTS, share } from "../trace/time-parts.js";
+import { visible } from "../format/text.js";
+import { Legend, Page, useAnswer, useDays, useQuery, useTitle } from "../ui/pieces.js";
 
 const DAYS = [7, 30, 90, 365];
 /** Days are those of UTC, as the sketches are. */

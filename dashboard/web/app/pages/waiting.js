@@ -1,7 +1,7 @@
 // Before the first hook: what is done, what is left. The first hook flips the page by itself.
-import { html, useEffect } from "../html.js";
-import { visible } from "../text.js";
-import { useAnswer } from "../ui.js";
+import { html, useEffect } from "../ui/html.js";
+import { visible } from "../format/text.js";
+import { useAnswer } from "../ui/pieces.js";
 
 const TITLES = {
   install: "Attach hookspan to Cursor's hooks",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axis, gaps, ticks, toTime, toX } from "../../app/axis.js";
+import { axis, gaps, ticks, toTime, toX } from "../../app/waterfall/axis.js";
 
 const S = 1e6;
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decode, ERROR, merge } from "../../app/columns.js";
-import { matches, parse } from "../../app/filter.js";
-import { busy, visibleRows } from "../../app/rows.js";
+import { decode, ERROR, merge } from "../../app/trace/columns.js";
+import { matches, parse } from "../../app/trace/filter.js";
+import { busy, visibleRows } from "../../app/trace/rows.js";
 
 const S = 1e6;
 

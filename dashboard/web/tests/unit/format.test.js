@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, bytes, count, duration, offset } from "../../app/format.js";
+import { age, bytes, count, duration, offset } from "../../app/format/quantity.js";
 
 const check = (format, cases) => {
   for (const [input, expected] of cases) assert.equal(format(input), expected, String(input));

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decode, ERROR, OK } from "../../app/columns.js";
-import { criticalPath } from "../../app/critical.js";
-import { boxes, flame } from "../../app/flame.js";
-import { head, visibleRows } from "../../app/rows.js";
-import { subagentOf, subtree } from "../../app/subtree.js";
-import { byTool } from "../../app/sums.js";
+import { decode, ERROR, OK } from "../../app/trace/columns.js";
+import { criticalPath } from "../../app/trace/critical-path.js";
+import { boxes, flame } from "../../app/trace/flame-tree.js";
+import { head, visibleRows } from "../../app/trace/rows.js";
+import { subagentOf, subtree } from "../../app/trace/subtree.js";
+import { byTool } from "../../app/trace/tool-totals.js";
 
 /** A trace from `[depth, kind, label, start, duration, status]` lines in pre-order, milliseconds. */
 function trace(lines) {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { barText, readBar } from "../../app/bar.js";
-import { edges, grid, strength } from "../../app/heat.js";
-import { pieces } from "../../app/marks.js";
-import { rank } from "../../app/palette.js";
-import { mix, PARTS } from "../../app/shares.js";
-import { upsert } from "../../app/upsert.js";
+import { barText, readBar } from "../../app/pages/session-filter.js";
+import { edges, grid, strength } from "../../app/pages/latency-grid.js";
+import { pieces } from "../../app/format/marks.js";
+import { rank } from "../../app/ui/palette.js";
+import { mix, PARTS } from "../../app/trace/time-parts.js";
+import { upsert } from "../../app/pages/live-rows.js";
 
 test("the filter of the list and the address say the same", () => {
   for (const text of ["deploy", "flaky test tool:Shell", "kind:mcp dur>2s", "dur>1500ms", "a:b c", ""]) {

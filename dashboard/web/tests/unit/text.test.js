@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { runs } from "../../app/ansi.js";
-import { safeLink, visible } from "../../app/text.js";
+import { runs } from "../../app/format/ansi.js";
+import { safeLink, visible } from "../../app/format/text.js";
 
 const corpus = JSON.parse(readFileSync(new URL("../corpus/ansi.json", import.meta.url), "utf8"));
 

@@ -1,10 +1,10 @@
 // The session as a log: one line per span, in the order of time.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { ERROR, OPEN, UNKNOWN } from "../columns.js";
-import { matches, parse } from "../filter.js";
-import { clock, duration } from "../format.js";
-import { bind } from "../keys.js";
-import { visible } from "../text.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { ERROR, OPEN, UNKNOWN } from "../trace/columns.js";
+import { matches, parse } from "../trace/filter.js";
+import { clock, duration } from "../format/quantity.js";
+import { bind } from "../ui/keys.js";
+import { visible } from "../format/text.js";
 
 const PAGE = 500;
 

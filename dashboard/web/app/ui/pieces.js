@@ -1,10 +1,10 @@
 // Small pieces that several pages use.
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
-import { get } from "./api.js";
-import { live } from "./live.js";
-import { age, duration } from "./format.js";
-import { LABELS, share } from "./shares.js";
-import { visible } from "./text.js";
+import { get } from "../net/api.js";
+import { live } from "../net/event-stream.js";
+import { age, duration } from "../format/quantity.js";
+import { LABELS, share } from "../trace/time-parts.js";
+import { visible } from "../format/text.js";
 import { setTitle } from "./title.js";
 
 /**

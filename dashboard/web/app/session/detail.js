@@ -1,9 +1,9 @@
 // The pane beside the waterfall: one span in full.
-import { html, useEffect, useState } from "../html.js";
-import { safeLink } from "../text.js";
-import { bytes, clock, date, duration } from "../format.js";
-import { visible } from "../text.js";
-import { Loading, Trouble, useAnswer } from "../ui.js";
+import { html, useEffect, useState } from "../ui/html.js";
+import { safeLink } from "../format/text.js";
+import { bytes, clock, date, duration } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Loading, Trouble, useAnswer } from "../ui/pieces.js";
 import { Payload } from "./payload.js";
 
 const TIMING = {

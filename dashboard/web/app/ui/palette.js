@@ -1,8 +1,8 @@
 // Ctrl-K: pages, commands, saved views and sessions by name.
 import { html, useEffect, useMemo, useRef, useState } from "./html.js";
-import { get } from "./api.js";
-import { visible } from "./text.js";
-import { read, write } from "./kept.js";
+import { get } from "../net/api.js";
+import { visible } from "../format/text.js";
+import { read, write } from "./local-storage.js";
 
 const SHOWN_MAX = 12;
 const SAVED_MAX = 30;

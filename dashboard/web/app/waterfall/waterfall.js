@@ -1,9 +1,9 @@
 // The waterfall: pooled rows of 22 px over typed columns. Nothing here knows the network; the page hands in a trace.
-import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN } from "./columns.js";
+import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN } from "../trace/columns.js";
 import { axis, gaps, ticks, toX, toTime } from "./axis.js";
-import { duration, offset } from "./format.js";
-import { busy, endOf, head, kindIndex, visibleRows } from "./rows.js";
-import { visible } from "./text.js";
+import { duration, offset } from "../format/quantity.js";
+import { busy, endOf, head, kindIndex, visibleRows } from "../trace/rows.js";
+import { visible } from "../format/text.js";
 
 /** Height of a row, pixels. */
 export const ROW_PX = 22;

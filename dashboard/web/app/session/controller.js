@@ -1,16 +1,16 @@
 // What happens between the page of a session, its waterfall, its lanes and the network. Kept out of the component, so that a
 // keystroke renders nothing.
-import { enc, get } from "./api.js";
-import { decode, ERROR, merge } from "./columns.js";
-import { criticalPath } from "./critical.js";
-import { matches, parse } from "./filter.js";
-import { cost, count, plural } from "./format.js";
-import { Lanes } from "./lanes.js";
-import { kindIndex } from "./rows.js";
-import { mix } from "./shares.js";
-import { subagentOf, subtree } from "./subtree.js";
-import { copyAddress, notify, throttle } from "./ui.js";
-import { Waterfall } from "./waterfall.js";
+import { enc, get } from "../net/api.js";
+import { decode, ERROR, merge } from "../trace/columns.js";
+import { criticalPath } from "../trace/critical-path.js";
+import { matches, parse } from "../trace/filter.js";
+import { cost, count, plural } from "../format/quantity.js";
+import { Lanes } from "../waterfall/minimap.js";
+import { kindIndex } from "../trace/rows.js";
+import { mix } from "../trace/time-parts.js";
+import { subagentOf, subtree } from "../trace/subtree.js";
+import { copyAddress, notify, throttle } from "../ui/pieces.js";
+import { Waterfall } from "../waterfall/waterfall.js";
 
 /** The text that stands beside a turn. */
 function note(turn) {

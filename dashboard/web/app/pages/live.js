@@ -1,12 +1,12 @@
 // Everything as it happens, newest first.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { get } from "../api.js";
-import { bind } from "../keys.js";
-import { clock, duration } from "../format.js";
-import { visible } from "../text.js";
-import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui.js";
-import { live } from "../live.js";
-import { KEPT_MAX, upsert } from "../upsert.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { get } from "../net/api.js";
+import { bind } from "../ui/keys.js";
+import { clock, duration } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui/pieces.js";
+import { live } from "../net/event-stream.js";
+import { KEPT_MAX, upsert } from "./live-rows.js";
 
 export function LivePage() {
   const [rows, setRows] = useState(null);

@@ -1,8 +1,8 @@
 // The minimap: one strip per kind, opacity = busy share of the pixel column. Painted once per trace and size; the window on
 // it is a DOM box.
-import { ERROR } from "./columns.js";
+import { ERROR } from "../trace/columns.js";
 import { axis, toTime, toX } from "./axis.js";
-import { endOf } from "./rows.js";
+import { endOf } from "../trace/rows.js";
 
 const LANES = [
   ["thinking", "thinking"],

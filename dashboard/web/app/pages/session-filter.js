@@ -1,5 +1,5 @@
 // The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms, which are parameters of their own in the address.
-import { UNIT_US } from "./filter.js";
+import { UNIT_US } from "../trace/filter.js";
 
 const TERM = /^(tool|kind):(\S+)$/i;
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;

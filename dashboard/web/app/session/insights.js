@@ -1,11 +1,11 @@
 // What to know about a session: remarks with evidence, where its time went, files of it, and deleting it.
-import { html, useEffect, useMemo, useState } from "../html.js";
-import { enc, post } from "../api.js";
-import { criticalPath } from "../critical.js";
-import { clock, count, duration } from "../format.js";
-import { byTool } from "../sums.js";
-import { visible } from "../text.js";
-import { Trouble, useAnswer } from "../ui.js";
+import { html, useEffect, useMemo, useState } from "../ui/html.js";
+import { enc, post } from "../net/api.js";
+import { criticalPath } from "../trace/critical-path.js";
+import { clock, count, duration } from "../format/quantity.js";
+import { byTool } from "../trace/tool-totals.js";
+import { visible } from "../format/text.js";
+import { Trouble, useAnswer } from "../ui/pieces.js";
 
 const FORMATS = [
   ["html", "one page to read anywhere"], ["jsonl", "the raw hooks"], ["otlp-json", "spans as OTLP"], ["chrome-trace", "for Perfetto"],

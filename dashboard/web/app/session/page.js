@@ -1,11 +1,11 @@
 // One session: where the time went, its lanes, its waterfall and other views of it, and a span beside it.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
-import { cost, count, duration, plural } from "../format.js";
-import { bind } from "../keys.js";
-import { controller } from "../session.js";
-import { PARTS } from "../shares.js";
-import { visible } from "../text.js";
-import { Legend, State, Trouble, useLive, useNow, useTitle } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { cost, count, duration, plural } from "../format/quantity.js";
+import { bind } from "../ui/keys.js";
+import { controller } from "./controller.js";
+import { PARTS } from "../trace/time-parts.js";
+import { visible } from "../format/text.js";
+import { Legend, State, Trouble, useLive, useNow, useTitle } from "../ui/pieces.js";
 import { Detail } from "./detail.js";
 import { Edits } from "./edits.js";
 import { Flame } from "./flame.js";

@@ -1,5 +1,5 @@
 // The tab: what the page is called, and how many sessions need the person.
-import { visible } from "./text.js";
+import { visible } from "../format/text.js";
 
 let name = "hookspan";
 let count = 0;
@@ -22,6 +22,6 @@ export function setCount(needs) {
   const icon = document.querySelector('link[rel="icon"]');
   if (!icon) return;
   const file = needs === 0 ? "icon.svg" : needs > 9 ? "icon-many.svg" : `icon-${needs}.svg`;
-  const url = new URL(file, import.meta.url).pathname;
+  const url = new URL(`../${file}`, import.meta.url).pathname;
   if (icon.getAttribute("href") !== url) icon.setAttribute("href", url);
 }

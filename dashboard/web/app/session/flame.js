@@ -1,8 +1,8 @@
 // Active time as a flame graph: what took long, whenever it ran.
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { boxes, flame } from "../flame.js";
-import { duration } from "../format.js";
-import { visible } from "../text.js";
+import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { boxes, flame } from "../trace/flame-tree.js";
+import { duration } from "../format/quantity.js";
+import { visible } from "../format/text.js";
 
 const ROW_PX = 24;
 

@@ -1,8 +1,8 @@
 // What needs the person now: asked for once, shown by the overview, the rail, the tab's title and icon.
 import { useEffect, useMemo, useState } from "./html.js";
-import { live } from "./live.js";
+import { live } from "../net/event-stream.js";
 import { setCount } from "./title.js";
-import { throttle, useAnswer } from "./ui.js";
+import { throttle, useAnswer } from "./pieces.js";
 
 function midnight() {
   const day = new Date();

@@ -1,10 +1,10 @@
 // Which files a session changed, and how each change reads. From the text of the hooks: line numbers are relative.
-import { html, useEffect, useState } from "../html.js";
-import { enc } from "../api.js";
-import { bytes, clock, plural } from "../format.js";
-import { bind } from "../keys.js";
-import { visible } from "../text.js";
-import { Loading, Trouble, useAnswer } from "../ui.js";
+import { html, useEffect, useState } from "../ui/html.js";
+import { enc } from "../net/api.js";
+import { bytes, clock, plural } from "../format/quantity.js";
+import { bind } from "../ui/keys.js";
+import { visible } from "../format/text.js";
+import { Loading, Trouble, useAnswer } from "../ui/pieces.js";
 
 const LINES_MAX = 2_000;
 

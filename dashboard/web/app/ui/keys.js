@@ -1,5 +1,5 @@
 // Keys: one listener; pages say what their keys do. Off inside inputs, and when the person turned them off.
-import { read, write } from "./kept.js";
+import { read, write } from "./local-storage.js";
 
 const handlers = [];
 

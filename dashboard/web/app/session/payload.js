@@ -1,10 +1,10 @@
 // Content of a span: text nodes only, whatever it says.
-import { html, useEffect, useMemo, useState } from "../html.js";
-import { get, enc } from "../api.js";
-import { runs } from "../ansi.js";
-import { bytes } from "../format.js";
-import { visible } from "../text.js";
-import { Loading, Trouble, notify } from "../ui.js";
+import { html, useEffect, useMemo, useState } from "../ui/html.js";
+import { get, enc } from "../net/api.js";
+import { runs } from "../format/ansi.js";
+import { bytes } from "../format/quantity.js";
+import { visible } from "../format/text.js";
+import { Loading, Trouble, notify } from "../ui/pieces.js";
 
 const DEPTH_MAX = 32;
 const NODES_MAX = 2_000;
