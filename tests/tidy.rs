@@ -19,16 +19,18 @@ fn crates_depend_on_each_other_only_along_the_arrows() {
         "hookspan-core",
         "hookspan-dashboard",
         "hookspan-shim",
+        "hookspan-view",
         "e2e",
     ];
     let arrows = dependencies(|name| ours.contains(&name));
     let expected = [
         ("e2e", vec![]),
-        ("hookspan", vec!["hookspan-core", "hookspan-dashboard", "hookspan-shim"]),
+        ("hookspan", vec!["hookspan-core", "hookspan-dashboard", "hookspan-shim", "hookspan-view"]),
         ("hookspan-checks", vec!["hookspan", "hookspan-core", "hookspan-shim"]),
         ("hookspan-core", vec![]),
-        ("hookspan-dashboard", vec!["hookspan-core"]),
+        ("hookspan-dashboard", vec!["hookspan-core", "hookspan-view"]),
         ("hookspan-shim", vec![]),
+        ("hookspan-view", vec!["hookspan-core"]),
     ];
     assert_eq!(arrows, owned(&expected));
 }
@@ -60,6 +62,19 @@ fn the_core_touches_nothing_outside_itself() {
         "unsafe",
     ];
     check_absent(&rust_files("collector/core/src"), &banned, &[]);
+}
+
+#[test]
+fn only_what_serves_pages_knows_the_web_crate() {
+    let serving = ["collector/src/cli/mcp.rs", "collector/src/serve/mod.rs"];
+    check_absent(&rust_files("collector/src"), &["hookspan_dashboard"], &serving);
+}
+
+#[test]
+fn the_view_reads_no_clock_and_speaks_neither_sql_nor_http() {
+    let banned =
+        ["std::fs", "std::net", "std::env", "SystemTime", "Instant", "axum", "SELECT ", "tokio"];
+    check_absent(&rust_files("collector/view/src"), &banned, &[]);
 }
 
 #[test]

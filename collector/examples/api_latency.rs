@@ -24,8 +24,11 @@ use hookspan::source::{Extras, StoreSource};
 use hookspan::store::write::Preparer;
 use hookspan::store::write::{Arrival, Store};
 use hookspan_core::{Hook, HookSource, Timestamp};
-use hookspan_dashboard::source::{Deleted, JournalHealth, Result as Answer};
-use hookspan_dashboard::{Control, Settings};
+use hookspan_dashboard::{Clock, Settings};
+use hookspan_view::Result as Answer;
+use hookspan_view::health::JournalHealth;
+use hookspan_view::source::Control;
+use hookspan_view::source::Deleted;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -180,14 +183,16 @@ fn xx(text: &str) -> u64 {
 }
 
 fn ask(database: &Path, extras: Extras, roots: &[String]) {
-    let source = StoreSource::new(
-        database,
-        tokio::sync::broadcast::channel(16).0,
-        Box::new(JournalHealth::default),
-        [],
-    );
+    let source = StoreSource::new(database, Box::new(JournalHealth::default), []);
     let (_close, closing) = tokio::sync::watch::channel(false);
-    let settings = Settings { token_sha256: None, port: 4329, allow_hosts: vec![], closing };
+    let settings = Settings {
+        token_sha256: None,
+        port: 4329,
+        allow_hosts: vec![],
+        closing,
+        clock: Clock::new(|| hookspan::clock::now().0),
+        changes: tokio::sync::broadcast::Sender::new(1),
+    };
     let router =
         hookspan_dashboard::router(Arc::new(source.with(extras)), Arc::new(Nothing), settings)
             .unwrap();

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hookspan_core::content::{Field, extract};
+use hookspan_core::content::extract;
 use hookspan_core::price::{Prices, Usage};
 use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummary};
-use hookspan_dashboard::Source;
-use hookspan_dashboard::line::{Line, LineKind, subject, with_subject};
-use hookspan_dashboard::source::{
-    DayTime, DestinationHealth, Failure, Found, Gap, Health, HeatCell, Hit, InstallStep,
-    JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy, Query, Result,
-    SessionFilter, SourceError, Totals,
+use hookspan_view::health::{DestinationHealth, Health, JournalHealth};
+use hookspan_view::label::with_subject;
+use hookspan_view::line::{Line, LineKind};
+use hookspan_view::source::{
+    Administration, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
+    LineFilter, Lines, Position, Privacy, Query, Search, SessionFilter, Sessions, Spans,
+    Statistics, Totals,
 };
+use hookspan_view::subject::{field_of, subject};
+use hookspan_view::{Result, SourceError};
 use rusqlite::Connection;
-use tokio::sync::broadcast;
 
 use crate::clock;
 use crate::config::destination::ContentPolicy;
@@ -37,11 +39,10 @@ const SUBJECTS_PER_READ: usize = 4_000;
 /// Asks how the journal is doing.
 pub type AskJournal = Box<dyn Fn() -> JournalHealth + Send + Sync>;
 
-/// [`Source`] over the database.
+/// [`hookspan_view::Source`] over the database.
 pub struct StoreSource {
     database: PathBuf,
     readers: Readers,
-    notices: broadcast::Sender<Notice>,
     journal: AskJournal,
     /// Endpoint host by destination.
     hosts: HashMap<String, String>,
@@ -85,19 +86,17 @@ impl std::fmt::Debug for StoreSource {
 }
 
 impl StoreSource {
-    /// A source over `database`. `notices` are the engine's; `hosts` are (destination, host and port without path or
-    /// user) pairs of the configured destinations.
+    /// A source over `database`. `hosts` are (destination, host and port without path or user) pairs of the configured
+    /// destinations.
     #[must_use]
     pub fn new(
         database: &Path,
-        notices: broadcast::Sender<Notice>,
         journal: AskJournal,
         hosts: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         Self {
             database: database.to_owned(),
             readers: Readers::new(database),
-            notices,
             journal,
             hosts: hosts.into_iter().collect(),
             subjects: Mutex::default(),
@@ -168,9 +167,9 @@ impl StoreSource {
             return Ok(None);
         }
         *budget -= 1;
-        let field = if kind == LineKind::Subagent { Field::Task } else { Field::ToolInput };
         let body = bodies::body(db, hook)?;
-        let found = body.and_then(|body| extract(field, &body)).and_then(|one| subject(&one));
+        let found =
+            body.and_then(|body| extract(field_of(kind), &body)).and_then(|one| subject(&one));
         let found: Option<Arc<str>> = found.map(Into::into);
         let mut subjects = self.subjects();
         if subjects.len() >= SUBJECTS_MAX {
@@ -240,7 +239,7 @@ impl StoreSource {
     }
 }
 
-impl Source for StoreSource {
+impl Sessions for StoreSource {
     fn position(&self) -> Result<Position> {
         self.read_or(Position { epoch: "0".to_owned(), rev: 0 }, read::position)
     }
@@ -266,20 +265,30 @@ impl Source for StoreSource {
         self.read(|db| read::turns(db, root))
     }
 
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
+        self.read_or(Vec::new(), |db| read::usage_of(db, root))
+    }
+}
+
+impl Spans for StoreSource {
     fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines> {
         self.read(|db| self.lines_of(db, root, since, limit))
-    }
-
-    fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>> {
-        self.read_or(None, |db| read::span(db, id))
     }
 
     fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>> {
         self.read_or(None, |db| read::span_of(db, root, id))
     }
 
+    fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>> {
+        self.read_or(None, |db| read::span(db, id))
+    }
+
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
         self.read_or(None, |db| read::span_row(db, row))
+    }
+
+    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
+        self.read_or(Vec::new(), |db| read::lines::spans_of(db, root, kinds, limit))
     }
 
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>> {
@@ -308,30 +317,6 @@ impl Source for StoreSource {
         })
     }
 
-    fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
-        self.read(|db| bodies::body(db, seq))
-    }
-
-    fn exports(&self, row: i64) -> Result<Vec<(String, String)>> {
-        self.read(|db| read::exports(db, row))
-    }
-
-    fn totals(&self, from_ns: i64) -> Result<Totals> {
-        self.read_or(Totals::default(), |db| read::totals(db, from_ns))
-    }
-
-    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>> {
-        self.read_or(Vec::new(), |db| read::usage(db, from_ns))
-    }
-
-    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
-        self.read_or(Vec::new(), |db| read::usage_of(db, root))
-    }
-
-    fn prices(&self) -> &Prices {
-        &self.extras.prices
-    }
-
     fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {
         self.read_or(Vec::new(), |db| {
             let mut budget = SUBJECTS_PER_READ;
@@ -341,6 +326,32 @@ impl Source for StoreSource {
             };
             found.map(failure).collect()
         })
+    }
+
+    fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
+        self.read(|db| bodies::body(db, seq))
+    }
+
+    fn exports(&self, row: i64) -> Result<Vec<(String, String)>> {
+        self.read(|db| read::exports(db, row))
+    }
+}
+
+impl Statistics for StoreSource {
+    fn totals(&self, from_ns: i64) -> Result<Totals> {
+        self.read_or(Totals::default(), |db| read::totals(db, from_ns))
+    }
+
+    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>> {
+        self.read_or(Vec::new(), |db| read::usage(db, from_ns))
+    }
+
+    fn prices(&self) -> &Prices {
+        &self.extras.prices
+    }
+
+    fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>> {
+        self.read_or(Vec::new(), |db| read::latency(db, dimension, days))
     }
 
     fn heat(
@@ -361,14 +372,12 @@ impl Source for StoreSource {
         self.read_or(None, |db| read::older(db, dimension, before))
     }
 
-    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
-        self.read_or(Vec::new(), |db| read::lines::spans_of(db, root, kinds, limit))
-    }
-
     fn gaps(&self, from_ns: i64, limit: usize) -> Result<Vec<Gap>> {
         self.read_or(Vec::new(), |db| read::gaps(db, from_ns, limit))
     }
+}
 
+impl Search for StoreSource {
     fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found> {
         let failed = |error: rusqlite::Error| SourceError(error.to_string());
         let path = self.extras.search_path.as_deref();
@@ -405,7 +414,9 @@ impl Source for StoreSource {
             })
         })
     }
+}
 
+impl Administration for StoreSource {
     fn privacy(&self) -> Result<Privacy> {
         let index = self.extras.search_path.as_deref().map(search::reader).transpose();
         let index = index.map_err(|error| SourceError(error.to_string()))?.flatten();
@@ -463,10 +474,6 @@ impl Source for StoreSource {
         }
     }
 
-    fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>> {
-        self.read_or(Vec::new(), |db| read::latency(db, dimension, days))
-    }
-
     fn health(&self) -> Result<Health> {
         let day = clock::now().0.div_euclid(86_400_000_000_000);
         let (counters, destinations, arrival) =
@@ -504,14 +511,6 @@ impl Source for StoreSource {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })
     }
-
-    fn now_ns(&self) -> i64 {
-        clock::now().0
-    }
-
-    fn changes(&self) -> broadcast::Receiver<Notice> {
-        self.notices.subscribe()
-    }
 }
 
 #[cfg(test)]
@@ -527,7 +526,7 @@ mod tests {
             told.fetch_add(1, Ordering::Relaxed);
         });
         let journal: AskJournal = Box::new(JournalHealth::default);
-        StoreSource::new(database, broadcast::Sender::new(1), journal, [])
+        StoreSource::new(database, journal, [])
             .with(Extras { on_damage: Some(on_damage), ..Extras::default() })
     }
 

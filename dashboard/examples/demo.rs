@@ -27,7 +27,14 @@ async fn main() {
     let (_open, closing) = tokio::sync::watch::channel(false);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let settings = Settings { token_sha256: None, port, allow_hosts: Vec::new(), closing };
+    let settings = Settings {
+        token_sha256: None,
+        port,
+        allow_hosts: Vec::new(),
+        closing,
+        clock: source.clock(),
+        changes: source.changes(),
+    };
     let app = router(source.clone(), Arc::new(OneDestination), settings).unwrap();
     tokio::spawn(async move {
         loop {

@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use hookspan_view::Source;
+use hookspan_view::changes::Notice;
+use hookspan_view::source::Position;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::sleep;
 
+use crate::Clock;
 use crate::api::{health_event, notice_events};
-use crate::source::{self, Notice, Position, Source};
 
 /// Open streams; one more is refused.
 const STREAMS_MAX: usize = 32;
@@ -30,8 +33,18 @@ pub(crate) struct Hub {
     closing: watch::Receiver<bool>,
 }
 
+/// What the hub listens to, and what it renders from.
+pub(crate) struct Inputs {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) changes: broadcast::Sender<Notice>,
+    pub(crate) closing: watch::Receiver<bool>,
+    pub(crate) clock: Clock,
+}
+
 struct Shared {
     source: Arc<dyn Source>,
+    changes: broadcast::Sender<Notice>,
+    clock: Clock,
     sender: broadcast::Sender<Bytes>,
     state: Mutex<State>,
 }
@@ -51,9 +64,10 @@ pub(crate) struct Subscription {
 }
 
 impl Hub {
-    pub(crate) fn new(source: Arc<dyn Source>, closing: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(inputs: Inputs) -> Self {
+        let Inputs { source, changes, closing, clock } = inputs;
         let (sender, _) = broadcast::channel(QUEUE_MAX);
-        let shared = Shared { source, sender, state: Mutex::default() };
+        let shared = Shared { source, changes, clock, sender, state: Mutex::default() };
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Self { shared: Arc::new(shared), streams, closing }
     }
@@ -63,7 +77,7 @@ impl Hub {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
         let notices = self.shared.sender.subscribe();
         if !core::mem::replace(&mut self.shared.state().listening, true) {
-            let changes = self.shared.source.changes();
+            let changes = self.shared.changes.subscribe();
             let shared = Arc::clone(&self.shared);
             tokio::spawn(listen(shared, changes, self.closing.clone()));
         }
@@ -150,19 +164,19 @@ async fn publish(shared: &Arc<Shared>, notice: Notice) {
     if shared.sender.receiver_count() == 0 {
         return;
     }
-    let source = Arc::clone(&shared.source);
-    let rendered = tokio::task::spawn_blocking(move || render(&*source, &notice)).await;
+    let (source, now_ns) = (Arc::clone(&shared.source), shared.clock.now_ns());
+    let rendered = tokio::task::spawn_blocking(move || render(&*source, &notice, now_ns)).await;
     match rendered {
         Ok(Ok(bytes)) => send(shared, bytes),
         _ => send(shared, resync("lag")),
     }
 }
 
-fn render(source: &dyn Source, notice: &Notice) -> source::Result<Bytes> {
+fn render(source: &dyn Source, notice: &Notice, now_ns: i64) -> hookspan_view::Result<Bytes> {
     let epoch = source.position()?.epoch;
     let position = Position { epoch, rev: notice.rev };
     let mut text = notice_events(source, &position, &notice.sessions)?;
-    text.push_str(&health_event(source)?);
+    text.push_str(&health_event(source, now_ns)?);
     Ok(Bytes::from(text))
 }
 

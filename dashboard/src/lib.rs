@@ -1,11 +1,9 @@
-//! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few things a page may ask for).
+//! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few changes a page may ask for).
 //!
 //! No SQL, no clock, no writes of its own. Security is one layer around the whole router ([`guard`]); pages and assets
-//! hold no data, everything else is behind the token. Reading order: [`router`], [`guard`], [`source`] and [`mod@line`] are
-//! what the collector meets; [`api`] is what pages, scripts and agents meet.
+//! hold no data, everything else is behind the token. Reading order: [`router`] and [`guard`] are
+//! what the collector meets; [`api`] is what pages, scripts and agents meet. What they read is defined in `hookspan-view`.
 
-pub mod source;
-pub mod line;
 pub mod guard;
 pub mod problem;
 pub mod api;
@@ -14,9 +12,7 @@ mod assets;
 mod hub;
 mod shell;
 
-pub use api::readable;
 pub use guard::BadHost;
-pub use source::{Control, Source};
 
 use std::sync::Arc;
 
@@ -25,9 +21,12 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use guard::{Guard, Hosts, Token};
+use hookspan_view::Source;
+use hookspan_view::changes::Notice;
+use hookspan_view::source::Control;
 use problem::Problem;
 
 /// What the router must be told.
@@ -41,6 +40,32 @@ pub struct Settings {
     pub allow_hosts: Vec<String>,
     /// Turns true (or is dropped) when the collector stops: open streams end, so that a graceful shutdown does not wait for them.
     pub closing: watch::Receiver<bool>,
+    /// The wall clock, nanoseconds since the epoch.
+    pub clock: Clock,
+    /// Commits, as they happen. A page that reads too slowly loads anew.
+    pub changes: broadcast::Sender<Notice>,
+}
+
+/// Tells the wall clock, nanoseconds since the epoch: the dashboard reads none of its own.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// A clock that `now` tells.
+    pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// Nanoseconds since the epoch.
+    pub(crate) fn now_ns(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clock").finish_non_exhaustive()
+    }
 }
 
 /// What handlers share.
@@ -49,6 +74,7 @@ pub(crate) struct App {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) guard: Arc<Guard>,
     pub(crate) hub: hub::Hub,
+    pub(crate) clock: Clock,
 }
 
 /// Pages: one constant shell each, no data. The only routes that may be followed to from another site.
@@ -88,8 +114,14 @@ pub fn router(
         pages: PAGES,
         open: OPEN,
     });
-    let hub = hub::Hub::new(Arc::clone(&source), settings.closing);
-    let app = Arc::new(App { source, control, guard: Arc::clone(&guard), hub });
+    let hub = hub::Hub::new(hub::Inputs {
+        source: Arc::clone(&source),
+        changes: settings.changes,
+        closing: settings.closing,
+        clock: settings.clock.clone(),
+    });
+    let app =
+        Arc::new(App { source, control, guard: Arc::clone(&guard), hub, clock: settings.clock });
     let mut router = Router::new();
     for page in PAGES {
         router = router.route(page, get(shell::page));

@@ -2,9 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hookspan_view::SourceError;
 use serde::Serialize;
-
-use crate::source::SourceError;
 
 /// An answer that is not the one asked for. Texts are ours; the only foreign text is the name of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]

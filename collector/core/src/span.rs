@@ -51,6 +51,33 @@ pub struct Span {
     pub settled: bool,
 }
 
+impl Span {
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, key: &str) -> Option<&Value> {
+        self.attributes.iter().find(|attribute| attribute.key == key).map(|found| &found.value)
+    }
+
+    /// The value of a text attribute.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.attribute(key)? {
+            Value::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of a numeric attribute.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<f64> {
+        match self.attribute(key)? {
+            Value::Int(number) => Some(*number as f64),
+            Value::Double(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
 /// The kinds of span, also the `kind` part of a span id and the value of `hookspan.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpanKind {

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use hookspan_dashboard::source::{Deleted, JournalHealth, SourceError};
-use hookspan_dashboard::{Control, Settings};
+use hookspan_dashboard::{Clock, Settings};
+use hookspan_view::SourceError;
+use hookspan_view::health::JournalHealth;
+use hookspan_view::source::Control;
+use hookspan_view::source::Deleted;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -20,6 +23,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::Global;
+use crate::clock;
 use crate::source::{Extras, StoreSource};
 
 /// Answer of one tool, bytes; more is for the dashboard.
@@ -54,15 +58,17 @@ pub fn run(global: &Global, _: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn router(global: &Global) -> anyhow::Result<Router> {
-    let source = StoreSource::new(
-        &global.state.database(),
-        tokio::sync::broadcast::channel(1).0,
-        Box::new(JournalHealth::default),
-        [],
-    );
+    let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let extras = Extras { search_path: Some(global.state.search()), ..Extras::default() };
     let (_, closing) = tokio::sync::watch::channel(false);
-    let settings = Settings { token_sha256: None, port: PORT, allow_hosts: Vec::new(), closing };
+    let settings = Settings {
+        token_sha256: None,
+        port: PORT,
+        allow_hosts: Vec::new(),
+        closing,
+        clock: Clock::new(|| clock::now().0),
+        changes: tokio::sync::broadcast::Sender::new(1),
+    };
     let router =
         hookspan_dashboard::router(Arc::new(source.with(extras)), Arc::new(ReadOnly), settings);
     router.map_err(|error| anyhow::anyhow!(error.0))

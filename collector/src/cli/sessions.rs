@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
-use hookspan_dashboard::source::SessionFilter;
+use hookspan_view::source::SessionFilter;
 use serde::Serialize;
 
 use super::Global;

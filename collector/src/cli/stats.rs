@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use hookspan_core::price::Estimate;
-use hookspan_dashboard::source::LatencyRow;
+use hookspan_view::source::LatencyRow;
 use serde::Serialize;
 
 use super::Global;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hookspan_core::{SpanId, Timestamp};
-use hookspan_dashboard::Source as _;
-use hookspan_dashboard::line::{Line, LineKind, Outcome};
-use hookspan_dashboard::source::{JournalHealth, LineFilter};
+use hookspan_view::health::JournalHealth;
+use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::source::{LineFilter, Sessions as _, Spans as _};
 use serde::Serialize;
 
 use super::Global;
@@ -68,12 +68,7 @@ struct Shown<'a> {
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Says at once what is missing where nothing was ever recorded.
     drop(open::reader(&global.state.database())?);
-    let source = StoreSource::new(
-        &global.state.database(),
-        tokio::sync::broadcast::channel(1).0,
-        Box::new(JournalHealth::default),
-        [],
-    );
+    let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let mut tail = Tail {
         source,
         paint: Paint::stdout(&global.env),

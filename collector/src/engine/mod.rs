@@ -17,7 +17,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, TrySendError};
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
-use hookspan_dashboard::source::{Deleted, Notice};
+use hookspan_view::changes::Notice;
+use hookspan_view::source::Deleted;
 use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
 

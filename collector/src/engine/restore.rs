@@ -1,10 +1,11 @@
 //! Bringing the fold to where the store is: at start, and for a rebuild.
 
 use hookspan_core::{Change, Reader, Timestamp};
+use hookspan_view::subject::subject_field;
 
 use super::feed::{drain, feed};
 use super::{Engine, Stopped};
-use crate::store::write::{Changes, Committed, Reading, subject_field};
+use crate::store::write::{Changes, Committed, Reading};
 
 /// Hooks per transaction of a replay.
 const BLOCK: usize = 1_000;

@@ -4,7 +4,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use hookspan_dashboard::source::Deleted;
+use hookspan_view::source::Deleted;
 
 use super::{Batch, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use hookspan_core::Timestamp;
-use hookspan_dashboard::source::DestinationHealth;
+use hookspan_view::health::DestinationHealth;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;

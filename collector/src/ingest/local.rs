@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use hookspan_core::sessions::Question;
-use hookspan_dashboard::source::Deleted;
+use hookspan_view::source::Deleted;
 
 use super::Intake;
 use crate::clock;

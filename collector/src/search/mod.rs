@@ -15,7 +15,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, bounded, never, select};
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{ContentRef, Span};
-use hookspan_dashboard::readable;
+use hookspan_view::subject::readable;
 use rusqlite::Connection;
 
 use crate::store::bodies::Bodies;

@@ -1,7 +1,7 @@
 //! Questions to the index. Words first; where they find little, any part of a word of three letters and more.
 
 use hookspan_core::SpanId;
-use hookspan_dashboard::source::Query;
+use hookspan_view::source::Query;
 use rusqlite::Connection;
 
 use crate::store::search::{Doc, Table, count, find};

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
-use hookspan_dashboard::source::{LineFilter, Query};
+use hookspan_view::source::{LineFilter, Query};
 use serde_json::json;
 
 use super::*;

@@ -16,10 +16,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hookspan_dashboard::source::{
-    Deleted, InstallStep, JournalHealth, Privacy, PrivacyClass, SourceError,
-};
-use hookspan_dashboard::{Control, Settings};
+use hookspan_dashboard::{Clock, Settings};
+use hookspan_view::SourceError;
+use hookspan_view::health::JournalHealth;
+use hookspan_view::source::Control;
+use hookspan_view::source::{Deleted, InstallStep, Privacy, PrivacyClass};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -151,12 +152,7 @@ impl One<'_> {
         let (close, closing) = watch::channel(false);
         let (commits, behind) = (threads.commits.clone(), threads.behind());
         let search = Search::start(&dir.database(), &dir.search(), commits, behind)?;
-        let source = StoreSource::new(
-            &dir.database(),
-            threads.signals.notices.clone(),
-            journal_health(&threads),
-            hosts,
-        );
+        let source = StoreSource::new(&dir.database(), journal_health(&threads), hosts);
         let extras = Extras {
             links,
             privacy,
@@ -188,6 +184,8 @@ impl One<'_> {
                 port: address.port(),
                 allow_hosts: dashboard.allow_hosts.clone(),
                 closing: closing.clone(),
+                clock: Clock::new(|| clock::now().0),
+                changes: threads.signals.notices.clone(),
             },
         )
         .map_err(|error| Misuse(error.0))?;

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use hookspan_dashboard::source::Deleted;
+use hookspan_view::source::Deleted;
 use rusqlite::ErrorCode;
 
 use crate::clock;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Usage;
 use hookspan_core::{SessionSummary, SpanId, Tokens, TurnSummary};
-use hookspan_dashboard::source::{Gap, Position, SessionFilter, SessionSort, SpanFilter, Totals};
+use hookspan_view::source::{Gap, Position, SessionFilter, SessionSort, SpanFilter, Totals};
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
 pub mod lines;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use hookspan_view::line::{Line, Outcome};
+use hookspan_view::source::Lines;
 use serde::Serialize;
-
-use crate::line::{Line, Outcome};
-use crate::source::Lines;
 
 /// All lines of a session in pre-order, or (a delta) the changed ones with the rows of their parents.
 #[derive(Serialize, Debug, Default, PartialEq)]
@@ -189,7 +188,7 @@ mod tests {
     use hookspan_core::{SpanId, Timestamp};
 
     use super::*;
-    use crate::line::LineKind;
+    use hookspan_view::line::LineKind;
 
     fn line(row: i64, parent: i64, start_us: i64, label: &str) -> Line {
         Line {

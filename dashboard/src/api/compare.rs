@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::{Parts, SpanId, Tokens, TurnSummary};
+use hookspan_view::Source;
+use hookspan_view::line::{Line, LineKind, Outcome};
 use serde::Serialize;
 
 use super::extract::Params;
 use super::sessions::{PartItem, TokenCounts};
 use super::{Answer, json, read, session_url};
 use crate::App;
-use crate::line::{Line, LineKind, Outcome};
 use crate::problem::Problem;
-use crate::source::{self, Source};
 
 const LINES_MAX: usize = 200_000;
 
@@ -106,7 +106,7 @@ pub(super) async fn compare(State(app): State<Arc<App>>, params: Params) -> Answ
     json(&Comparison { a, b, tools, files })
 }
 
-fn side(source: &dyn Source, wanted: &Wanted) -> source::Result<Option<Side>> {
+fn side(source: &dyn Source, wanted: &Wanted) -> hookspan_view::Result<Option<Side>> {
     let Some(session) = source.session(&wanted.session)? else { return Ok(None) };
     let mut turns = source.turns(&wanted.session)?;
     turns.retain(|turn| wanted.turn.is_none_or(|number| number == turn.index));

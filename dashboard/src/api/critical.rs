@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::line::{Line, LineKind};
 use serde::Serialize;
 use serde_json::json;
 
 use super::extract::{Params, Route, SpanRef};
 use super::{Answer, json, read, session_url};
 use crate::App;
-use crate::line::{Line, LineKind};
 use crate::problem::Problem;
 
 const LINES_MAX: usize = 200_000;
@@ -142,7 +142,7 @@ mod tests {
     use hookspan_core::{SpanId, Timestamp};
 
     use super::*;
-    use crate::line::Outcome;
+    use hookspan_view::line::Outcome;
 
     fn line(row: i64, parent: i64, from: i64, to: i64) -> Line {
         Line {

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::{Attribute, Span, SpanEvent, Status, TraceId, Value};
+use hookspan_view::Source;
+use hookspan_view::line::{Line, wait_us};
+use hookspan_view::subject::subject_of;
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -11,9 +14,7 @@ use super::extract::{Route, SpanRef};
 use super::payload::{self, PayloadItem};
 use super::{Answer, json, read, session_url};
 use crate::App;
-use crate::line::{Line, number, text, wait_us};
 use crate::problem::Problem;
-use crate::source::{self, Source};
 
 /// Ancestors that are looked up; deeper ones are left out of the path.
 const PATH_MAX: usize = 64;
@@ -101,7 +102,7 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
     let span = SpanRef::parse(&span)?;
     let detail = read(&app, move |source| {
         let Some((row, span)) = find(source, &span)? else { return Ok(None) };
-        let subject = payload::subject_of(source, &span)?;
+        let subject = subject_of(source, &span)?;
         let line = Line::new(row, None, &span, subject.as_deref());
         let path = path(source, &span)?;
         let payloads = payload::list(source, &span)?;
@@ -114,14 +115,17 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
 }
 
 /// The span a path names, with its row.
-pub(super) fn find(source: &dyn Source, span: &SpanRef) -> source::Result<Option<(i64, Span)>> {
+pub(super) fn find(
+    source: &dyn Source,
+    span: &SpanRef,
+) -> hookspan_view::Result<Option<(i64, Span)>> {
     match span {
         SpanRef::Id(id) => source.span(*id),
         SpanRef::Row(row) => source.span_row(*row),
     }
 }
 
-fn path(source: &dyn Source, span: &Span) -> source::Result<Vec<Step>> {
+fn path(source: &dyn Source, span: &Span) -> hookspan_view::Result<Vec<Step>> {
     let mut path = Vec::new();
     let mut parent = span.parent;
     while let Some(id) = parent.filter(|_| path.len() < PATH_MAX) {
@@ -160,8 +164,8 @@ fn view(
         start_us: span.start.as_us(),
         dur_us: span.end.map(|end| end.at.as_us() - span.start.as_us()),
         wait_us: wait_us(&span),
-        hook_us: number(&span, "hookspan.hook_ms").map(|ms| (ms * 1_000.0) as i64),
-        timing: text(&span, "hookspan.timing").map(str::to_owned),
+        hook_us: span.number("hookspan.hook_ms").map(|ms| (ms * 1_000.0) as i64),
+        timing: span.text("hookspan.timing").map(str::to_owned),
         status: line.outcome.as_str(),
         error_type,
         message,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::extract::State;
 use hookspan_core::Span;
 use hookspan_core::content::{Field, extract};
+use hookspan_view::line::LineKind;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -14,7 +15,6 @@ use super::detail::find;
 use super::extract::{Route, SpanRef};
 use super::{Answer, Page, json, read, session_url};
 use crate::App;
-use crate::line::{LineKind, number, text};
 use crate::problem::Problem;
 
 /// Edits of one session that are looked at.
@@ -97,12 +97,12 @@ fn file(session: &str, path: String, spans: Vec<EditSpan>) -> EditItem {
 }
 
 fn whole(span: &Span, key: &str) -> i64 {
-    number(span, key).unwrap_or(0.0) as i64
+    span.number(key).unwrap_or(0.0) as i64
 }
 
 /// The file, relative to its workspace where it lies inside.
 fn path(span: &Span) -> String {
-    let Some(path) = text(span, "file.path") else { return "unknown".to_owned() };
+    let Some(path) = span.text("file.path") else { return "unknown".to_owned() };
     let inside = span.workspace.as_deref().and_then(|root| path.strip_prefix(root));
     inside.map_or(path, |tail| tail.trim_start_matches(['/', '\\'])).to_owned()
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::source::{Failure, LineFilter};
 use serde::Serialize;
 
 use super::extract::Params;
@@ -11,7 +12,6 @@ use super::{Answer, cursor, json, read, session_url};
 use crate::App;
 use crate::fingerprint::fingerprint;
 use crate::problem::Problem;
-use crate::source::{Failure, LineFilter};
 
 /// Failures that are looked at, newest first.
 const FAILURES_MAX: usize = 2_000;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse as _;
+use hookspan_view::source::{FILE_CONTENTS, FILE_FORMATS};
 
 use super::extract::{Params, Route};
 use super::{Answer, read};
 use crate::App;
 use crate::guard::POLICY;
 use crate::problem::Problem;
-use crate::source::{FILE_CONTENTS, FILE_FORMATS};
 
 pub(super) async fn file(
     State(app): State<Arc<App>>,

@@ -6,9 +6,9 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use hookspan_core::SpanId;
+use hookspan_view::line::LineKind;
 use serde::de::DeserializeOwned;
 
-use crate::line::LineKind;
 use crate::problem::Problem;
 
 /// The query. Of a repeated parameter the last one counts.

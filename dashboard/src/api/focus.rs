@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{Span, SpanKind};
+use hookspan_view::Source;
+use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::source::Lines;
+use hookspan_view::subject::readable;
 use serde::Serialize;
 
 use super::columns::{self, Columns};
@@ -11,9 +15,7 @@ use super::detail::find;
 use super::extract::SpanRef;
 use super::{Answer, json, payload, read};
 use crate::App;
-use crate::line::{Line, LineKind, Outcome, text};
 use crate::problem::Problem;
-use crate::source::{self, Lines, Source};
 
 /// Bytes of the task and of the result; the rest is the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1024;
@@ -105,12 +107,16 @@ fn keep_below(lines: &mut Lines, row: i64) {
     lines.total = lines.lines.len() as u64;
 }
 
-fn content(source: &dyn Source, span: &Span, fields: &[Field]) -> source::Result<Option<String>> {
+fn content(
+    source: &dyn Source,
+    span: &Span,
+    fields: &[Field],
+) -> hookspan_view::Result<Option<String>> {
     let Some(found) = span.contents.iter().find(|content| fields.contains(&content.field)) else {
         return Ok(None);
     };
     let body = source.body(found.hook)?;
-    let text = body.and_then(|body| extract(found.field, &body)).map(payload::readable);
+    let text = body.and_then(|body| extract(found.field, &body)).map(readable);
     Ok(text.map(|content| {
         let mut text = content.text;
         text.truncate(payload::boundary(&text, TEXT_MAX_BYTES));
@@ -122,7 +128,7 @@ fn link(span: &Span) -> Option<Link> {
     if span.kind != SpanKind::Subagent {
         return None;
     }
-    let confidence = text(span, "hookspan.subagent.link").unwrap_or("unknown").to_owned();
-    let source = text(span, "hookspan.subagent.link.source").map(str::to_owned);
+    let confidence = span.text("hookspan.subagent.link").unwrap_or("unknown").to_owned();
+    let source = span.text("hookspan.subagent.link.source").map(str::to_owned);
     Some(Link { source, confidence })
 }

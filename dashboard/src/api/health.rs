@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::health::{DestinationHealth, Health};
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -10,7 +11,6 @@ use super::extract::Route;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{DestinationHealth, Health};
 
 #[derive(Serialize)]
 struct HealthItem {
@@ -114,9 +114,8 @@ struct ExporterItem {
 }
 
 pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
-    let (now_us, health) =
-        read(&app, |source| Ok((source.now_ns() / 1_000, source.health()?))).await?;
-    json(&view(now_us, health, app.guard.token.is_some()))
+    let health = read(&app, |source| source.health()).await?;
+    json(&view(app.clock.now_ns() / 1_000, health, app.guard.token.is_some()))
 }
 
 fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {

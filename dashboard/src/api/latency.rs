@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::source::{HeatCell, LatencyRow};
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,7 +12,6 @@ use super::extract::Params;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{HeatCell, LatencyRow};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
@@ -80,7 +80,7 @@ fn group(params: &Params) -> Result<String, Problem> {
 
 pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answer {
     let group = group(&params)?;
-    let period = Period::of(&params, app.source.now_ns())?;
+    let period = Period::of(&params, app.clock.now_ns())?;
     let (first, last) = period.in_units(DAY_NS);
     let dimension = group.clone();
     let (rows, older) = read(&app, move |source| {
@@ -121,7 +121,7 @@ struct Heatmap {
 pub(super) async fn heatmap(State(app): State<Arc<App>>, params: Params) -> Answer {
     let group = group(&params)?;
     let name = params.text("name").map(str::to_owned);
-    let period = Period::of(&params, app.source.now_ns())?;
+    let period = Period::of(&params, app.clock.now_ns())?;
     let (mut first, last) = period.in_units(HOUR_NS);
     let step = step(last - first + 1);
     // Columns of days and more are made of whole days.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::{SpanId, TurnSummary};
+use hookspan_view::line::{Line, LineKind, Outcome};
 use serde::Serialize;
 
 use super::extract::Route;
 use super::{Answer, Page, json, read, session_url};
 use crate::App;
-use crate::line::{Line, LineKind, Outcome};
 use crate::problem::Problem;
 
 /// Lines that are looked at.

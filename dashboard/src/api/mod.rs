@@ -28,8 +28,6 @@ mod spans;
 mod stream;
 mod time;
 
-pub(crate) use payload::is_messages;
-pub use payload::readable;
 pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;
@@ -37,11 +35,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use hookspan_view::Source;
 use serde::Serialize;
 
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{self, Source};
 
 /// An answer or a problem.
 type Answer = Result<Response, Problem>;
@@ -84,11 +82,12 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 /// Runs a read where blocking is allowed.
 async fn read<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&dyn Source) -> source::Result<T> + Send + 'static,
+    work: impl FnOnce(&dyn Source) -> hookspan_view::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     let source = Arc::clone(&app.source);
     let result = tokio::task::spawn_blocking(move || work(&*source)).await;
-    let result = result.unwrap_or_else(|_| Err(source::SourceError("a read panicked".to_owned())));
+    let result =
+        result.unwrap_or_else(|_| Err(hookspan_view::SourceError("a read panicked".to_owned())));
     result.map_err(Problem::from)
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::{SessionState, SessionSummary};
+use hookspan_view::Source;
+use hookspan_view::line::Line;
+use hookspan_view::source::SessionFilter;
 use serde::Serialize;
 
 use super::extract::Params;
 use super::sessions::{CostItem, SessionItem, TokenCounts, project};
 use super::{Answer, json, read, session_url};
 use crate::App;
-use crate::line::Line;
-use crate::source::{self, SessionFilter, Source};
 
 /// Sessions looked at per state.
 const SESSIONS_MAX: usize = 50;
@@ -67,11 +68,11 @@ struct Today {
 
 pub(super) async fn overview(State(app): State<Arc<App>>, params: Params) -> Answer {
     let from_us = params.number("from_us")?;
-    json(&read(&app, move |source| view(source, from_us)).await?)
+    let now_ns = app.clock.now_ns();
+    json(&read(&app, move |source| view(source, from_us, now_ns)).await?)
 }
 
-fn view(source: &dyn Source, from_us: Option<i64>) -> source::Result<Overview> {
-    let now_ns = source.now_ns();
+fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Overview> {
     let mut needs = Vec::new();
     let mut running = Vec::new();
     for state in [SessionState::ToolOpen, SessionState::Running] {
@@ -102,7 +103,10 @@ fn view(source: &dyn Source, from_us: Option<i64>) -> source::Result<Overview> {
     Ok(Overview { now_us: now_ns / 1_000, needs, running, today, gaps: gaps.collect() })
 }
 
-fn in_state(source: &dyn Source, state: SessionState) -> source::Result<Vec<SessionSummary>> {
+fn in_state(
+    source: &dyn Source,
+    state: SessionState,
+) -> hookspan_view::Result<Vec<SessionSummary>> {
     let filter = SessionFilter { state: Some(state), ..SessionFilter::default() };
     source.sessions(&filter, None, SESSIONS_MAX)
 }
@@ -112,7 +116,7 @@ fn open_need(
     source: &dyn Source,
     session: &SessionSummary,
     now_ns: i64,
-) -> source::Result<Option<Need>> {
+) -> hookspan_view::Result<Option<Need>> {
     if let Some(call) = source.open_call(&session.root)? {
         let since_us = call.start.as_us();
         return Ok(Some(need("tool_open", session, since_us, call.label.clone(), Some(&call))));
@@ -142,7 +146,7 @@ fn need(
 }
 
 /// Sums since `from_us` (the page knows when the person's day began), or over the last 24 hours.
-fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> source::Result<Today> {
+fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Today> {
     let from_us = from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000);
     let totals = source.totals(from_us.saturating_mul(1_000))?;
     let prices = source.prices();

@@ -1,20 +1,19 @@
 //! Content of a span, read from the raw hooks on demand and in pieces.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::Span;
 use hookspan_core::content::{Content, Field, extract};
-use hookspan_core::{ContentRef, Span};
+use hookspan_view::subject::readable;
+use hookspan_view::{self as view, Source};
 use serde::Serialize;
 
 use super::detail::find;
 use super::extract::{Params, Route, SpanRef};
 use super::{Answer, json, read};
 use crate::App;
-use crate::line::{subject, text};
 use crate::problem::Problem;
-use crate::source::{self, Source};
 
 /// One piece, bytes.
 const PIECE_MAX_BYTES: usize = 256 * 1024;
@@ -54,7 +53,7 @@ struct Part {
     field: Option<Field>,
 }
 
-pub(super) fn list(source: &dyn Source, span: &Span) -> source::Result<Vec<PayloadItem>> {
+pub(super) fn list(source: &dyn Source, span: &Span) -> view::Result<Vec<PayloadItem>> {
     let item = |part: Part| {
         let content = load(source, &part)?;
         Ok(PayloadItem {
@@ -141,7 +140,7 @@ const fn words(field: Field) -> (&'static str, &'static str) {
     }
 }
 
-fn load(source: &dyn Source, part: &Part) -> source::Result<Option<Content>> {
+fn load(source: &dyn Source, part: &Part) -> view::Result<Option<Content>> {
     let Some(body) = source.body(part.hook)? else { return Ok(None) };
     Ok(match part.field {
         Some(field) => extract(field, &body).map(readable),
@@ -149,71 +148,10 @@ fn load(source: &dyn Source, part: &Part) -> source::Result<Option<Content>> {
     })
 }
 
-/// What a span was about, from its content: for its label.
-pub(super) fn subject_of(source: &dyn Source, span: &Span) -> source::Result<Option<String>> {
-    const TELLING: [Field; 3] = [Field::Prompt, Field::ToolInput, Field::Task];
-    let about = |content: &&ContentRef| {
-        let file = content.field == Field::ToolInput && text(span, "file.path").is_some();
-        TELLING.contains(&content.field) && !file
-    };
-    let Some(content) = span.contents.iter().find(about) else { return Ok(None) };
-    let body = source.body(content.hook)?;
-    let content = body.and_then(|body| extract(content.field, &body));
-    Ok(content.as_ref().and_then(subject))
-}
-
-/// Whether `content` may be messages: the input of a call is an object.
-pub(crate) fn is_messages(content: &Content) -> bool {
-    content.json && content.text.trim_start().starts_with('[')
-}
-
-/// Messages as the attribute has them become the text a person wrote or read.
-#[must_use]
-pub fn readable(content: Content) -> Content {
-    #[derive(serde::Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        parts: Vec<MessagePart<'a>>,
-    }
-    #[derive(serde::Deserialize)]
-    struct MessagePart<'a> {
-        #[serde(borrow)]
-        content: Cow<'a, str>,
-    }
-    if !is_messages(&content) {
-        return content;
-    }
-    let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(&content.text) else {
-        return content;
-    };
-    let parts: Vec<_> = messages.iter().flat_map(|message| &message.parts).collect();
-    if parts.is_empty() {
-        return content;
-    }
-    let texts: Vec<&str> = parts.iter().map(|part| &*part.content).collect();
-    Content { text: texts.join("\n\n"), json: false }
-}
-
 fn kind(content: &Content) -> &'static str {
     match content.text.contains('\u{1b}') {
         _ if content.json => "json",
         true => "ansi",
         false => "text",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_shown_as_their_text() {
-        let json = |text: &str| Content { text: text.to_owned(), json: true };
-        let message = r#"[{"role":"user","parts":[{"type":"text","content":"a\n\"b\""}]}]"#;
-        let shown = readable(json(message));
-        assert_eq!(shown, Content { text: "a\n\"b\"".to_owned(), json: false });
-        for other in [r#"{"command":"ls"}"#, "[]", r#"[{"parts":[]}]"#, "[1]"] {
-            assert_eq!(readable(json(other)), json(other));
-        }
     }
 }

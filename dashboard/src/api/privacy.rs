@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use hookspan_view::source::{Deleted, SessionFilter, SessionSort};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -11,7 +12,6 @@ use super::extract::Route;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{Deleted, SessionFilter, SessionSort};
 
 /// Sessions of one purge; a purge that finds more says so and is asked again.
 const PURGE_MAX: usize = 10_000;
@@ -27,7 +27,7 @@ struct ClassItem {
 
 pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer {
     let privacy = read(&app, |source| source.privacy()).await?;
-    let class = |class: crate::source::PrivacyClass| ClassItem {
+    let class = |class: hookspan_view::source::PrivacyClass| ClassItem {
         name: class.name,
         mode: class.stored,
         indexed: class.indexed,
@@ -83,7 +83,7 @@ fn matching(
     source: &dyn crate::Source,
     before_us: Option<i64>,
     project: Option<&str>,
-) -> crate::source::Result<(Vec<String>, bool)> {
+) -> hookspan_view::Result<(Vec<String>, bool)> {
     let filter = SessionFilter {
         project: project.map(str::to_owned),
         sort: SessionSort::Last,

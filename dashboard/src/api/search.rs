@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::line::LineKind;
+use hookspan_view::source::{Hit, LineFilter, Query};
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,9 +13,7 @@ use super::extract::Params;
 use super::spans::filter;
 use super::{Answer, cursor, json, read};
 use crate::App;
-use crate::line::LineKind;
 use crate::problem::Problem;
-use crate::source::{Hit, LineFilter, Query};
 
 /// Longest query, characters.
 const QUERY_MAX: usize = 500;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
+use hookspan_view::Source;
+use hookspan_view::source::{SessionFilter, SessionSort, SpanFilter};
 use serde::Serialize;
 
 use super::extract::{Params, Route};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::{self, SessionFilter, SessionSort, Source, SpanFilter};
 
 /// A session as lists, the stream and its own page have it.
 #[derive(Serialize)]
@@ -128,7 +129,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
             let cost = cost_of(source, &item.id)?;
             Ok(Priced { item, cost })
         });
-        Ok(Page { items: priced.collect::<source::Result<Vec<_>>>()?, next })
+        Ok(Page { items: priced.collect::<hookspan_view::Result<Vec<_>>>()?, next })
     });
     json(&found.await?)
 }
@@ -142,7 +143,7 @@ struct Priced {
     cost: Option<CostItem>,
 }
 
-fn cost_of(source: &dyn Source, root: &str) -> source::Result<Option<CostItem>> {
+fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<Option<CostItem>> {
     let prices = source.prices();
     let used = if prices.is_empty() { Vec::new() } else { source.usage_of(root)? };
     Ok(CostItem::sum(prices, &used))

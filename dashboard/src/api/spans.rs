@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::source::LineFilter;
 
 use super::columns::{self, LineItem};
 use super::extract::{Params, Route};
 use super::{Answer, Page, cursor, focus, json, read};
 use crate::App;
 use crate::problem::Problem;
-use crate::source::LineFilter;
 
 /// Most lines of one session that are answered at once.
 const LINES_MAX: usize = 200_000;
@@ -41,7 +41,7 @@ pub(super) async fn of_session(
 
 fn rows(
     session: &str,
-    mut lines: Vec<crate::line::Line>,
+    mut lines: Vec<hookspan_view::line::Line>,
     params: &Params,
 ) -> Result<Page<LineItem>, Problem> {
     let limit = params.limit()?;

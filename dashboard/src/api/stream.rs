@@ -9,6 +9,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use futures_util::stream;
+use hookspan_view::Source;
+use hookspan_view::source::Position;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -18,7 +20,6 @@ use super::{Answer, read};
 use crate::App;
 use crate::hub::{RESUME_MAX, Subscription, resync};
 use crate::problem::Problem;
-use crate::source::{self, Position, Source};
 
 /// A comment this often tells a proxy and the reader that the stream lives.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
@@ -33,7 +34,9 @@ pub(super) async fn stream(
     // Subscribed before the store is read, so that nothing falls between the two.
     let subscription = app.hub.subscribe().ok_or_else(too_many)?;
     let remembered = after.as_deref().and_then(parse).and_then(|at| app.hub.remembered(at.rev));
-    let first = read(&app, move |source| opening(source, after.as_deref(), remembered)).await?;
+    let now_ns = app.clock.now_ns();
+    let first =
+        read(&app, move |source| opening(source, after.as_deref(), remembered, now_ns)).await?;
     let body = stream::unfold((Some(first), subscription), |(first, mut subscription)| async {
         let bytes = match first {
             Some(first) => first,
@@ -72,7 +75,8 @@ fn opening(
     source: &dyn Source,
     after: Option<&str>,
     remembered: Option<Vec<Arc<str>>>,
-) -> source::Result<Bytes> {
+    now_ns: i64,
+) -> hookspan_view::Result<Bytes> {
     let now = source.position()?;
     let mut text = "retry: 2000\n".to_owned();
     let hello = json!({ "epoch": now.epoch, "rev": now.rev, "version": env!("CARGO_PKG_VERSION") });
@@ -85,7 +89,7 @@ fn opening(
         Ok(roots) => text.push_str(&notice_events(source, &now, &roots)?),
         Err(reason) => text.push_str(&String::from_utf8_lossy(&resync(reason))),
     }
-    text.push_str(&health_event(source)?);
+    text.push_str(&health_event(source, now_ns)?);
     Ok(Bytes::from(text))
 }
 
@@ -96,7 +100,7 @@ fn missed(
     now: &Position,
     at: Option<Position>,
     remembered: Option<Vec<Arc<str>>>,
-) -> source::Result<Missed> {
+) -> hookspan_view::Result<Missed> {
     let Some(at) = at.filter(|at| at.epoch == now.epoch && at.rev <= now.rev) else {
         return Ok(Err("epoch"));
     };
@@ -124,7 +128,7 @@ pub(crate) fn notice_events(
     source: &dyn Source,
     at: &Position,
     sessions: &[(String, u64)],
-) -> source::Result<String> {
+) -> hookspan_view::Result<String> {
     let mut text = String::new();
     for (root, spans) in sessions {
         if let Some(session) = source.session(root)? {
@@ -137,11 +141,11 @@ pub(crate) fn notice_events(
 }
 
 /// How hookspan itself is doing, in short.
-pub(crate) fn health_event(source: &dyn Source) -> source::Result<String> {
+pub(crate) fn health_event(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<String> {
     let health = source.health()?;
     let failing = health.destinations.iter().filter(|one| one.state != "ok" && one.state != "off");
     let data = json!({
-        "now_us": source.now_ns() / 1_000,
+        "now_us": now_ns / 1_000,
         "behind_bytes": health.journal.behind_bytes,
         "failing": failing.map(|one| &one.name).collect::<Vec<_>>(),
     });

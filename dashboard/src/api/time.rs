@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::Parts;
+use hookspan_view::source::DayTime;
 use serde::Serialize;
 
 use super::extract::Params;
@@ -12,7 +13,6 @@ use super::latency::{DAY_NS, Period};
 use super::sessions::PartItem;
 use super::{Answer, json, read};
 use crate::App;
-use crate::source::DayTime;
 
 const DAY_US: i64 = DAY_NS / 1_000;
 /// Columns at most; a longer period has wider ones.
@@ -97,7 +97,7 @@ fn add(sum: &mut DayTime, more: &DayTime) {
 }
 
 pub(super) async fn time(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let period = Period::of(&params, app.source.now_ns())?;
+    let period = Period::of(&params, app.clock.now_ns())?;
     let (first, last) = period.in_units(DAY_NS);
     let wanted = params.text("project").map(str::to_owned);
     let rows = read(&app, move |source| source.times((first, last))).await?;

@@ -70,7 +70,14 @@ impl World {
         let source = Arc::new(ListSource::new(story::library(1_795_824_000_000_000_000, 4)));
         let (closing, receiver) = watch::channel(false);
         let allow_hosts = vec!["dash.example:8443".to_owned()];
-        let settings = Settings { token_sha256, port: PORT, allow_hosts, closing: receiver };
+        let settings = Settings {
+            token_sha256,
+            port: PORT,
+            allow_hosts,
+            closing: receiver,
+            clock: source.clock(),
+            changes: source.changes(),
+        };
         let router = router(source.clone(), Arc::new(OneDestination), settings).unwrap();
         Self { router, source, closing }
     }

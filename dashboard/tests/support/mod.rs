@@ -5,17 +5,21 @@ pub mod client;
 pub mod story;
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use hookspan_core::price::{Price, Prices, Usage};
 use hookspan_core::{
     SessionSummary, Span, SpanId, SpanKind, Timestamp, Tokens, TraceId, TurnSummary,
 };
-use hookspan_dashboard::line::{Line, LineKind, Outcome};
-use hookspan_dashboard::source::{
-    Arrival, Control, DayTime, Deleted, DestinationHealth, Failure, Found, Gap, Health, HeatCell,
-    Hit, InstallStep, JournalHealth, LatencyRow, LineFilter, Lines, Notice, Position, Privacy,
-    PrivacyClass, Query, Result, SessionFilter, Source, SpanFilter, Totals,
+use hookspan_dashboard::Clock;
+use hookspan_view::Result;
+use hookspan_view::changes::Notice;
+use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
+use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::source::{
+    Administration, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit, InstallStep,
+    LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, Query, Search, SessionFilter,
+    Sessions, SpanFilter, Spans, Statistics, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -75,6 +79,17 @@ impl ListSource {
     /// What the clock says.
     pub fn data_now(&self) -> i64 {
         self.data().now_ns
+    }
+
+    /// The clock of [`Data::now_ns`].
+    pub fn clock(self: &Arc<Self>) -> Clock {
+        let source = Arc::clone(self);
+        Clock::new(move || source.data_now())
+    }
+
+    /// Where [`Self::change`] tells.
+    pub fn changes(&self) -> broadcast::Sender<Notice> {
+        self.changes.clone()
     }
 
     fn data(&self) -> std::sync::MutexGuard<'_, Data> {
@@ -138,7 +153,7 @@ fn holds(filter: &SessionFilter, session: &SessionSummary) -> bool {
         && filter.to_ns.is_none_or(|to| session.started_at.0 <= to)
 }
 
-impl Source for ListSource {
+impl Sessions for ListSource {
     fn position(&self) -> Result<Position> {
         Ok(Position { epoch: "e1".to_owned(), rev: self.data().rev })
     }
@@ -189,6 +204,15 @@ impl Source for ListSource {
         Ok(self.data().turns.get(root).cloned().unwrap_or_default())
     }
 
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
+        let used = self.turns(root)?.into_iter().filter_map(|turn| {
+            Some((turn.model.as_deref().map(str::to_owned), turn.tokens?.into()))
+        });
+        Ok(used.collect())
+    }
+}
+
+impl Spans for ListSource {
     fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines> {
         let data = self.data();
         let of_root = |stored: &Stored| &*stored.span.root == root;
@@ -199,18 +223,27 @@ impl Source for ListSource {
         Ok(Lines { lines, total: total as u64, rev: data.rev })
     }
 
+    fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>> {
+        Ok(self.span(id)?.filter(|(_, span)| &*span.root == root))
+    }
+
     fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>> {
         let data = self.data();
         Ok(data.index(id).map(|index| (Data::row(index), data.spans[index].span.clone())))
     }
 
-    fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>> {
-        Ok(self.span(id)?.filter(|(_, span)| &*span.root == root))
-    }
-
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>> {
         let index = usize::try_from(row - 1).ok();
         Ok(index.and_then(|index| self.data().spans.get(index).map(|s| (row, s.span.clone()))))
+    }
+
+    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
+        let data = self.data();
+        let wanted = |(_, stored): &(usize, &Stored)| {
+            &*stored.span.root == root && kinds.contains(&LineKind::of(&stored.span))
+        };
+        let spans = data.spans.iter().enumerate().filter(wanted).take(limit);
+        Ok(spans.map(|(index, stored)| (Data::row(index), stored.span.clone())).collect())
     }
 
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>> {
@@ -271,6 +304,18 @@ impl Source for ListSource {
         Ok(self.data().lines(open).pop())
     }
 
+    fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {
+        let filter = LineFilter { failed: true, ..filter.clone() };
+        let lines = self.matching(&filter, None, limit)?;
+        let failure = |(root, line): (String, Line)| {
+            let index = usize::try_from(line.row - 1).unwrap();
+            let status = self.data().spans[index].span.status.clone();
+            let hookspan_core::Status::Error { message, .. } = status else { unreachable!() };
+            Failure { root, line, message }
+        };
+        Ok(lines.into_iter().map(failure).collect())
+    }
+
     fn body(&self, seq: u64) -> Result<Option<Vec<u8>>> {
         Ok(self.data().bodies.get(&seq).cloned())
     }
@@ -278,7 +323,9 @@ impl Source for ListSource {
     fn exports(&self, _row: i64) -> Result<Vec<(String, String)>> {
         Ok(vec![("jaeger".to_owned(), "sent".to_owned())])
     }
+}
 
+impl Statistics for ListSource {
     fn totals(&self, from_ns: i64) -> Result<Totals> {
         let data = self.data();
         let mut totals = Totals::default();
@@ -305,13 +352,6 @@ impl Source for ListSource {
         Ok(used.collect())
     }
 
-    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
-        let used = self.turns(root)?.into_iter().filter_map(|turn| {
-            Some((turn.model.as_deref().map(str::to_owned), turn.tokens?.into()))
-        });
-        Ok(used.collect())
-    }
-
     fn prices(&self) -> &Prices {
         static TABLE: LazyLock<Prices> = LazyLock::new(|| {
             let price = Price { input: Some(2.0), output: Some(10.0), ..Price::default() };
@@ -320,16 +360,32 @@ impl Source for ListSource {
         &TABLE
     }
 
-    fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>> {
-        let filter = LineFilter { failed: true, ..filter.clone() };
-        let lines = self.matching(&filter, None, limit)?;
-        let failure = |(root, line): (String, Line)| {
-            let index = usize::try_from(line.row - 1).unwrap();
-            let status = self.data().spans[index].span.status.clone();
-            let hookspan_core::Status::Error { message, .. } = status else { unreachable!() };
-            Failure { root, line, message }
+    fn latency(&self, dimension: &str, _days: (i64, i64)) -> Result<Vec<LatencyRow>> {
+        let data = self.data();
+        let mut durations: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for stored in &data.spans {
+            let (Some(end), true) = (stored.span.end, dimension == "tool") else { continue };
+            if stored.span.kind == SpanKind::Tool {
+                let us = u64::try_from(end.at.since(stored.span.start) / 1_000).unwrap();
+                durations.entry(stored.span.name.clone()).or_default().push(us);
+            }
+        }
+        let row = |(name, mut us): (String, Vec<u64>)| {
+            us.sort_unstable();
+            let at = |share: usize| us[(us.len() * share / 100).min(us.len() - 1)];
+            LatencyRow {
+                name,
+                count: us.len() as u64,
+                errors: 0,
+                p50_us: at(50),
+                p90_us: at(90),
+                p95_us: at(95),
+                p99_us: at(99),
+                max_us: at(100),
+                total_us: us.iter().sum(),
+            }
         };
-        Ok(lines.into_iter().map(failure).collect())
+        Ok(durations.into_iter().map(row).collect())
     }
 
     fn heat(
@@ -390,19 +446,12 @@ impl Source for ListSource {
         Ok(older.iter().max().map(|day| (*day, older.len() as u64)))
     }
 
-    fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
-        let data = self.data();
-        let wanted = |(_, stored): &(usize, &Stored)| {
-            &*stored.span.root == root && kinds.contains(&LineKind::of(&stored.span))
-        };
-        let spans = data.spans.iter().enumerate().filter(wanted).take(limit);
-        Ok(spans.map(|(index, stored)| (Data::row(index), stored.span.clone())).collect())
-    }
-
     fn gaps(&self, from_ns: i64, _limit: usize) -> Result<Vec<Gap>> {
         Ok(vec![Gap { from_ns, to_ns: from_ns + 1_740_000_000_000, hooks: 212 }])
     }
+}
 
+impl Search for ListSource {
     fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found> {
         // A plain search of labels: what an index answers, without one.
         let mut hits = Vec::new();
@@ -427,7 +476,9 @@ impl Source for ListSource {
         hits.truncate(limit);
         Ok(Found { hits, next, total, total_is_more: false, lag: 0 })
     }
+}
 
+impl Administration for ListSource {
     fn privacy(&self) -> Result<Privacy> {
         let class =
             PrivacyClass { name: "prompts", stored: "full", indexed: "redacted", exported: "none" };
@@ -451,34 +502,6 @@ impl Source for ListSource {
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
         let session = self.session(root)?;
         Ok(session.map(|_| format!("{root} {format} {content}").into_bytes()))
-    }
-
-    fn latency(&self, dimension: &str, _days: (i64, i64)) -> Result<Vec<LatencyRow>> {
-        let data = self.data();
-        let mut durations: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for stored in &data.spans {
-            let (Some(end), true) = (stored.span.end, dimension == "tool") else { continue };
-            if stored.span.kind == SpanKind::Tool {
-                let us = u64::try_from(end.at.since(stored.span.start) / 1_000).unwrap();
-                durations.entry(stored.span.name.clone()).or_default().push(us);
-            }
-        }
-        let row = |(name, mut us): (String, Vec<u64>)| {
-            us.sort_unstable();
-            let at = |share: usize| us[(us.len() * share / 100).min(us.len() - 1)];
-            LatencyRow {
-                name,
-                count: us.len() as u64,
-                errors: 0,
-                p50_us: at(50),
-                p90_us: at(90),
-                p95_us: at(95),
-                p99_us: at(99),
-                max_us: at(100),
-                total_us: us.iter().sum(),
-            }
-        };
-        Ok(durations.into_iter().map(row).collect())
     }
 
     fn health(&self) -> Result<Health> {
@@ -513,7 +536,7 @@ impl Source for ListSource {
                     name: "jaeger".to_owned(),
                     endpoint_host: "127.0.0.1:4317".to_owned(),
                     state: "ok".to_owned(),
-                    last_ok: Some(Timestamp(self.now_ns() - 2_000_000_000)),
+                    last_ok: Some(Timestamp(self.data_now() - 2_000_000_000)),
                     delivered: 1204,
                     ..DestinationHealth::default()
                 },
@@ -529,14 +552,6 @@ impl Source for ListSource {
             ],
             version: "0.1.0".to_owned(),
         })
-    }
-
-    fn now_ns(&self) -> i64 {
-        self.data().now_ns
-    }
-
-    fn changes(&self) -> broadcast::Receiver<Notice> {
-        self.changes.subscribe()
     }
 }
 

@@ -146,7 +146,7 @@ mod tests {
         demo.state.prepare().unwrap();
         fill(&demo, 12).unwrap();
         let db = database::reader(&demo.state.database()).unwrap();
-        let all = hookspan_dashboard::source::SessionFilter::default();
+        let all = hookspan_view::source::SessionFilter::default();
         let sessions = crate::store::read::sessions(&db, &all, None, 100).unwrap();
         assert_eq!(sessions.len(), 12);
         assert!(sessions.iter().any(|session| session.errors > 0));

@@ -6,8 +6,8 @@ mod waterfall;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use hookspan_dashboard::Source as _;
-use hookspan_dashboard::source::JournalHealth;
+use hookspan_view::health::JournalHealth;
+use hookspan_view::source::Spans as _;
 
 use super::Global;
 use super::output::{self, Paint, print, print_json};
@@ -50,12 +50,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         print_json(&json::Shown::new(session, turns, spans, &prices))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let source = StoreSource::new(
-        &global.state.database(),
-        tokio::sync::broadcast::channel(1).0,
-        Box::new(JournalHealth::default),
-        [],
-    );
+    let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let lines = source.lines(&root, None, LINES_MAX);
     let lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
     let paint = Paint::stdout(&global.env);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
-use hookspan_dashboard::line::{Line, LineKind, Outcome};
+use hookspan_view::line::{Line, LineKind, Outcome};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::cost;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Timestamp};
-use hookspan_dashboard::line::{self, Line, LineKind, Outcome};
-use hookspan_dashboard::source::LineFilter;
+use hookspan_view::label::with_subject;
+use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::source::LineFilter;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::spans::{IN_SESSION, segments};
@@ -52,7 +53,7 @@ pub fn of_session(
         if one.is_turn
             && let Some(prompt) = prompts.get(&one.line.id)
         {
-            one.line.label = line::with_subject(&one.line.label, prompt);
+            one.line.label = with_subject(&one.line.label, prompt);
         }
     }
     Ok(lines)

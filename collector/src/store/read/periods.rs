@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hookspan_core::Parts;
-use hookspan_dashboard::source::{Arrival, DayTime, HeatCell, LatencyRow};
+use hookspan_view::health::Arrival;
+use hookspan_view::source::{DayTime, HeatCell, LatencyRow};
 use rusqlite::{Connection, Row};
 
 use crate::store::rows::count;

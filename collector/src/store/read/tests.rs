@@ -1,8 +1,7 @@
 use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp};
-use hookspan_dashboard::line::{Line, LineKind};
+use hookspan_view::line::{Line, LineKind};
+use hookspan_view::source::{DayTime, HeatCell, LineFilter};
 use rusqlite::Connection;
-
-use hookspan_dashboard::source::{DayTime, HeatCell, LineFilter};
 
 use super::*;
 use crate::store::bodies::body;

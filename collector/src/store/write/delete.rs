@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hookspan_core::Timestamp;
-use hookspan_dashboard::source::Deleted;
+use hookspan_view::source::Deleted;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::checkpoints::Checkpoints;

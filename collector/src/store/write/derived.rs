@@ -1,7 +1,7 @@
 //! Spans, turns, sessions and bindings as rows: whole values, upserted.
 
 use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
-use hookspan_dashboard::line::Kept;
+use hookspan_view::line::Kept;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ToSql, named_params, params};
 
 use super::names::Names;

@@ -26,7 +26,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 pub use changes::Changes;
 use changes::Told;
-pub use prepare::{Arrival, Preparer, Reading, Stored, subject_field};
+pub use prepare::{Arrival, Preparer, Reading, Stored};
 pub use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 

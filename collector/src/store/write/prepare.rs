@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hookspan_core::content::{Content, Field};
+use hookspan_core::content::Content;
 use hookspan_core::{Event, EventKind, Hook, Reader};
-use hookspan_dashboard::line;
+use hookspan_view::subject::{self, subject_field};
 
 use crate::store::codec::{self, Packed, Packer};
 
@@ -191,23 +191,7 @@ impl Reading {
             unknown,
             unseen: event.unseen.clone(),
             version: version.filter(|_| unknown || !event.unseen.is_empty()).map(Into::into),
-            subject: content.and_then(line::subject).map(Into::into),
+            subject: content.and_then(subject::subject).map(Into::into),
         }
-    }
-}
-
-/// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
-#[must_use]
-pub fn subject_field(kind: &EventKind) -> Option<Field> {
-    match kind {
-        EventKind::ToolStart(tool)
-        | EventKind::ToolEnd(tool)
-        | EventKind::ToolFailure(tool)
-        | EventKind::ShellStart(tool)
-        | EventKind::ShellEnd(tool)
-        | EventKind::McpStart(tool)
-        | EventKind::McpEnd(tool) => tool.path.is_none().then_some(Field::ToolInput),
-        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Some(Field::Task),
-        _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hookspan_core::{Span, Timestamp};
-use hookspan_dashboard::line::LineKind;
+use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 

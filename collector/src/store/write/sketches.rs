@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
-use hookspan_core::{Span, SpanKind, Status, Timestamp, Value};
+use hookspan_core::{Span, SpanKind, Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
@@ -90,10 +90,10 @@ impl Counted {
         let mut turn = None;
         match span.kind {
             SpanKind::Tool => {
-                names.extend(text(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
+                names.extend(told(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
             }
             SpanKind::Generation => {
-                names.extend(text(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
+                names.extend(told(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
                 let project = span.workspace.as_deref().map(folder).map(cut);
                 turn = Some(SettledTurn {
                     root: Arc::clone(&span.root),
@@ -372,11 +372,7 @@ fn covering(us: u64) -> Option<Histogram<u32>> {
     Histogram::new_with_bounds(1, us.clamp(4_096, LONGEST_US).next_power_of_two(), DIGITS).ok()
 }
 
-fn text<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
-    span.attributes.iter().find(|attribute| attribute.key == key).and_then(|attribute| {
-        match &attribute.value {
-            Value::Str(text) if !text.is_empty() => Some(text.as_str()),
-            _ => None,
-        }
-    })
+/// A text attribute that is not empty.
+fn told<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
+    span.text(key).filter(|text| !text.is_empty())
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hookspan_core::Span;
-use hookspan_dashboard::line;
+use hookspan_view::subject::subject_source;
 
 use super::Reading;
 
@@ -55,7 +55,7 @@ impl Subjects {
     }
 
     pub(super) fn of(&self, span: &Span) -> Subject<'_> {
-        let Some((hook, _)) = line::subject_source(span) else { return Subject::Known(None) };
+        let Some((hook, _)) = subject_source(span) else { return Subject::Known(None) };
         let at = hook.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         match at.and_then(|at| self.known.get(at)) {
             Some(subject) => Subject::Known(subject.as_deref()),

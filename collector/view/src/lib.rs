@@ -1,0 +1,21 @@
+//! What the pages, the terminal, the MCP server and the writer's maintained rows share.
+//!
+//! A reader of the store implements the traits of [`source`]; the pages and the terminal ask them. The writer uses
+//! [`mod@line`] and [`subject`] for the columns that lists and waterfalls are read from. This crate contains no SQL, no HTTP
+//! and no clock.
+
+pub mod line;
+pub mod label;
+pub mod subject;
+pub mod health;
+pub mod source;
+pub mod changes;
+
+pub use source::Source;
+
+/// Why a read failed. The page answers 503, and the user may try again. The text never contains payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError(pub String);
+
+/// Result of a read.
+pub type Result<T> = core::result::Result<T, SourceError>;

@@ -1,0 +1,244 @@
+//! A span as a line of the waterfall: what is drawn, without anything that would need another read.
+
+use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp};
+
+use crate::label::label;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Store row: small, not stable over a rebuild.
+    pub row: i64,
+    /// Span id: stable.
+    pub id: SpanId,
+    /// Store row of the line above it in the session's tree. A turn's is its session segment, whatever the trace mode.
+    pub parent: Option<i64>,
+    /// What it is drawn as.
+    pub kind: LineKind,
+    /// What it is called, at most [`crate::label::LABEL_MAX_CHARS`] characters. Payload text: never markup.
+    pub label: String,
+    /// Start.
+    pub start: Timestamp,
+    /// End, `None` while it runs.
+    pub end: Option<Timestamp>,
+    /// How it went.
+    pub outcome: Outcome,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// Time between its two hooks in which it did not run, microseconds; derived.
+    pub wait_us: i64,
+}
+
+/// The part of a line that a store keeps in columns, so that a waterfall needs no other part of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Label, without a turn's prompt.
+    pub label: String,
+    /// What it is drawn as.
+    pub kind: LineKind,
+    /// Bits of [`flag`].
+    pub flags: u8,
+    /// As [`Line::wait_us`].
+    pub wait_us: i64,
+}
+
+impl Kept {
+    /// What is kept of `span`; `subject` is what its content says it is about.
+    #[must_use]
+    pub fn new(span: &Span, subject: Option<&str>) -> Self {
+        Self {
+            label: label(span, subject),
+            kind: LineKind::of(span),
+            flags: flags(span),
+            wait_us: wait_us(span).unwrap_or(0),
+        }
+    }
+}
+
+/// Bits of [`Line::flags`].
+pub mod flag {
+    /// The start is inferred.
+    pub const INFERRED_START: u8 = 1;
+    /// The end is inferred.
+    pub const INFERRED_END: u8 = 2;
+    /// Attributes were cut.
+    pub const TRUNCATED: u8 = 4;
+    /// There is content to fetch.
+    pub const PAYLOAD: u8 = 8;
+    /// The link to the parent is not certain.
+    pub const TENTATIVE: u8 = 16;
+    /// It settled after its turn had left.
+    pub const LATE: u8 = 32;
+}
+
+/// How a line went; the number is its code in the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing said it failed.
+    Ok = 0,
+    /// It failed.
+    Error = 1,
+    /// It has no end yet.
+    Open = 2,
+    /// It was closed without its own end.
+    Unknown = 3,
+}
+
+impl Outcome {
+    /// How a span of `kind` went: whether it failed, and why it ended.
+    #[must_use]
+    pub fn of(kind: SpanKind, failed: bool, end: Option<EndReason>) -> Self {
+        match end {
+            _ if failed => Self::Error,
+            None => Self::Open,
+            Some(reason) if reason != EndReason::Matched && kind == SpanKind::Tool => Self::Unknown,
+            Some(_) => Self::Ok,
+        }
+    }
+
+    /// The word in row objects.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Open => "open",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a line is drawn as: the kind of span, and for tools what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineKind {
+    /// A segment of a session.
+    Session,
+    /// A turn.
+    Turn,
+    /// A thought.
+    Thinking,
+    /// A response.
+    Response,
+    /// A tool that is none of the others.
+    Tools,
+    /// A shell command.
+    Shell,
+    /// An MCP call.
+    Mcp,
+    /// An edit or a deletion.
+    Edits,
+    /// A subagent.
+    Subagent,
+    /// A compaction.
+    Compaction,
+    /// A minute of Tab.
+    Tab,
+}
+
+impl LineKind {
+    /// All of them; the place is the code that a store keeps.
+    pub const ALL: [Self; 11] = [
+        Self::Session,
+        Self::Turn,
+        Self::Thinking,
+        Self::Response,
+        Self::Tools,
+        Self::Shell,
+        Self::Mcp,
+        Self::Edits,
+        Self::Subagent,
+        Self::Compaction,
+        Self::Tab,
+    ];
+
+    /// The kind a word names.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// The word in JSON and in CSS classes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Turn => "turn",
+            Self::Thinking => "thinking",
+            Self::Response => "response",
+            Self::Tools => "tools",
+            Self::Shell => "shell",
+            Self::Mcp => "mcp",
+            Self::Edits => "edits",
+            Self::Subagent => "subagent",
+            Self::Compaction => "compaction",
+            Self::Tab => "tab",
+        }
+    }
+
+    /// What `span` is drawn as.
+    #[must_use]
+    pub fn of(span: &Span) -> Self {
+        match span.kind {
+            SpanKind::Session => Self::Session,
+            SpanKind::Generation => Self::Turn,
+            SpanKind::Thought => Self::Thinking,
+            SpanKind::Response => Self::Response,
+            SpanKind::Subagent => Self::Subagent,
+            SpanKind::Compaction => Self::Compaction,
+            SpanKind::Tab => Self::Tab,
+            SpanKind::Tool => match span.text("hookspan.tool.class").unwrap_or_default() {
+                "shell" => Self::Shell,
+                "mcp" => Self::Mcp,
+                "edit" | "delete" => Self::Edits,
+                _ => Self::Tools,
+            },
+        }
+    }
+}
+
+impl Line {
+    /// The line of `span`. `detail` is what its content adds to the label: a command, a query, a prompt.
+    #[must_use]
+    pub fn new(row: i64, parent: Option<i64>, span: &Span, detail: Option<&str>) -> Self {
+        Self {
+            row,
+            id: span.id,
+            parent,
+            kind: LineKind::of(span),
+            label: label(span, detail),
+            start: span.start,
+            end: span.end.map(|end| end.at),
+            outcome: Outcome::of(
+                span.kind,
+                matches!(span.status, Status::Error { .. }),
+                span.end.map(|end| end.reason),
+            ),
+            flags: flags(span),
+            wait_us: wait_us(span).unwrap_or(0),
+        }
+    }
+}
+
+fn flags(span: &Span) -> u8 {
+    let timing = match span.text("hookspan.timing") {
+        Some("inferred_start") => flag::INFERRED_START,
+        Some("inferred_end") => flag::INFERRED_END,
+        Some("inferred") => flag::INFERRED_START | flag::INFERRED_END,
+        _ => 0,
+    };
+    let tentative = matches!(span.text("hookspan.subagent.link"), Some("tentative" | "ambiguous"));
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    timing
+        | bit(span.attribute("hookspan.truncated").is_some(), flag::TRUNCATED)
+        | bit(!span.contents.is_empty(), flag::PAYLOAD)
+        | bit(tentative, flag::TENTATIVE)
+        | bit(span.attribute("hookspan.late").is_some(), flag::LATE)
+}
+
+/// Derived waiting time of a call without the part that is known to be hooks, microseconds.
+#[must_use]
+pub fn wait_us(span: &Span) -> Option<i64> {
+    let wait = span.number("hookspan.wait_ms")?;
+    let hooks = span.number("hookspan.hook_ms").unwrap_or(0.0);
+    Some(((wait - hooks).max(0.0) * 1_000.0) as i64)
+}

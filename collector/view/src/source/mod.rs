@@ -1,0 +1,27 @@
+//! What pages, terminal and MCP server ask of the store, one trait per purpose.
+
+pub mod sessions;
+pub mod spans;
+pub mod statistics;
+pub mod search;
+pub mod administration;
+
+pub use administration::{
+    Administration, Control, Deleted, FILE_CONTENTS, FILE_FORMATS, InstallStep, Privacy,
+    PrivacyClass,
+};
+pub use search::{Found, Hit, Query, Search};
+pub use sessions::{Position, SessionFilter, SessionSort, Sessions, SpanFilter};
+pub use spans::{Failure, LineFilter, Lines, Spans};
+pub use statistics::{DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
+
+/// All that can be asked. Whoever implements the five traits implements this one.
+pub trait Source:
+    Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
+{
+}
+
+impl<T> Source for T where
+    T: Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
+{
+}

@@ -1,0 +1,133 @@
+//! Sessions and turns: what is asked about them, and how they are filtered and ordered.
+
+use hookspan_core::price::Usage;
+use hookspan_core::{SessionState, SessionSummary, TurnSummary};
+
+use crate::Result;
+use crate::line::LineKind;
+
+/// Sessions, their turns, and where the store stands. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+pub trait Sessions {
+    /// The epoch (changes when the store is rebuilt) and the newest committed revision.
+    fn position(&self) -> Result<Position>;
+    /// Sessions written after revision `since`, newest activity first, at most `limit`.
+    fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
+    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before` (a cursor: the sort key of
+    /// the last one and its root).
+    fn sessions(
+        &self,
+        filter: &SessionFilter,
+        before: Option<(i64, String)>,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>>;
+    /// One session by root conversation id.
+    fn session(&self, root: &str) -> Result<Option<SessionSummary>>;
+    /// Its turns in order.
+    fn turns(&self, root: &str) -> Result<Vec<TurnSummary>>;
+    /// Tokens by model over the turns of a session.
+    fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>>;
+}
+
+/// Where the store stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Changes when the store is rebuilt; short ASCII without a colon.
+    pub epoch: String,
+    /// Revision of the last transaction.
+    pub rev: u64,
+}
+
+/// Filters of the session list; all of them must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// State.
+    pub state: Option<SessionState>,
+    /// Workspace contains this text.
+    pub project: Option<String>,
+    /// Model contains this text.
+    pub model: Option<String>,
+    /// First prompt, workspace or id contains this text.
+    pub text: Option<String>,
+    /// At least one error.
+    pub errored: bool,
+    /// Has a span that fits all of this.
+    pub spans: SpanFilter,
+    /// Something happened in it at or after.
+    pub from_ns: Option<i64>,
+    /// It began at or before.
+    pub to_ns: Option<i64>,
+    /// Order.
+    pub sort: SessionSort,
+}
+
+/// What a session must have a span of; all of it must hold for the same one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanFilter {
+    /// A tool by name, whatever the case.
+    pub tool: Option<String>,
+    /// What it is drawn as.
+    pub kind: Option<LineKind>,
+    /// Duration of at least so many nanoseconds.
+    pub min_ns: Option<i64>,
+}
+
+impl SpanFilter {
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Order of a session list; the largest comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionSort {
+    /// Latest activity.
+    #[default]
+    Last,
+    /// Start.
+    Start,
+    /// Time in turns.
+    Active,
+    /// Errors.
+    Errors,
+    /// Tool calls.
+    Calls,
+    /// Tokens, in and out.
+    Tokens,
+}
+
+impl SessionSort {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Last, Self::Start, Self::Active, Self::Errors, Self::Calls, Self::Tokens];
+
+    /// The word in a URL.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Start => "start",
+            Self::Active => "active",
+            Self::Errors => "errors",
+            Self::Calls => "calls",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// What `session` is sorted by.
+    #[must_use]
+    pub fn key(self, session: &SessionSummary) -> i64 {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        match self {
+            Self::Last => session.last_at.0,
+            Self::Start => session.started_at.0,
+            Self::Active => session.active_ns,
+            Self::Errors => count(session.errors),
+            Self::Calls => count(session.tool_calls),
+            Self::Tokens => {
+                session.tokens.map_or(0, |tokens| count(tokens.input.saturating_add(tokens.output)))
+            }
+        }
+    }
+}

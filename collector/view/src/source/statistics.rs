@@ -1,0 +1,116 @@
+//! Figures over many turns and spans.
+
+use hookspan_core::price::{Prices, Usage};
+use hookspan_core::{Parts, Tokens};
+
+use crate::Result;
+
+/// Sums and distributions over many turns and spans. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+pub trait Statistics {
+    /// Sums over the turns that started at or after a time, nanoseconds since the epoch.
+    fn totals(&self, from_ns: i64) -> Result<Totals>;
+    /// Tokens by model over the turns that started at or after a time, nanoseconds since the epoch.
+    fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>>;
+    /// What tokens cost, if anybody said so.
+    fn prices(&self) -> &Prices;
+    /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over the days given (days since the epoch,
+    /// inclusive).
+    fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
+    /// How often a duration happened, by hour (or, with `daily`, by UTC day) and power of two, over the hours given (hours
+    /// since the epoch, inclusive), in the order of time; of one name of the dimension, or of all.
+    fn heat(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        hours: (i64, i64),
+        daily: bool,
+    ) -> Result<Vec<HeatCell>>;
+    /// Where the time of finished turns went, over the days given (days since the epoch, inclusive), by day, then project.
+    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>>;
+    /// The newest day before `before` that [`Source::latency`] of `dimension` knows anything of, and how many spans there are
+    /// before `before` in all.
+    fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
+    /// Stretches in which no collector ran, and in which there was something to collect, newest first.
+    fn gaps(&self, from_ns: i64, limit: usize) -> Result<Vec<Gap>>;
+}
+
+/// Sums over turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Turns.
+    pub turns: u64,
+    /// Time inside them, nanoseconds; open turns not included.
+    pub active_ns: i64,
+    /// Spans with status error.
+    pub errors: u64,
+    /// `None` when no turn reported any.
+    pub tokens: Option<Tokens>,
+}
+
+/// One line of the latency table, microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyRow {
+    /// Tool, model or kind.
+    pub name: String,
+    /// Calls.
+    pub count: u64,
+    /// Failed calls.
+    pub errors: u64,
+    /// 50th percentile.
+    pub p50_us: u64,
+    /// 90th percentile.
+    pub p90_us: u64,
+    /// 95th percentile.
+    pub p95_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// Longest.
+    pub max_us: u64,
+    /// All of them together.
+    pub total_us: u64,
+}
+
+/// How often a duration happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeatCell {
+    /// Hours since the epoch; of a day the first.
+    pub hour: i64,
+    /// Calls of `2^bucket` microseconds and more, below twice that.
+    pub bucket: u32,
+    /// How many.
+    pub count: u64,
+}
+
+/// Where the time of the finished turns of one day and project went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayTime {
+    /// UTC day on which the turns started, since the epoch.
+    pub day: i64,
+    /// Last name of the workspace; `None` when Cursor named none.
+    pub project: Option<String>,
+    /// Turns.
+    pub turns: u64,
+    /// Tool calls.
+    pub calls: u64,
+    /// Spans with status error.
+    pub errors: u64,
+    /// Time inside the turns, nanoseconds.
+    pub active_ns: i64,
+    /// What it is made of.
+    pub parts: Parts,
+    /// Tokens in, cache included.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+}
+
+/// A stretch in which no collector ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The last sign of life before it, nanoseconds since the epoch.
+    pub from_ns: i64,
+    /// The next start.
+    pub to_ns: i64,
+    /// Hooks of that time, taken in afterwards.
+    pub hooks: u64,
+}

@@ -1,0 +1,207 @@
+//! What names a call: the command, the query or the task that its label shows. The one place that knows where a subject
+//! stands, when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]) and when a page reads
+//! ([`subject`]).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use hookspan_core::content::{Content, Field, extract};
+use hookspan_core::{ContentRef, EventKind, Span, SpanKind};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::label::{LABEL_MAX_CHARS, shorten};
+use crate::line::LineKind;
+use crate::source::Spans;
+
+/// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
+#[must_use]
+pub fn subject_field(kind: &EventKind) -> Option<Field> {
+    match kind {
+        EventKind::ToolStart(tool)
+        | EventKind::ToolEnd(tool)
+        | EventKind::ToolFailure(tool)
+        | EventKind::ShellStart(tool)
+        | EventKind::ShellEnd(tool)
+        | EventKind::McpStart(tool)
+        | EventKind::McpEnd(tool) => tool.path.is_none().then_some(Field::ToolInput),
+        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => Some(Field::Task),
+        _ => None,
+    }
+}
+
+/// The hook and the part of it that say what a call was about, when its own attributes do not.
+#[must_use]
+pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
+    let wanted = match span.kind {
+        SpanKind::Tool if span.text("file.path").is_none() => Field::ToolInput,
+        SpanKind::Subagent => Field::Task,
+        _ => return None,
+    };
+    let content = span.contents.iter().find(|content| content.field == wanted)?;
+    Some((content.hook, wanted))
+}
+
+/// The part of a hook that names a call which is drawn as `kind`.
+#[must_use]
+pub const fn field_of(kind: LineKind) -> Field {
+    match kind {
+        LineKind::Subagent => Field::Task,
+        _ => Field::ToolInput,
+    }
+}
+
+/// The subject of one span, read from its raw hook: for a page that shows one span in full, where a turn is called by its
+/// prompt.
+///
+/// # Errors
+/// The raw hook cannot be read.
+pub fn subject_of(source: &(impl Spans + ?Sized), span: &Span) -> crate::Result<Option<String>> {
+    const TELLING: [Field; 3] = [Field::Prompt, Field::ToolInput, Field::Task];
+    let about = |content: &&ContentRef| {
+        let file = content.field == Field::ToolInput && span.text("file.path").is_some();
+        TELLING.contains(&content.field) && !file
+    };
+    let Some(content) = span.contents.iter().find(about) else { return Ok(None) };
+    let body = source.body(content.hook)?;
+    let content = body.and_then(|body| extract(content.field, &body));
+    Ok(content.as_ref().and_then(subject))
+}
+
+/// Fields of a call's input that say what it is about, the most telling first.
+const TELLING: [&str; 9] = [
+    "command",
+    "pattern",
+    "glob_pattern",
+    "query",
+    "search_term",
+    "url",
+    "description",
+    "target_directory",
+    "path",
+];
+
+/// What a call was about, from its input: the command, the query, the address. `None` when nothing in it says so shortly.
+#[must_use]
+pub fn subject(content: &Content) -> Option<String> {
+    let messages = is_messages(content).then(|| readable(content.clone()));
+    let content = messages.as_ref().unwrap_or(content);
+    if !content.json {
+        return said(&content.text);
+    }
+    let Telling(fields) = serde_json::from_str(&content.text).ok()?;
+    let mut texts = fields.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok());
+    said(&texts.next().map(|Text(words)| words)?)
+}
+
+fn said(words: &str) -> Option<String> {
+    Some(shorten(words, LABEL_MAX_CHARS)).filter(|words| !words.is_empty())
+}
+
+/// Text of a document, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The fields of an object that [`TELLING`] names, in that order; of equal ones the last. Their values are not read, and what
+/// else there is, which may be large, is passed over.
+#[derive(Default)]
+struct Telling<'a>([Option<&'a RawValue>; TELLING.len()]);
+
+impl<'de> Deserialize<'de> for Telling<'de> {
+    fn deserialize<D: Deserializer<'de>>(document: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Telling<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut found = Telling::default();
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    let slots = TELLING.iter().zip(&mut found.0);
+                    if let Some((_, slot)) = slots.into_iter().find(|(name, _)| **name == key) {
+                        *slot = Some(value);
+                    }
+                }
+                Ok(found)
+            }
+        }
+        document.deserialize_map(Object)
+    }
+}
+
+/// Whether `content` may be messages: the input of a call is an object.
+#[must_use]
+pub fn is_messages(content: &Content) -> bool {
+    content.json && content.text.trim_start().starts_with('[')
+}
+
+/// Messages as the attribute has them become the text a person wrote or read.
+#[must_use]
+pub fn readable(content: Content) -> Content {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        parts: Vec<MessagePart<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct MessagePart<'a> {
+        #[serde(borrow)]
+        content: Cow<'a, str>,
+    }
+    if !is_messages(&content) {
+        return content;
+    }
+    let Ok(messages) = serde_json::from_str::<Vec<Message<'_>>>(&content.text) else {
+        return content;
+    };
+    let parts: Vec<_> = messages.iter().flat_map(|message| &message.parts).collect();
+    if parts.is_empty() {
+        return content;
+    }
+    let texts: Vec<&str> = parts.iter().map(|part| &*part.content).collect();
+    Content { text: texts.join("\n\n"), json: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_the_most_telling_text_of_a_calls_input() {
+        let deep =
+            format!("{{\"x\":{}{},\"path\":\"deep\"}}", "[".repeat(9_999), "]".repeat(9_999));
+        let cases = [
+            (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
+            (r#"{"query":"a","query":"b"}"#, Some("b")),
+            (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
+            // What is no text says nothing, and neither does half a character.
+            (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
+            (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
+            (r#"{"command":"","pattern":"p"}"#, None),
+            (r#"{"limit":7}"#, None),
+            (r#"["a"]"#, None),
+            (r#"[{"parts":[{"content":"look\naround"}]}]"#, Some("look around")),
+            ("{", None),
+            (&deep, Some("deep")),
+        ];
+        for (text, expected) in cases {
+            let content = Content { text: text.to_owned(), json: true };
+            assert_eq!(subject(&content).as_deref(), expected, "{text:.99}");
+        }
+        let plain = Content { text: " cargo\n test".to_owned(), json: false };
+        assert_eq!(subject(&plain).as_deref(), Some("cargo test"));
+    }
+
+    #[test]
+    fn messages_are_shown_as_their_text() {
+        let json = |text: &str| Content { text: text.to_owned(), json: true };
+        let message = r#"[{"role":"user","parts":[{"type":"text","content":"a\n\"b\""}]}]"#;
+        let shown = readable(json(message));
+        assert_eq!(shown, Content { text: "a\n\"b\"".to_owned(), json: false });
+        for other in [r#"{"command":"ls"}"#, "[]", r#"[{"parts":[]}]"#, "[1]"] {
+            assert_eq!(readable(json(other)), json(other));
+        }
+    }
+}
