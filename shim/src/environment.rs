@@ -60,12 +60,23 @@ impl<'a> Environment<'a> {
             // A relative one is to be ignored, says the XDG specification.
             Some((self.state_home, b"/hookspan/"))
         } else if !self.home.is_empty() {
-            Some((self.home, b"/.local/state/hookspan/"))
+            Some((self.home, BELOW_HOME))
         } else {
             None
         }
     }
+
+    /// Length of the home directory, if the state directory is found below it.
+    pub(crate) fn home_bytes(&self) -> usize {
+        match self.state_dir() {
+            Some((home, BELOW_HOME)) => home.len(),
+            _ => 0,
+        }
+    }
 }
+
+/// Where the state directory is below the home directory.
+const BELOW_HOME: &[u8] = b"/.local/state/hookspan/";
 
 #[cfg(test)]
 mod tests {
@@ -88,7 +99,9 @@ mod tests {
         assert_eq!(environment.state_dir(), Some((&b"/h"[..], &b"/.local/state/hookspan/"[..])));
         environment.state_home = b"relative";
         assert_eq!(environment.state_dir(), Some((&b"/h"[..], &b"/.local/state/hookspan/"[..])));
+        assert_eq!(environment.home_bytes(), 2);
         environment.state_home = b"/s";
+        assert_eq!(environment.home_bytes(), 0);
         assert_eq!(environment.state_dir(), Some((&b"/s"[..], &b"/hookspan/"[..])));
         environment.hookspan_dir = b"/d";
         assert_eq!(environment.state_dir(), Some((&b"/d"[..], &b"/"[..])));

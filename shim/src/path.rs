@@ -7,20 +7,20 @@ use rustix::io::Errno;
 /// The longest path the kernel takes, its NUL included.
 pub(crate) const PATH_BYTES: usize = 4_096;
 
-/// A path built where there is no allocator.
-pub(crate) struct PathBuffer {
-    bytes: [u8; PATH_BYTES],
+/// A path or a name, at most `BYTES` long with its NUL.
+pub(crate) struct PathBuffer<const BYTES: usize> {
+    bytes: [u8; BYTES],
     len: usize,
 }
 
-impl PathBuffer {
+impl<const BYTES: usize> PathBuffer<BYTES> {
     pub(crate) fn new() -> Self {
-        Self { bytes: [0; PATH_BYTES], len: 0 }
+        Self { bytes: [0; BYTES], len: 0 }
     }
 
     pub(crate) fn push(&mut self, part: &[u8]) -> Result<(), Errno> {
         // The last byte stays zero.
-        let room = self.bytes.get_mut(self.len..PATH_BYTES - 1).unwrap_or_default();
+        let room = self.bytes.get_mut(self.len..BYTES - 1).unwrap_or_default();
         room.get_mut(..part.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(part);
         self.len += part.len();
         Ok(())
@@ -35,6 +35,13 @@ impl PathBuffer {
         Ok(())
     }
 
+    pub(crate) fn push_decimal(&mut self, number: u32) -> Result<(), Errno> {
+        if number >= 10 {
+            self.push_decimal(number / 10)?;
+        }
+        self.push(&[b'0' + (number % 10) as u8])
+    }
+
     pub(crate) fn as_c_str(&self) -> Result<&CStr, Errno> {
         CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::NAMETOOLONG)
     }
@@ -47,15 +54,24 @@ mod tests {
     #[test]
     fn numbers_are_written_in_hexadecimal_without_leading_zeros() {
         for (number, text) in [(0, "0"), (15, "f"), (16, "10"), (u64::MAX, "ffffffffffffffff")] {
-            let mut path = PathBuffer::new();
+            let mut path = PathBuffer::<20>::new();
             path.push_hex(number).unwrap();
             assert_eq!(path.as_c_str().unwrap().to_str().unwrap(), text);
         }
     }
 
     #[test]
+    fn numbers_of_users_are_written_in_decimal() {
+        for (number, text) in [(0, "0"), (10, "10"), (65_534, "65534"), (u32::MAX, "4294967295")] {
+            let mut path = PathBuffer::<20>::new();
+            path.push_decimal(number).unwrap();
+            assert_eq!(path.as_c_str().unwrap().to_str().unwrap(), text);
+        }
+    }
+
+    #[test]
     fn what_is_too_long_is_refused_and_changes_nothing() {
-        let mut path = PathBuffer::new();
+        let mut path = PathBuffer::<PATH_BYTES>::new();
         path.push(b"/").unwrap();
         assert_eq!(path.push(&[b'x'; PATH_BYTES - 1]), Err(Errno::NAMETOOLONG));
         path.push(&[b'x'; PATH_BYTES - 2]).unwrap();

@@ -2,21 +2,20 @@
 //!
 //! std cannot wait for standard input with a timeout, so a thread reads it and another writes the answer.
 
+mod files;
+
 use std::collections::hash_map::RandomState;
 use std::env;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::program::{
-    self, FRAME_BYTES, Invocation, JOURNAL_MAX_BYTES, LARGE_FRAME_BYTES, Place, Read, System,
-};
+use self::files::{File, State};
+use crate::program::{self, FRAME_BYTES, Invocation, LARGE_FRAME_BYTES, Place, Read, System};
 use crate::reply::Verdict;
 use crate::scan::Scan;
 
@@ -74,7 +73,16 @@ pub fn keep_portably(
     stdin: impl io::Read + Send + 'static,
     stdout: impl Write + Send + 'static,
 ) {
-    let mut system = Portable::new(dir.map(PathBuf::from).or_else(state_dir), stdin, stdout);
+    keep_in(State::find(dir), argument, stdin, stdout);
+}
+
+fn keep_in(
+    state: Option<State>,
+    argument: &[u8],
+    stdin: impl io::Read + Send + 'static,
+    stdout: impl Write + Send + 'static,
+) {
+    let mut system = Portable::new(state, stdin, stdout);
     let variable =
         |name| env::var_os(name).map_or(Vec::new(), |value| value.as_encoded_bytes().to_vec());
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -99,27 +107,10 @@ fn random_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Where the state is when the command line does not say.
-fn state_dir() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(dir) = set("HOOKSPAN_DIR") {
-        return Some(dir);
-    }
-    if cfg!(windows) {
-        return set("LOCALAPPDATA").map(|base| base.join("hookspan"));
-    }
-    if cfg!(target_os = "macos") {
-        return set("HOME").map(|home| home.join("Library/Application Support/hookspan"));
-    }
-    set("XDG_STATE_HOME")
-        .filter(|base| base.is_absolute())
-        .map(|base| base.join("hookspan"))
-        .or_else(|| set("HOME").map(|home| home.join(".local/state/hookspan")))
-}
-
 /// The operating system as std shows it.
 struct Portable<W> {
-    dir: Option<PathBuf>,
+    /// `None` when nothing says where it is.
+    state: Option<State>,
     started: Instant,
     chunks: Receiver<Vec<u8>>,
     /// The part of the last chunk that has not been handed out.
@@ -128,7 +119,7 @@ struct Portable<W> {
 }
 
 impl<W> Portable<W> {
-    fn new(dir: Option<PathBuf>, mut stdin: impl io::Read + Send + 'static, stdout: W) -> Self {
+    fn new(state: Option<State>, mut stdin: impl io::Read + Send + 'static, stdout: W) -> Self {
         // Bounded, so that an endless input is not collected in memory.
         let (sender, chunks) = sync_channel(4);
         thread::spawn(move || {
@@ -146,7 +137,7 @@ impl<W> Portable<W> {
                 }
             }
         });
-        Self { dir, started: Instant::now(), chunks, pending: Vec::new(), stdout: Some(stdout) }
+        Self { state, started: Instant::now(), chunks, pending: Vec::new(), stdout: Some(stdout) }
     }
 
     fn hand_out(&mut self, into: &mut [u8]) -> Read {
@@ -185,49 +176,15 @@ impl<W: Write + Send + 'static> System for Portable<W> {
 
     fn open(&mut self, place: Place) -> Result<File, u32> {
         const NO_SUCH_FILE: u32 = 2;
-        let name = match place {
-            Place::Journal => "journal",
-            Place::Losses => "losses",
-            Place::Spill => return Err(NO_SUCH_FILE),
-        };
-        let dir = self.dir.as_ref().ok_or(NO_SUCH_FILE)?;
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
-            #[cfg(target_os = "macos")]
-            {
-                const O_NONBLOCK: i32 = 0x4;
-                // Shared by all writers: the reader can tell from it that nobody is left.
-                const O_SHLOCK: i32 = 0x10;
-                const O_NOFOLLOW: i32 = 0x100;
-                options.custom_flags(O_NONBLOCK | O_SHLOCK | O_NOFOLLOW);
-            }
-        }
-        let number = |error: io::Error| error.raw_os_error().unwrap_or_default().unsigned_abs();
-        let file = options.open(dir.join(name)).map_err(number)?;
-        // There is no way here to exchange the journal for a link in one step, so everyone looks.
-        let full = place == Place::Journal
-            && file.metadata().is_ok_and(|metadata| metadata.len() > JOURNAL_MAX_BYTES);
-        if full { Err(program::ELOOP) } else { Ok(file) }
+        self.state.as_ref().ok_or(NO_SUCH_FILE)?.open(place)
     }
 
-    fn append(&mut self, mut file: &File, bytes: &[u8]) -> Result<usize, u32> {
-        loop {
-            match file.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => {
-                    return result
-                        .map_err(|error| error.raw_os_error().unwrap_or_default().unsigned_abs());
-                }
-            }
-        }
+    fn append(&mut self, file: &File, bytes: &[u8]) -> Result<usize, u32> {
+        files::append(file, bytes)
     }
 
     fn size(&mut self, file: &File) -> Option<u64> {
-        file.metadata().ok().map(|metadata| metadata.len())
+        files::size(file)
     }
 
     fn stop_journal(&mut self, _: &File) {}
@@ -301,6 +258,53 @@ mod tests {
             (answer.as_str(), flags, kept.as_slice()),
             ("{\"continue\":true}\n", 0, &body[..])
         );
+    }
+
+    /// Runs the program with this state directory and run-time directory.
+    #[cfg(unix)]
+    fn keep_at(dir: &std::path::Path, run_time_dir: &std::path::Path) {
+        let state =
+            State { dir: dir.into(), run_time_dir: run_time_dir.into(), ..State::default() };
+        let stdout = Shared::default();
+        keep_in(Some(state), b"stop", Cursor::new(b"{}"), stdout.clone());
+        assert_eq!(stdout.0.lock().unwrap().as_slice(), b"{}\n");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn std_alone_makes_the_directory_spills_and_counts() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = env::temp_dir().join(format!("portable-{}-places", process::id()));
+        let run = folder.join("run");
+        fs::create_dir_all(&run).unwrap();
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let state = folder.join("a/state");
+        keep_at(&state, &run);
+        keep_at(&state, &run);
+        assert_eq!((mode(&state), mode(&state.join("journal"))), (0o700, 0o600));
+        let kept = fs::read(state.join("journal")).unwrap();
+        assert_eq!(kept.windows(4).filter(|found| *found == crate::frame::MAGIC).count(), 2);
+        assert_eq!(fs::read(state.join("losses")).unwrap(), b"");
+
+        // A file stands where the directory should be: first there is room elsewhere, then there is not.
+        let file = folder.join("file");
+        fs::write(&file, "").unwrap();
+        keep_at(&file, &run);
+        let named = |prefix: &str| {
+            let found = fs::read_dir(run.join("hookspan")).unwrap();
+            found.map(|entry| entry.unwrap().path()).find(|path| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+            })
+        };
+        let spill = named(crate::fallback::SPILL_PREFIX).unwrap();
+        assert!(fs::metadata(&spill).unwrap().len() > 40);
+        fs::OpenOptions::new().write(true).open(&spill).unwrap().set_len(1 << 30).unwrap();
+        keep_at(&file, &run);
+        let losses = fs::read(named(crate::fallback::LOSSES_PREFIX).unwrap()).unwrap();
+        assert_eq!(losses.len(), crate::losses::LOSS_BYTES);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use core::mem;
 
 use crate::frame::{self, HEADER_BYTES};
-use crate::losses::{LOSSES_MAX_BYTES, Loss};
+use crate::losses::{LOSS_BYTES, LOSSES_MAX_BYTES, Loss};
 use crate::record::{self, METADATA_MAX, Stamp};
 use crate::reply::Verdict;
 use crate::scan::Scanner;
@@ -30,7 +30,7 @@ const TOTAL_MS: u64 = 5_000;
 const READS_PER_LOOK: u32 = 16;
 
 /// Error number of a symbolic link that must not be followed: how a journal that has reached its bound looks.
-pub(crate) const ELOOP: u32 = 40;
+pub const ELOOP: u32 = 40;
 
 /// What the operating system does for the program. Nothing here may block but [`System::read_within`] and
 /// [`System::reply`], and those only as long as they are told.
@@ -44,10 +44,11 @@ pub trait System {
     fn read_now(&mut self, into: &mut [u8]) -> Read;
     /// Reads standard input, waiting up to `ms` for the first byte.
     fn read_within(&mut self, into: &mut [u8], ms: u64) -> Read;
-    /// Opens a file for appending, never following a link, created with mode 0600 when it is not there.
+    /// Opens a file for appending, never following a link. A missing file is created with mode 0600, a missing state
+    /// directory with mode 0700.
     ///
     /// # Errors
-    /// The error number of the operating system.
+    /// The error number of the operating system. [`ELOOP`] for the journal means that the journal has reached its bound.
     fn open(&mut self, place: Place) -> Result<Self::File, u32>;
     /// Appends in one write and returns how many bytes went in.
     ///
@@ -64,15 +65,17 @@ pub trait System {
     fn reply(&mut self, answer: &[u8], until_ns: u64);
 }
 
-/// The files of the state directory that the program writes to.
+/// The files that the program writes to, in the order in which it tries them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `journal` in the state directory.
     Journal,
-    /// The journal's stand-in in the user's run-time directory, for when the state directory takes no more.
+    /// A file in the user's run-time directory that stands in for the journal.
     Spill,
     /// `losses` in the state directory.
     Losses,
+    /// A file in the user's run-time directory that stands in for `losses`.
+    SpareLosses,
 }
 
 /// What an attempt to read gave.
@@ -384,7 +387,8 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// The journal took no more. Its bound is meant to be one; anything else goes to the spill file if that has room.
+    /// The journal takes no more. Past the journal's bound a hook is only counted. For any other reason the hook goes to the
+    /// spill file, if that has room.
     #[cold]
     #[inline(never)]
     fn divert(&mut self, errno: u32) -> Sink<S::File> {
@@ -411,11 +415,19 @@ impl<S: System> Run<'_, S> {
         let bytes = u32::try_from(self.body_bytes).unwrap_or(u32::MAX);
         let (wall_ns, id) = (self.invocation.wall_ns, self.invocation.id);
         let loss = Loss { wall_ns, id, errno, bytes };
-        if let Ok(losses) = self.system.open(Place::Losses)
-            && self.system.size(&losses).is_some_and(|size| size < LOSSES_MAX_BYTES)
-        {
-            // Nothing is left to fall back to when this fails as well.
-            let _ = self.system.append(&losses, &loss.encode());
+        // Nothing is left to fall back to when both fail.
+        let _counted =
+            self.append_loss(Place::Losses, &loss) || self.append_loss(Place::SpareLosses, &loss);
+    }
+
+    /// Whether the loss stands in that file now, or the file counts no further.
+    fn append_loss(&mut self, place: Place, loss: &Loss) -> bool {
+        let Ok(losses) = self.system.open(place) else { return false };
+        match self.system.size(&losses) {
+            Some(size) if size < LOSSES_MAX_BYTES => {
+                self.system.append(&losses, &loss.encode()) == Ok(LOSS_BYTES)
+            }
+            size => size.is_some(),
         }
     }
 }

@@ -124,8 +124,8 @@ fn system_calls_of_another_program_are_counted() {
     assert_eq!(calls, ["read", "read", "write"]);
 }
 
-/// Every size takes another way: the first frame alone, several, the large buffer. So do an input that has to be waited for
-/// and a state directory that is not there.
+/// Every size takes another way: the first frame alone, several, the large buffer. So do an input that has to be waited for, a
+/// state directory that is not there, and a file in its place: the hook is spilled.
 #[test]
 fn the_shipped_program_makes_no_memory_error() {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -133,7 +133,9 @@ fn the_shipped_program_makes_no_memory_error() {
     }
     let folder = Folder::new();
     let sizes = [0, 1, 4_096, 65_536, 300_000].map(|size| (size, folder.path().to_path_buf()));
-    for (size, dir) in sizes.into_iter().chain([(4_096, folder.join("missing"))]) {
+    fs::write(folder.join("file"), b"").unwrap();
+    let odd = ["missing", "file", "file"].map(|name| (4_096, folder.join(name)));
+    for (size, dir) in sizes.into_iter().chain(odd) {
         let body: Vec<u8> = four_kibibytes().into_iter().cycle().take(size).collect();
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--quiet", "--error-exitcode=9"]).arg(program()).arg("--dir").arg(dir);
@@ -146,6 +148,7 @@ fn the_shipped_program_makes_no_memory_error() {
         assert!(output.status.success() && said.is_empty(), "{size} bytes: {said}");
     }
     assert_eq!(folder.records().len(), 5);
+    assert_eq!(fs::read_dir(folder.join("hookspan")).unwrap().count(), 1, "one spill file");
 }
 
 /// Instructions of one run, counted by a simulated processor: the same number on every machine. `None` without valgrind.

@@ -21,6 +21,8 @@ mod stdin;
 mod stdout;
 /// Where hooks are kept, and what happens when they cannot be.
 mod places;
+/// Where they go when the state directory is missing, closed, full or another user's.
+mod fallback;
 /// What the program may cost, where a count can say it.
 mod gates;
 /// The program for another processor.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use hookspan_shim::losses::Loss;
 
 use crate::support::{
-    ALLOW, Folder, NEUTRAL, check, cursor_body, feed, program, records, run, skipped,
+    ALLOW, Folder, Mount, NEUTRAL, check, cursor_body, feed, program, records, run, skipped,
 };
 
 /// The program with nothing but these variables.
@@ -39,19 +39,6 @@ fn the_state_directory_is_found_by_flag_then_variable_then_home() {
     check(&feed(with_environment(&odd), b""), ALLOW);
     assert_eq!(records(&places[2].join("journal")).len(), 2);
     check(&feed(with_environment(&[]), b""), ALLOW);
-}
-
-#[test]
-fn a_missing_directory_is_not_made() {
-    let folder = Folder::new();
-    let gone = folder.join("gone");
-    let runtime = folder.join("run");
-    fs::create_dir(&runtime).unwrap();
-    let mut command = with_environment(&[("HOOKSPAN_DIR", &gone), ("XDG_RUNTIME_DIR", &runtime)]);
-    command.stdin(Stdio::piped());
-    check(&feed(command, &cursor_body("preToolUse")), ALLOW);
-    assert!(!gone.exists());
-    assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0, "nothing is kept elsewhere either");
 }
 
 #[test]
@@ -178,22 +165,4 @@ fn on_a_full_disk_the_hook_is_spilled_then_counted() {
     assert_eq!((mode, folder_mode), (0o600, 0o700));
     let record = |path: &Path| fs::read(path).unwrap().len();
     assert!(record(&spill.path()) > 100_000, "from the frame that did not fit to the end");
-}
-
-/// A file system that goes with the value.
-struct Mount(std::path::PathBuf);
-
-impl Mount {
-    fn tmpfs(path: &Path, options: &str) -> Option<Self> {
-        fs::create_dir(path).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).stderr(Stdio::null());
-        mount.status().is_ok_and(|status| status.success()).then(|| Self(path.to_path_buf()))
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }

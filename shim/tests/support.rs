@@ -187,3 +187,21 @@ pub(crate) fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "{why}");
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
+
+/// A file system that goes with the value.
+pub(crate) struct Mount(pub(crate) PathBuf);
+
+impl Mount {
+    pub(crate) fn tmpfs(path: &Path, options: &str) -> Option<Self> {
+        fs::create_dir(path).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).stderr(Stdio::null());
+        mount.status().is_ok_and(|status| status.success()).then(|| Self(path.to_path_buf()))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

@@ -1,0 +1,323 @@
+//! The failing path: where a hook goes when `journal` cannot simply be opened.
+//!
+//! The program tries these places in order:
+//! 1. the journal in the state directory. The directory and its parents are made where they are missing;
+//! 2. a spill file in the user's run-time directory, from which the collector takes the hook later;
+//! 3. `losses` in the state directory: the hook is gone, and is counted;
+//! 4. a file of losses in the run-time directory.
+//!
+//! Nothing that another user made is followed or written to. Directories are opened one by one, never through a link of
+//! another user, and must belong to the effective user before anything is made in them. Files are created with `O_EXCL`
+//! and mode 0600. A file that exists must be regular, belong to the effective user and be closed to everybody else: this
+//! is checked on the open descriptor before a byte is written. The mode of a directory decides nothing here: whoever
+//! may write to a directory of ours can hide our files, but can neither read them nor own others in their place.
+
+use core::ffi::CStr;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat_raw, statat,
+};
+use rustix::io::Errno;
+use rustix::process::{geteuid, umask};
+
+use crate::hash::xxh64;
+use crate::path::PathBuffer;
+use crate::program::Place;
+
+/// The folder in the run-time directory that holds what belongs into state directories.
+pub const RUN_TIME_FOLDER: &CStr = c"hookspan";
+/// A spill file is called this, followed by [`place_id`] in hexadecimal.
+pub const SPILL_PREFIX: &str = "spill-";
+/// A file of losses in the run-time directory is called this, followed by [`place_id`] in hexadecimal.
+pub const LOSSES_PREFIX: &str = "losses-";
+
+/// Where the link leads that replaces the journal at its bound. It does not exist.
+pub(crate) const STOP_TARGET: &CStr = c"journal-is-full";
+/// How a file is opened for appending: never through a link, and a FIFO is an error instead of a wait.
+pub(crate) const APPEND: OFlags = OFlags::WRONLY
+    .union(OFlags::APPEND)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK)
+    .union(SHARED_LOCK);
+/// macOS: a lock shared by all writers, from which the reader can tell that none is left.
+const SHARED_LOCK: OFlags =
+    OFlags::from_bits_retain(if cfg!(target_os = "macos") { 0x10 } else { 0 });
+/// How a directory is opened. On Linux it need not be readable.
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(LOOK_ONLY);
+#[cfg(target_os = "linux")]
+const LOOK_ONLY: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const LOOK_ONLY: OFlags = OFlags::RDONLY;
+
+/// Mode of files: nobody else reads them.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Rights of others, of which a file must have none.
+const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
+/// A file may be renamed between creating and opening it: the collector starts a new segment. It does so once an hour.
+const TRIES: u32 = 8;
+/// The longest name of a file, with its NUL.
+const NAME_BYTES: usize = 256;
+/// Space reserved for two thousand losses, as the collector does it.
+#[cfg(target_os = "linux")]
+const LOSSES_BYTES: u64 = 64 << 10;
+
+/// What the environment says about places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    /// The state directory; empty when nothing says where it is.
+    pub(crate) state_dir: &'a [u8],
+    /// Length of the home directory at the start of `state_dir`, which is never made; 0 for a directory that was named.
+    pub(crate) home_bytes: usize,
+    /// `XDG_RUNTIME_DIR`, or empty.
+    pub(crate) run_time_dir: &'a [u8],
+    /// Where a relative `state_dir` starts.
+    pub(crate) working_dir: &'a [u8],
+}
+
+impl Places<'_> {
+    /// Opens a file for appending, and makes what is missing.
+    ///
+    /// # Errors
+    /// `ELOOP`: the journal has reached its bound. `EPERM`: something of another user, or no regular file, stands there.
+    /// Anything else: as the file system says.
+    pub(crate) fn open(&self, place: Place) -> Result<OwnedFd, Errno> {
+        // What is made has its mode at once: the next hook may use it before this one could correct it.
+        let before = umask(Mode::empty());
+        let opened = match place {
+            Place::Journal => self.journal(),
+            Place::Losses => self.state_dir().and_then(|dir| losses(&dir)),
+            Place::Spill => self.in_run_time_dir(SPILL_PREFIX),
+            Place::SpareLosses => self.in_run_time_dir(LOSSES_PREFIX),
+        };
+        umask(before);
+        opened
+    }
+
+    fn journal(&self) -> Result<OwnedFd, Errno> {
+        let mut at_bound = false;
+        let opened = self.state_dir().and_then(|dir| {
+            // Before the journal: while there is room, some is reserved to count what does not fit later.
+            let _ = losses(&dir);
+            let opened = append_to(&dir, c"journal");
+            at_bound = opened.is_err() && is_stop_link(&dir);
+            opened
+        });
+        match opened {
+            Err(_) if at_bound => Err(Errno::LOOP),
+            // Another link, perhaps one that leads to itself, which says nothing about a bound.
+            Err(Errno::LOOP) => Err(Errno::PERM),
+            opened => opened,
+        }
+    }
+
+    /// The state directory, made where it is missing.
+    fn state_dir(&self) -> Result<OwnedFd, Errno> {
+        let path = self.state_dir;
+        let start = if path.starts_with(b"/") { c"/" } else { c"." };
+        let mut at = open(start, DIRECTORY, Mode::empty())?;
+        let last = path.iter().rposition(|byte| *byte != b'/').ok_or(Errno::NOENT)?;
+        let mut end = 0;
+        for part in path.split(|byte| *byte == b'/') {
+            end += part.len();
+            if !part.is_empty() {
+                at = enter(&at, part, end > self.home_bytes, end <= last)?;
+            }
+            end += 1;
+        }
+        must_be_ours(&fstat(&at)?)?;
+        Ok(at)
+    }
+
+    /// A file of this state directory in the first run-time directory that takes it.
+    fn in_run_time_dir(&self, prefix: &str) -> Result<OwnedFd, Errno> {
+        let id = place_id(self.state_dir, self.working_dir).ok_or(Errno::NOENT)?;
+        let mut name = PathBuffer::<NAME_BYTES>::new();
+        name.push(prefix.as_bytes())?;
+        name.push_hex(id)?;
+        if self.run_time_dir.starts_with(b"/") {
+            let mut base = PathBuffer::<{ crate::path::PATH_BYTES }>::new();
+            base.push(self.run_time_dir)?;
+            if let Ok(file) = in_folder(base.as_c_str()?, name.as_c_str()?) {
+                return Ok(file);
+            }
+        }
+        // Not every program is told: cron and some desktops start programs without the variable, and `sudo -E` leaves
+        // another user's in it.
+        in_folder(own_run_time_dir()?.as_c_str()?, name.as_c_str()?)
+    }
+}
+
+/// Names a state directory by its path, in which doubled slashes and dots are left out. `None` when there is no absolute
+/// path.
+///
+/// By its path and not by its inode: the directory may not exist yet, or belong to another user and be moved away later.
+#[must_use]
+pub fn place_id(state_dir: &[u8], working_dir: &[u8]) -> Option<u64> {
+    let from: &[u8] = if state_dir.starts_with(b"/") { b"/" } else { working_dir };
+    if state_dir.is_empty() || !from.starts_with(b"/") {
+        return None;
+    }
+    let mut path = PathBuffer::<{ crate::path::PATH_BYTES }>::new();
+    let parts = [from, state_dir].into_iter().flat_map(|path| path.split(|byte| *byte == b'/'));
+    for part in parts.filter(|part| !part.is_empty() && *part != b".") {
+        path.push(b"/").and_then(|()| path.push(part)).ok()?;
+    }
+    Some(xxh64(path.as_c_str().ok()?.to_bytes(), 0))
+}
+
+/// `/run/user/UID`, which exists while the user is logged in.
+#[cfg(target_os = "linux")]
+fn own_run_time_dir() -> Result<PathBuffer<NAME_BYTES>, Errno> {
+    let mut path = PathBuffer::new();
+    path.push(b"/run/user/")?;
+    path.push_decimal(geteuid().as_raw())?;
+    Ok(path)
+}
+
+/// Other systems have no such place.
+#[cfg(not(target_os = "linux"))]
+fn own_run_time_dir() -> Result<PathBuffer<NAME_BYTES>, Errno> {
+    Err(Errno::NOENT)
+}
+
+/// Opens the directory `part` of `at`, and makes it if that is allowed and `at` is ours.
+fn enter(at: &OwnedFd, part: &[u8], may_make: bool, may_follow: bool) -> Result<OwnedFd, Errno> {
+    let mut name = PathBuffer::<NAME_BYTES>::new();
+    name.push(part)?;
+    let name = name.as_c_str()?;
+    let found = match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) if may_make => {
+            must_be_ours(&fstat(at)?)?;
+            match mkdirat(at, name, Mode::RWXU) {
+                // Another hook was faster.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+            return openat(at, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+        }
+        found => found?,
+    };
+    if FileType::from_raw_mode(found.st_mode) != FileType::Symlink {
+        return openat(at, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
+    }
+    let of_the_system = found.st_uid == 0;
+    if !may_follow || !(of_the_system || is_ours(&found)) {
+        return Err(Errno::PERM);
+    }
+    openat(at, name, DIRECTORY, Mode::empty())
+}
+
+/// Opens `name` in our folder of the run-time directory `base`.
+fn in_folder(base: &CStr, name: &CStr) -> Result<OwnedFd, Errno> {
+    let base = open(base, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+    must_be_ours(&fstat(&base)?)?;
+    // Nearly always it is there. If it cannot be made, opening it says so.
+    let _ = mkdirat(&base, RUN_TIME_FOLDER, Mode::RWXU);
+    let folder = openat(&base, RUN_TIME_FOLDER, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+    must_be_ours(&fstat(&folder)?)?;
+    append_to(&folder, name)
+}
+
+/// Opens a regular file of ours, closed to others, for appending; makes it where there is none.
+fn append_to(dir: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    for _ in 0..TRIES {
+        match openat(dir, name, APPEND | OFlags::CREATE | OFlags::EXCL, PRIVATE) {
+            Err(Errno::EXIST) => {}
+            made => return made,
+        }
+        match openat(dir, name, APPEND, Mode::empty()) {
+            Err(Errno::NOENT) => {}
+            opened => return opened.and_then(checked),
+        }
+    }
+    Err(Errno::NOENT)
+}
+
+fn checked(file: OwnedFd) -> Result<OwnedFd, Errno> {
+    let found = fstat(&file)?;
+    let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let closed = !Mode::from_raw_mode(found.st_mode).intersects(OTHERS);
+    if regular && closed && is_ours(&found) { Ok(file) } else { Err(Errno::PERM) }
+}
+
+fn losses(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let file = append_to(dir, c"losses")?;
+    #[cfg(target_os = "linux")]
+    if fstat(&file)?.st_size == 0 {
+        use rustix::fs::{FallocateFlags, fallocate};
+        // Without reserved space a full disk may take fewer losses, and a reserve is no reason to fail.
+        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, LOSSES_BYTES);
+    }
+    Ok(file)
+}
+
+/// Whether the journal has been replaced for having reached its bound. Any other link was put there by mistake.
+fn is_stop_link(dir: &OwnedFd) -> bool {
+    let mut target = [0; NAME_BYTES];
+    let bytes = readlinkat_raw(dir, c"journal", &mut target).unwrap_or_default();
+    target.get(..bytes) == Some(STOP_TARGET.to_bytes())
+}
+
+/// # Errors
+/// `EPERM`: it belongs to another user.
+pub(crate) fn must_be_ours(found: &Stat) -> Result<(), Errno> {
+    if is_ours(found) { Ok(()) } else { Err(Errno::PERM) }
+}
+
+fn is_ours(found: &Stat) -> bool {
+    found.st_uid == geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_has_one_name_however_it_is_written() {
+        let id = place_id(b"/home/u/state", b"");
+        assert!(id.is_some());
+        for spelled in [&b"/home/u/state/"[..], b"//home/./u//state/.", b"state", b"./state//"] {
+            assert_eq!(place_id(spelled, b"/home/u"), id, "{}", spelled.escape_ascii());
+        }
+        assert_ne!(place_id(b"/home/u/state2", b""), id);
+        assert_ne!(place_id(b"/home/u/x/../state", b""), id, "what .. leads to is not known");
+    }
+
+    #[test]
+    fn without_an_absolute_path_there_is_no_name() {
+        let too_long = [b"/".as_slice(), &[b'x'; 5_000]].concat();
+        for (dir, from) in [(&b""[..], &b"/w"[..]), (b"state", b""), (b"state", b"w")] {
+            assert_eq!(place_id(dir, from), None);
+        }
+        assert_eq!(place_id(&too_long, b""), None);
+    }
+
+    /// Some file systems refuse `O_NOATIME` even to the owner. Then the journal is opened here, without it.
+    #[test]
+    fn a_journal_that_is_there_is_opened_again() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let home = std::env::temp_dir().join(format!("fallback-{}", std::process::id()));
+        std::fs::create_dir_all(&home).unwrap();
+        let state_dir = home.join("state");
+        let places = Places {
+            state_dir: state_dir.as_os_str().as_bytes(),
+            home_bytes: home.as_os_str().len(),
+            run_time_dir: b"",
+            working_dir: b"",
+        };
+        let first = fstat(places.open(Place::Journal).unwrap()).unwrap();
+        let again = fstat(places.open(Place::Journal).unwrap()).unwrap();
+        assert_eq!(first.st_ino, again.st_ino);
+        // What others may read is not written to.
+        rustix::fs::chmod(
+            state_dir.join("journal").as_os_str().as_bytes(),
+            Mode::from_raw_mode(0o644),
+        )
+        .unwrap();
+        assert_eq!(places.open(Place::Journal).map(|_| ()), Err(Errno::PERM));
+        std::fs::remove_dir_all(&home).unwrap();
+    }
+}
