@@ -68,6 +68,14 @@ fn describe(status: &Status, paint: Paint) -> String {
             status.backlog
         ),
     );
+    if status.journal.spilled > 0 {
+        let bytes = text::bytes(status.journal.spilled_bytes);
+        let what = format!(
+            "{} of them ({bytes}) wait in the run-time directory, because the state directory did not take them",
+            status.journal.spilled
+        );
+        line("", paint.yellow(&what));
+    }
     if status.journal.stopped {
         line("", paint.red("the journal is at its bound: hooks are counted, not kept"));
     }

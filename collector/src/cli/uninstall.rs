@@ -116,6 +116,7 @@ fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     files.extend(journal::spilled(&global.state));
+    files.extend(journal::spare_losses(&global.state));
     files.sort();
     Ok(files)
 }

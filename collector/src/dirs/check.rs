@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DirError, StateDir};
 
-/// Creates `path` with mode 0700, or adopts an existing empty directory of ours, then checks it. Returns the folders around it
+/// Creates `path` with mode 0700, or adopts an existing directory of ours that is empty or was begun by a shim, then checks it. Returns the folders around it
 /// that had to be made, the innermost first.
 pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     let io = |action| move |source| DirError::Io { action, path: path.to_path_buf(), source };
@@ -20,9 +20,9 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     match builder().create(path) {
         Ok(()) => close_to_others(path).map_err(io("set the mode of"))?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let ours = metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found));
-            // An empty directory of ours holds nothing that anybody could have planted or read.
-            if ours && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+            // Nobody could plant or read anything in such a directory: it is empty, or holds what shims began there, which
+            // is checked with all other files.
+            if is_our_directory(path) && holds_at_most(path, &["journal", "losses"]) {
                 close_to_others(path).map_err(io("set the mode of"))?;
             }
         }
@@ -30,6 +30,14 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     }
     directory(path)?;
     Ok(made)
+}
+
+/// Whether a directory holds nothing but these files.
+fn holds_at_most(path: &Path, names: &[&str]) -> bool {
+    let is_known = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| names.iter().any(|name| entry.file_name() == *name))
+    };
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_known))
 }
 
 /// Checks that `path` is a directory of ours, closed to others.
@@ -47,6 +55,11 @@ pub(super) fn directory(path: &Path) -> Result<(), DirError> {
         return refuse(path, &problem, &format!("run: chmod 700 '{}'", path.display()));
     }
     Ok(())
+}
+
+/// Whether `path` is a directory, not reached through a link, that belongs to this user.
+pub(crate) fn is_our_directory(path: &Path) -> bool {
+    metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found))
 }
 
 /// Checks the files that hookspan opens. Those that do not exist yet are fine.
@@ -213,6 +226,14 @@ mod tests {
     fn an_empty_directory_is_adopted_and_a_used_one_must_be_closed_by_its_owner() {
         let (_temp, dir) = dir();
         fs::create_dir_all(dir.root()).unwrap();
+        fs::set_permissions(dir.root(), Permissions::from_mode(0o755)).unwrap();
+        dir.prepare().unwrap();
+        assert_eq!(mode_of(dir.root()), 0o700);
+
+        // What a shim has begun is adopted too.
+        fs::remove_dir(dir.imports()).unwrap();
+        fs::write(dir.journal(), "").unwrap();
+        fs::set_permissions(dir.journal(), Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(dir.root(), Permissions::from_mode(0o755)).unwrap();
         dir.prepare().unwrap();
         assert_eq!(mode_of(dir.root()), 0o700);

@@ -11,6 +11,7 @@ mod token;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+pub(crate) use check::is_our_directory;
 pub use lock::{Lock, LockError, ServeInfo};
 pub use private::{create_private, open_private, write_private};
 pub use token::Token;
@@ -74,7 +75,8 @@ fn remedy(error: &std::io::Error) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
     root: PathBuf,
-    runtime: Option<PathBuf>,
+    /// Run-time directories of the user in which shims may leave what the state directory does not take.
+    run_time: Vec<PathBuf>,
 }
 
 impl StateDir {
@@ -93,14 +95,17 @@ impl StateDir {
             })?,
             None => default_root(places).ok_or(DirError::Nowhere)?,
         };
-        let runtime = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
-        Ok(Self { root, runtime })
+        // A shim may know another one than this program: cron and some desktops start programs without the variable.
+        let named = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
+        let mut run_time: Vec<PathBuf> = named.into_iter().chain(own_run_time_dir()).collect();
+        run_time.dedup();
+        Ok(Self { root, run_time })
     }
 
-    /// The state directory at `root`, without a place for spilled records.
+    /// The state directory at `root`, without a run-time directory.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), runtime: None }
+        Self { root: root.into(), run_time: Vec::new() }
     }
 
     /// Creates the directory where it is missing, closed to others under any umask, and checks it and the files in it.
@@ -124,7 +129,7 @@ impl StateDir {
         Ok(())
     }
 
-    /// Removes the directory if it holds nothing but what [`StateDir::prepare`] puts there, and the folders around it that
+    /// Removes the directory if it holds nothing but what [`crate::journal::prepare`] puts there, and the folders around it that
     /// were made for it and are empty.
     ///
     /// # Errors
@@ -136,21 +141,27 @@ impl StateDir {
         };
         std::fs::remove_dir(self.imports()).or_else(fine)?;
         let Ok(entries) = std::fs::read_dir(&self.root) else { return Ok(()) };
-        let is_record = |entry: std::io::Result<std::fs::DirEntry>| {
-            entry.is_ok_and(|entry| entry.path() == self.folders())
+        let is_unused = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.path() == self.folders() || self.is_empty_losses(&entry))
         };
-        if !entries.into_iter().all(is_record) {
+        if !entries.into_iter().all(is_unused) {
             return Ok(());
         }
         let made: Vec<PathBuf> = std::fs::read(self.folders())
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
-        std::fs::remove_file(self.folders()).or_else(fine)?;
+        for file in [self.folders(), self.losses()] {
+            std::fs::remove_file(file).or_else(fine)?;
+        }
         std::fs::remove_dir(&self.root).or_else(fine)?;
         // Only those around it, whatever the file says.
         let around = |folder: &&PathBuf| self.root.starts_with(folder);
         made.iter().filter(around).try_for_each(|folder| std::fs::remove_dir(folder).or_else(fine))
+    }
+
+    fn is_empty_losses(&self, entry: &std::fs::DirEntry) -> bool {
+        entry.path() == self.losses() && entry.metadata().is_ok_and(|found| found.len() == 0)
     }
 
     /// Checks without creating: what a command that only reads does first. A missing directory is an error.
@@ -214,10 +225,10 @@ impl StateDir {
         self.root.join("folders")
     }
 
-    /// Where the shim writes when the state directory cannot take a record: usually memory.
+    /// Where shims write when the state directory does not take a record. Usually in memory; see [`crate::journal`].
     #[must_use]
-    pub fn spill(&self) -> Option<PathBuf> {
-        self.runtime.as_ref().map(|dir| dir.join("hookspan").join("spill"))
+    pub fn run_time_folders(&self) -> Vec<PathBuf> {
+        self.run_time.iter().map(|dir| dir.join("hookspan")).collect()
     }
 
     /// The database.
@@ -261,6 +272,17 @@ impl StateDir {
     pub fn bin(&self) -> PathBuf {
         self.root.join("bin")
     }
+}
+
+/// Where systemd keeps what belongs to a user who is logged in.
+#[cfg(target_os = "linux")]
+fn own_run_time_dir() -> Option<PathBuf> {
+    Some(PathBuf::from(format!("/run/user/{}", rustix::process::geteuid().as_raw())))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn own_run_time_dir() -> Option<PathBuf> {
+    None
 }
 
 fn default_root(places: &Places) -> Option<PathBuf> {
@@ -310,6 +332,7 @@ mod tests {
         dir.prepare().unwrap();
         // Asked for again, it still knows.
         dir.prepare().unwrap();
+        std::fs::write(dir.losses(), "").unwrap();
         std::fs::write(dir.token(), "secret").unwrap();
         dir.remove_if_unused().unwrap();
         assert!(dir.token().exists(), "it is in use");
@@ -336,12 +359,16 @@ mod tests {
     }
 
     #[test]
-    fn spilled_records_need_an_absolute_runtime_directory() {
+    fn run_time_folders_are_the_named_one_and_the_users_own() {
         let mut places = places();
+        let folders = |places: &Places| StateDir::resolve(None, places).unwrap().run_time_folders();
+        let own: Vec<PathBuf> =
+            own_run_time_dir().into_iter().map(|dir| dir.join("hookspan")).collect();
         places.xdg_runtime_dir = Some("run".into());
-        assert_eq!(StateDir::resolve(None, &places).unwrap().spill(), None);
-        places.xdg_runtime_dir = Some("/run/user/7".into());
-        let spill = StateDir::resolve(None, &places).unwrap().spill();
-        assert_eq!(spill, Some("/run/user/7/hookspan/spill".into()));
+        assert_eq!(folders(&places), own);
+        places.xdg_runtime_dir = own_run_time_dir();
+        assert_eq!(folders(&places), own);
+        places.xdg_runtime_dir = Some("/run/elsewhere".into());
+        assert_eq!(folders(&places), [vec!["/run/elsewhere/hookspan".into()], own].concat());
     }
 }

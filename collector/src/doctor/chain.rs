@@ -194,6 +194,18 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
             "hooks wait in the journal until that is over",
         ));
     }
+    if status.journal.spilled > 0 {
+        findings.push(Finding::warning(
+            "journal",
+            format!(
+                "{} hooks ({}) wait in the run-time directory, because the state directory did not take them; a \
+                 restart of this machine loses them",
+                status.journal.spilled,
+                text::bytes(status.journal.spilled_bytes)
+            ),
+            "start the collector; it stores them as soon as the state directory can be written",
+        ));
+    }
     if status.journal.stopped {
         findings.push(Finding::problem(
             "journal",

@@ -191,7 +191,7 @@ impl Plan {
     /// The program comes first and the record before the file, so that no hook points at nothing and no change of ours is
     /// one that `uninstall` does not know of.
     fn apply_install(mut self, state: &StateDir, next: Installed) -> anyhow::Result<()> {
-        state.prepare()?;
+        crate::journal::prepare(state)?;
         shim_binary::install_to(&next.program).with_context(|| {
             format!("cannot put the hook program at {}", next.program.display())
         })?;

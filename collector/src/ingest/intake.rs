@@ -135,7 +135,7 @@ impl Intake {
 
     /// Losses by reason, when there are new ones.
     fn losses(&mut self) -> Vec<(String, u64)> {
-        let bytes = self.dir.losses().metadata().map_or(0, |found| found.len());
+        let bytes = losses::bytes(&self.dir);
         if bytes == self.losses_bytes {
             return Vec::new();
         }

@@ -9,7 +9,9 @@ use super::assemble::{Assembler, SegmentId};
 use super::segment::Segment;
 use super::sync::{Synced, Syncer};
 use super::wait::{Sleeper, Waker};
-use super::{Batch, Counters, JournalError, Position, Record, files, reserve, torn};
+use super::{
+    Batch, Counters, JournalError, Position, Record, files, losses, reserve, run_time, torn,
+};
 use crate::clock;
 use crate::dirs::StateDir;
 
@@ -88,7 +90,8 @@ pub struct Follower {
     chores_at: Option<Instant>,
     active_at: Instant,
     stopped: bool,
-    spill: Option<PathBuf>,
+    /// Where shims spill: see [`run_time`].
+    spills: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -130,6 +133,7 @@ impl Follower {
         hookspan_shim::linux::ignore_lease_signal();
         files::settle(dir).map_err(fail("prepare the journal in"))?;
         reserve::prepare_losses(&dir.losses()).map_err(fail("create losses in"))?;
+        losses::gather(dir).map_err(fail("gather losses in"))?;
         torn::forget_old(dir).map_err(fail("tidy"))?;
         let now = clock::instant();
         let sleeper = Sleeper::new().map_err(fail("watch"))?;
@@ -148,7 +152,7 @@ impl Follower {
             chores_at: None,
             active_at: now,
             stopped: false,
-            spill: spill_path(dir),
+            spills: run_time::spill_files(dir),
         };
         for (_, path) in files::segments(dir).map_err(fail("list"))? {
             follower.hold(path, Role::Sealed, now)?;
@@ -486,29 +490,29 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes in what shims have written to the run-time directory because the state directory took no more.
+    /// Takes over what shims wrote to the run-time directory because the state directory took no more.
     fn take_spill(&mut self, now: Instant) {
-        let Some(spill) = self.spill.clone() else { return };
-        if !spill.is_file() {
-            return;
-        }
-        let taken = (1_u32..)
-            .map(|number| spill.with_extension(number.to_string()))
-            .find(|path| !path.exists());
-        let Some(taken) = taken else { return };
-        let renamed = fs::rename(&spill, &taken);
-        if let Err(error) = renamed {
-            tracing::warn!(%error, "journal.spill_kept");
-        } else if let Err(error) = self.hold(taken, Role::Spill, now) {
-            tracing::warn!(%error, "journal.spill_unreadable");
+        for spill in self.spills.clone() {
+            if !spill.is_file() || !run_time::is_ours(&spill) {
+                continue;
+            }
+            let taken = (1_u32..)
+                .map(|number| spill.with_extension(number.to_string()))
+                .find(|path| !path.exists());
+            let Some(taken) = taken else { continue };
+            let renamed = fs::rename(&spill, &taken);
+            if let Err(error) = renamed {
+                tracing::warn!(%error, "journal.spill_kept");
+            } else if let Err(error) = self.hold(taken, Role::Spill, now) {
+                tracing::warn!(%error, "journal.spill_unreadable");
+            }
         }
     }
 
     fn hold_old_spills(&mut self, now: Instant) {
-        let Some(spill) = self.spill.as_deref() else { return };
-        let mut old = spilled_beside(spill);
+        let mut old: Vec<PathBuf> =
+            self.spills.iter().flat_map(|spill| run_time::beside(spill)).collect();
         old.retain(|path| path.extension().is_some());
-        old.sort();
         for path in old {
             if let Err(error) = self.hold(path, Role::Spill, now) {
                 tracing::warn!(%error, "journal.spill_unreadable");
@@ -603,28 +607,4 @@ fn is_open_somewhere(path: &Path) -> bool {
 fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
-}
-
-/// Files in the run-time directory with records of this state directory, not yet taken in: the one that shims write and
-/// those that a collector has set aside.
-#[must_use]
-pub fn spilled(dir: &StateDir) -> Vec<PathBuf> {
-    spill_path(dir).map(|spill| spilled_beside(&spill)).unwrap_or_default()
-}
-
-fn spilled_beside(spill: &Path) -> Vec<PathBuf> {
-    let entries = spill.parent().and_then(|folder| fs::read_dir(folder).ok());
-    entries
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_stem() == spill.file_name())
-        .collect()
-}
-
-/// Where shims of this state directory spill; they know it by its device and inode.
-fn spill_path(dir: &StateDir) -> Option<PathBuf> {
-    let base = dir.spill()?;
-    let (device, inode) = files::identity(&fs::metadata(dir.root()).ok()?);
-    Some(base.with_file_name(format!("spill-{device:x}-{inode:x}")))
 }

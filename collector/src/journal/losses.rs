@@ -1,11 +1,14 @@
 //! Hooks that a shim could keep nowhere: the disk was full, the journal at its bound, the directory not writable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use hookspan_shim::losses::{LOSS_BYTES, LOSSES_MAX_BYTES, Loss};
 
+use super::run_time::spare_losses;
 use crate::dirs::StateDir;
 
 /// Losses since the state directory was made, by reason.
@@ -13,8 +16,9 @@ use crate::dirs::StateDir;
 pub struct Losses {
     /// Hooks lost; a lower bound when [`Losses::saturated`].
     pub total: u64,
-    /// Hooks lost by reason: `journal_full`, `disk_full`, `read_only`, `permission`, `write_cut_short`, `damaged` (an entry
-    /// that cannot be read) or `errno_N`.
+    /// Hooks lost by reason: `journal_full`, `disk_full`, `read_only`, `permission` (also: the directory or the file belongs to
+    /// another user), `no_directory`, `write_cut_short`, `file_size_limit`, `damaged` (an entry that cannot be read) or
+    /// `errno_N`.
     pub by_reason: BTreeMap<String, u64>,
     /// The file has reached its size limit and counts no further.
     pub saturated: bool,
@@ -22,26 +26,76 @@ pub struct Losses {
     pub bytes: u64,
 }
 
-/// Reads what shims have counted. No file is no loss.
+/// Reads what shims have counted, in the state directory and in the run-time directory. No file is no loss. A loss that stands
+/// in two files counts once: the collector copies losses into the state directory, see [`gather`].
 ///
 /// # Errors
-/// The file is there and cannot be read.
+/// The file in the state directory is there and cannot be read.
 pub fn read(dir: &StateDir) -> io::Result<Losses> {
-    let bytes = match fs::read(dir.losses()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Losses::default()),
-        other => other?,
-    };
-    let mut losses =
-        Losses { saturated: bytes.len() as u64 >= LOSSES_MAX_BYTES, ..Losses::default() };
-    let (entries, _) = bytes.as_chunks::<LOSS_BYTES>();
-    for entry in entries {
-        let loss = Loss::decode(entry);
-        losses.total += 1;
-        losses.bytes += loss.map_or(0, |loss| loss.bytes.into());
-        let reason = loss.map_or_else(|| "damaged".to_owned(), |loss| reason(loss.errno));
-        *losses.by_reason.entry(reason).or_default() += 1;
+    let mut losses = Losses::default();
+    let own = entries(&dir.losses())?;
+    losses.saturated = own.len() * LOSS_BYTES >= LOSSES_MAX_BYTES as usize;
+    own.iter().for_each(|entry| losses.add(entry));
+    for entry in spare_entries(dir, &own) {
+        losses.add(&entry);
     }
     Ok(losses)
+}
+
+/// Bytes of all files of losses: what changes when there are new ones.
+#[must_use]
+pub fn bytes(dir: &StateDir) -> u64 {
+    let files = spare_losses(dir).into_iter().chain([dir.losses()]);
+    files.filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum()
+}
+
+/// Copies losses from the run-time directory, which a restart of the machine empties, into the state directory. Those that
+/// stand there already are left out, so that it may be done again at any time.
+///
+/// # Errors
+/// The file in the state directory cannot be read or written.
+pub(super) fn gather(dir: &StateDir) -> io::Result<()> {
+    let own = entries(&dir.losses())?;
+    let new = spare_entries(dir, &own).concat();
+    if !new.is_empty() {
+        let mut file = super::write::open(&dir.losses())?;
+        file.write_all(&new)?;
+    }
+    Ok(())
+}
+
+type Entry = [u8; LOSS_BYTES];
+
+fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+    match fs::read(path) {
+        // Without a directory, or in one of another user, there is no file of ours.
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
+            Ok(Vec::new())
+        }
+        found => Ok(found?.as_chunks::<LOSS_BYTES>().0.to_vec()),
+    }
+}
+
+/// Losses of the run-time directory that are not in `known`, each once.
+fn spare_entries(dir: &StateDir, known: &[Entry]) -> Vec<Entry> {
+    let files = spare_losses(dir);
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let mut seen: BTreeSet<Entry> = known.iter().copied().collect();
+    // What cannot be read there is looked for again with the next batch.
+    let found = files.iter().flat_map(|path| entries(path).unwrap_or_default());
+    found.filter(|entry| seen.insert(*entry)).collect()
+}
+
+impl Losses {
+    fn add(&mut self, entry: &Entry) {
+        let loss = Loss::decode(entry);
+        self.total += 1;
+        self.bytes += loss.map_or(0, |loss| loss.bytes.into());
+        let reason = loss.map_or_else(|| "damaged".to_owned(), |loss| reason(loss.errno));
+        *self.by_reason.entry(reason).or_default() += 1;
+    }
 }
 
 /// Names an error number; they are the same on every Linux and, these, on every other Unix but one.
@@ -49,6 +103,7 @@ fn reason(errno: u32) -> String {
     match errno {
         0 => "write_cut_short".to_owned(),
         1 | 13 => "permission".to_owned(),
+        2 | 20 => "no_directory".to_owned(),
         27 => "file_size_limit".to_owned(),
         28 | 122 => "disk_full".to_owned(),
         30 => "read_only".to_owned(),
@@ -75,5 +130,35 @@ mod tests {
         assert_eq!((losses.total, losses.bytes, losses.saturated), (5, 40, false));
         let expected = [("damaged", 1), ("disk_full", 2), ("errno_5", 1), ("journal_full", 1)];
         assert_eq!(losses.by_reason, expected.map(|(name, n)| (name.to_owned(), n)).into());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn losses_of_the_run_time_directory_count_once_and_outlive_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let run = temp.path().join("run");
+        let places = crate::dirs::Places {
+            xdg_runtime_dir: Some(run.clone()),
+            ..crate::dirs::Places::default()
+        };
+        let dir = StateDir::resolve(Some(&temp.path().join("state")), &places).unwrap();
+        let loss = |id, errno| Loss { wall_ns: 1, id, errno, bytes: 10 }.encode();
+        let id = hookspan_shim::fallback::place_id(dir.root().as_os_str().as_encoded_bytes(), b"");
+        fs::create_dir_all(run.join("hookspan")).unwrap();
+        let spare = run.join(format!("hookspan/losses-{:x}", id.unwrap()));
+        fs::write(&spare, [loss(1, 13), loss(2, 13)].concat()).unwrap();
+        // Nobody has made the state directory.
+        assert_eq!(read(&dir).unwrap().by_reason["permission"], 2);
+
+        dir.prepare().unwrap();
+        super::super::write::open(&dir.losses()).unwrap().write_all(&loss(3, 28)).unwrap();
+        let expected = [("disk_full", 1), ("permission", 2)].map(|(name, n)| (name.to_owned(), n));
+        for _ in 0..2 {
+            assert_eq!(read(&dir).unwrap().by_reason, expected.clone().into());
+            gather(&dir).unwrap();
+        }
+        assert_eq!(fs::metadata(dir.losses()).unwrap().len(), 3 * 32);
+        fs::remove_dir_all(&run).unwrap();
+        assert_eq!(read(&dir).unwrap().by_reason, expected.into());
     }
 }

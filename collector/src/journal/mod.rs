@@ -10,13 +10,15 @@
 //!
 //! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they change,
 //! `reserve` keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads
-//! one file alone, `write` appends records that did not come from a shim.
+//! one file alone, `run_time` finds what shims left in the run-time directory, `write` appends records that did not come
+//! from a shim.
 
 mod assemble;
 mod files;
 mod follower;
 mod position;
 mod reserve;
+mod run_time;
 mod segment;
 mod sync;
 mod torn;
@@ -33,8 +35,11 @@ pub mod write;
 use hookspan_core::hook::HookContext;
 use hookspan_shim::record::{self, Metadata};
 
-pub use follower::{Follower, Limits, Usage, spilled};
+use crate::dirs::StateDir;
+
+pub use follower::{Follower, Limits, Usage};
 pub use position::Position;
+pub use run_time::{spare_losses, spilled};
 
 /// Flag of a [`Record`]: standard input was not closed in time.
 pub const FLAG_NO_EOF: u8 = hookspan_shim::frame::NO_EOF;
@@ -86,6 +91,15 @@ impl Record {
             body,
         })
     }
+}
+
+/// Makes the state directory and the file that counts losses in it: what hooks need before any collector has run.
+///
+/// # Errors
+/// The directory cannot be made or used; see [`StateDir::prepare`].
+pub fn prepare(dir: &StateDir) -> anyhow::Result<()> {
+    dir.prepare()?;
+    Ok(reserve::prepare_losses(&dir.losses()).map_err(JournalError::of("create", &dir.losses()))?)
 }
 
 /// The unique id of a record: wall clock in front, so that an index over it grows at its end.

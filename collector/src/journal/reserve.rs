@@ -26,7 +26,7 @@ pub(super) fn extend_at(path: &Path, len: u64) -> u64 {
     len + STEP_BYTES
 }
 
-/// Makes the file that counts losses, with space of its own.
+/// Makes the file that counts losses, with space of its own, so that a full disk cannot prevent counting.
 pub(super) fn prepare_losses(path: &Path) -> std::io::Result<()> {
     let file = super::write::open(path)?;
     reserve(&file, 0, LOSSES_BYTES);

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound, Other, PermissionDenied};
 use std::ops::Range;
+use std::path::Path;
 
 use hookspan_shim::record::Metadata;
 
 use super::segment::{self, Segment};
-use super::{Counters, Position, files, record_id};
+use super::{Counters, Position, files, record_id, run_time};
 use crate::clock;
 use crate::dirs::StateDir;
 
@@ -28,6 +30,10 @@ pub struct Survey {
     pub records: u64,
     /// Of these, those at or after the position. The position may be some way behind what is committed.
     pub after_position: u64,
+    /// Of these, those in the run-time directory, where shims leave what the state directory does not take.
+    pub spilled: u64,
+    /// Bytes of the files there.
+    pub spilled_bytes: u64,
     /// Ids of the first ten thousand of these, to look up in the store.
     pub ids: Vec<[u8; 16]>,
     /// There was too much to read: the numbers of records are estimates.
@@ -45,26 +51,48 @@ impl Survey {
 /// Looks at every segment; reads at most some megabytes, so that a large backlog does not make a command slow.
 ///
 /// # Errors
-/// A file cannot be read. A missing state directory is an empty journal.
+/// A file cannot be read. A state directory that is missing or closed to us is an empty journal.
 pub fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
     let mut survey = Survey::default();
     let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(survey),
-        sealed => sealed?,
+        // The state directory is missing or belongs to another user, who keeps us out: what shims kept for it lies elsewhere.
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => None,
+        sealed => Some(sealed?),
     };
-    for path in sealed.into_iter().map(|(_, path)| path).chain([files::current(dir)]) {
-        match File::open(&path) {
-            Ok(file) => survey.add(file, position, &mut left)?,
-            // The collector may take a segment away, or there is none yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    let current = sealed.is_some().then(|| files::current(dir));
+    let segments = sealed.into_iter().flatten().map(|(_, path)| path).chain(current);
+    for path in segments {
+        survey.add_file(&path, position, &mut left)?;
     }
+    let (records, bytes) = (survey.after_position, survey.bytes);
+    for path in run_time::spilled(dir) {
+        survey.add_file(&path, position, &mut left)?;
+    }
+    survey.spilled = survey.after_position - records;
+    survey.spilled_bytes = survey.bytes - bytes;
     Ok(survey)
 }
 
 impl Survey {
+    fn add_file(
+        &mut self,
+        path: &Path,
+        position: &Position,
+        left: &mut [u64; 2],
+    ) -> io::Result<()> {
+        // The collector may delete a segment meanwhile, there may be none yet, or a link in its place.
+        if files::regular(path)?.is_none() {
+            return Ok(());
+        }
+        match files::open(path) {
+            Ok(file) => self.add(file, position, left),
+            // Of a file that belongs to another user, nothing can be believed. The collector refuses it by name.
+            Err(error) if matches!(error.kind(), NotFound | PermissionDenied | Other) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn add(&mut self, file: File, position: &Position, left: &mut [u64; 2]) -> io::Result<()> {
         self.segments += 1;
         let len = file.metadata()?.len();

@@ -3,6 +3,7 @@
 mod health;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::{NotADirectory, PermissionDenied};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,7 +13,7 @@ pub use health::Queue;
 
 use crate::clock;
 use crate::config::{Global, destination};
-use crate::dirs::{Lock, ServeInfo, StateDir};
+use crate::dirs::{Lock, ServeInfo, StateDir, is_our_directory};
 use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
@@ -73,6 +74,10 @@ pub struct Journal {
     pub records: u64,
     /// Files.
     pub segments: u64,
+    /// Records, among those that are not stored yet, that wait in the run-time directory: the state directory did not take them.
+    pub spilled: u64,
+    /// Bytes of the files there.
+    pub spilled_bytes: u64,
     /// Too much to count: records and backlog are estimates from a part of it.
     pub estimated: bool,
     /// It is at its bound: hooks are counted instead of kept.
@@ -125,7 +130,8 @@ impl Status {
             status.pid = Some(info.pid);
             status.version = Some(info.version);
         }
-        let read = status.read_database(state);
+        let closed = status.note_foreign_directory(state);
+        let read = if closed { Ok(None) } else { status.read_database(state) };
         let database = status.unless_unreadable(state, read)?.flatten();
         let mut log = state.database().into_os_string();
         log.push("-wal");
@@ -154,6 +160,8 @@ impl Status {
             bytes: found.bytes,
             records: found.records,
             segments: found.segments,
+            spilled: found.spilled,
+            spilled_bytes: found.spilled_bytes,
             // What is stored already may lie in the journal still.
             estimated: found.estimated || (database.is_none() && status.trouble.is_some()),
             ..status.journal
@@ -167,6 +175,20 @@ impl Status {
         status.losses.extend(lost.by_reason);
         status.add_configured(global)?;
         Ok(status)
+    }
+
+    /// A state directory that is not this user's is trouble. Returns whether nothing in it can be looked at.
+    fn note_foreign_directory(&mut self, state: &StateDir) -> bool {
+        let root = state.root();
+        let closed = match std::fs::read_dir(root) {
+            Ok(_) if is_our_directory(root) => return false,
+            Ok(_) => false,
+            Err(error) => matches!(error.kind(), NotADirectory | PermissionDenied),
+        };
+        if closed || root.exists() {
+            self.trouble = state.verify().err().map(|error| error.to_string());
+        }
+        closed
     }
 
     /// `None` when there is none yet. A collector may be moving a damaged one aside at this moment: then the next look sees
