@@ -11,6 +11,8 @@
 mod happy_path;
 /// The collector is not there while hooks happen.
 mod offline;
+/// Nor is the state directory, or it is not ours, or the disk is full before the first start.
+mod no_directory;
 /// SIGKILL at any moment loses nothing and doubles nothing; and the harness would see it.
 mod crash;
 /// The same and worse, in small versions of the campaigns.

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -28,6 +30,7 @@ pub struct World {
     environment: Vec<(String, String)>,
     program: Option<PathBuf>,
     shim: OnceLock<PathBuf>,
+    uid: Option<u32>,
 }
 
 /// What a finished program left.
@@ -50,7 +53,7 @@ impl World {
         for folder in ["home", "run"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
-        Self { root, environment: Vec::new(), program: None, shim: OnceLock::new() }
+        Self { root, environment: Vec::new(), program: None, shim: OnceLock::new(), uid: None }
     }
 
     /// Removes what runs that were killed have left behind, with their collectors: a long one leaves gigabytes.
@@ -83,6 +86,24 @@ impl World {
     pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// The world of another account: its home, its run-time directory, its programs. Needs root.
+    #[must_use]
+    pub fn owned_by(mut self, uid: u32) -> Self {
+        fs::set_permissions(self.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for folder in ["home", "run"] {
+            chown(self.root.path().join(folder), Some(uid), Some(uid)).unwrap();
+        }
+        self.uid = Some(uid);
+        self
+    }
+
+    /// Runs a copy of the hook program that was installed in another world: in this one, nothing is installed.
+    pub fn borrow_shim(&mut self, other: &Self) {
+        let copy = self.scratch("hookspan-shim");
+        fs::copy(other.shim(), &copy).unwrap();
+        self.shim = OnceLock::from(copy);
     }
 
     /// Runs another build of hookspan from now on: a previous release.
@@ -140,6 +161,9 @@ impl World {
             .current_dir(self.home())
             .stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(uid) = self.uid {
+            command.uid(uid).gid(uid);
+        }
         command
     }
 

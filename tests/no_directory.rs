@@ -1,0 +1,320 @@
+//! Hooks where the state directory is missing, closed, full or another user's. Each situation ends with a collector: what was
+//! accepted is stored exactly once or counted. Where neither is possible, RELIABILITY.md says so, and the test says it too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use e2e_support::collector::Collector;
+use e2e_support::ledger::{self, Ledger, Verdict};
+use e2e_support::machine::{self, Mounted};
+use e2e_support::player::{self, Reply};
+use e2e_support::world::World;
+use e2e_support::{skip, verify};
+
+const NOBODY: u32 = 65_534;
+const STRANGER: u32 = 1;
+const HOOKS: u64 = 6;
+
+/// What becomes of hooks that meet it without a run-time directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Without {
+    Stored,
+    Counted,
+    /// Neither: no place is left that belongs to the user.
+    Gone,
+}
+
+/// How hooks meet the state directory.
+#[derive(Clone, Copy, Debug)]
+struct Situation {
+    name: &'static str,
+    make: fn(&Place<'_>) -> Result<Option<Mounted>, String>,
+    /// What a person does about it before starting a collector.
+    repair: fn(&Place<'_>),
+    without: Without,
+    /// Root is kept out by no mode.
+    root: bool,
+}
+
+struct Place<'a> {
+    world: &'a World,
+    uid: u32,
+    state: PathBuf,
+}
+
+const SITUATIONS: [Situation; 10] = [
+    Situation {
+        name: "no collector ever ran",
+        make: |_| Ok(None),
+        repair: |_| {},
+        without: Without::Stored,
+        root: true,
+    },
+    Situation {
+        name: "state directory deleted",
+        make: |place| {
+            place.run_collector();
+            fs::remove_dir_all(&place.state).unwrap();
+            Ok(None)
+        },
+        repair: |_| {},
+        without: Without::Stored,
+        root: true,
+    },
+    Situation {
+        name: "state directory moved away",
+        make: |place| {
+            place.run_collector();
+            fs::rename(&place.state, place.world.home().join("moved")).unwrap();
+            Ok(None)
+        },
+        repair: |_| {},
+        without: Without::Stored,
+        root: true,
+    },
+    Situation {
+        name: "another user's home",
+        make: |place| {
+            give(&place.world.home(), STRANGER);
+            Ok(None)
+        },
+        repair: |place| give(&place.world.home(), place.uid),
+        without: Without::Gone,
+        root: true,
+    },
+    Situation {
+        name: "another user's state directory",
+        make: |place| {
+            place.make_state(0o700);
+            give(&place.state, STRANGER);
+            Ok(None)
+        },
+        repair: |place| fs::rename(&place.state, place.world.scratch("theirs")).unwrap(),
+        without: Without::Gone,
+        root: true,
+    },
+    Situation {
+        name: "another user's state directory, open to all, with a journal",
+        make: |place| {
+            place.make_state(0o777);
+            let journal = place.state.join("journal");
+            fs::write(&journal, "").unwrap();
+            fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).unwrap();
+            give(&journal, STRANGER);
+            give(&place.state, STRANGER);
+            Ok(None)
+        },
+        repair: |place| {
+            assert_eq!(fs::read(place.state.join("journal")).unwrap(), b"");
+            fs::rename(&place.state, place.world.scratch("theirs")).unwrap();
+        },
+        without: Without::Gone,
+        root: false,
+    },
+    Situation {
+        name: "state directory closed after install",
+        make: |place| {
+            place.install();
+            fs::set_permissions(&place.state, fs::Permissions::from_mode(0o500)).unwrap();
+            Ok(None)
+        },
+        repair: |place| {
+            fs::set_permissions(&place.state, fs::Permissions::from_mode(0o700)).unwrap();
+        },
+        without: Without::Counted,
+        root: false,
+    },
+    Situation {
+        name: "a file in place of the state directory",
+        make: |place| {
+            place.make_state(0o700);
+            fs::remove_dir(&place.state).unwrap();
+            fs::write(&place.state, "").unwrap();
+            Ok(None)
+        },
+        repair: |place| fs::remove_file(&place.state).unwrap(),
+        without: Without::Gone,
+        root: true,
+    },
+    Situation {
+        name: "disk full before install",
+        make: |place| {
+            let disk = place.mount()?;
+            disk.fill("filler");
+            Ok(Some(disk))
+        },
+        repair: |place| place.free(),
+        without: Without::Gone,
+        root: true,
+    },
+    Situation {
+        name: "disk full after install, before the first start",
+        make: |place| {
+            let disk = place.mount()?;
+            place.install();
+            disk.fill("filler");
+            Ok(Some(disk))
+        },
+        repair: |place| place.free(),
+        without: Without::Counted,
+        root: true,
+    },
+];
+
+impl Place<'_> {
+    fn run_collector(&self) {
+        drop(Collector::start(self.world));
+    }
+
+    fn install(&self) {
+        self.world.ok(&["install", "--scope", "user"]);
+    }
+
+    fn make_state(&self, mode: u32) {
+        let mut made = self.world.home();
+        for part in [".local", "state", "hookspan"] {
+            made.push(part);
+            fs::create_dir(&made).unwrap();
+            give(&made, self.uid);
+        }
+        fs::set_permissions(&self.state, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// A small disk around the state directory.
+    fn mount(&self) -> Result<Mounted, String> {
+        let above = self.world.home().join(".local");
+        fs::create_dir(&above).unwrap();
+        give(&above, self.uid);
+        let disk = Mounted::tmpfs(&above.join("state"), 100)?;
+        give(disk.path(), self.uid);
+        Ok(disk)
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.world.home().join(".local/state/filler")).unwrap();
+    }
+}
+
+fn give(path: &Path, owner: u32) {
+    chown(path, Some(owner), Some(owner)).unwrap();
+}
+
+#[test]
+fn with_a_run_time_directory_every_hook_of_root_is_stored() {
+    every_situation(0, true);
+}
+
+#[test]
+fn with_a_run_time_directory_every_hook_of_an_account_is_stored() {
+    every_situation(NOBODY, true);
+}
+
+#[test]
+fn without_a_run_time_directory_every_hook_of_root_is_accounted_for() {
+    every_situation(0, false);
+}
+
+#[test]
+fn without_a_run_time_directory_every_hook_of_an_account_is_accounted_for() {
+    every_situation(NOBODY, false);
+}
+
+fn every_situation(uid: u32, run_time_dir: bool) {
+    if let Err(why) = machine::root() {
+        return skip::skip("hooks without a state directory", &why);
+    }
+    let own = PathBuf::from(format!("/run/user/{uid}"));
+    if !run_time_dir && own.exists() {
+        return skip::skip("hooks without a run-time directory", "this account has one");
+    }
+    let donor = World::new();
+    for situation in SITUATIONS.iter().filter(|situation| uid != 0 || situation.root) {
+        if let Err(why) = try_out(situation, uid, run_time_dir, &donor) {
+            skip::skip(situation.name, &why);
+        }
+    }
+}
+
+fn try_out(
+    situation: &Situation,
+    uid: u32,
+    run_time_dir: bool,
+    donor: &World,
+) -> Result<(), String> {
+    let mut world = World::new().owned_by(uid);
+    if !run_time_dir {
+        world = world.with_env("XDG_RUNTIME_DIR", "");
+    }
+    world.borrow_shim(donor);
+    let name = format!("{}, user {uid}, run-time directory: {run_time_dir}", situation.name);
+    let place = Place { world: &world, uid, state: world.state() };
+    let disk = (situation.make)(&place)?;
+    let mut ledger = Ledger::default();
+    for number in 0..HOOKS {
+        let body = ledger::body(number);
+        ledger.enter(number, player::hook(&world, "afterAgentThought", &body));
+    }
+    assert_eq!(ledger.refused(), [], "{name}");
+    let (stored, counted) = match situation.without {
+        _ if run_time_dir => (HOOKS, 0),
+        Without::Stored => (HOOKS, 0),
+        Without::Counted => (0, HOOKS),
+        Without::Gone => (0, 0),
+    };
+    // What waits is told without a collector, and while the state directory is still as it was.
+    let status = world.json(&["status", "--json"]);
+    assert_eq!(status["backlog"], stored, "{name}: {status:#}");
+    (situation.repair)(&place);
+    let collector = Collector::start(&world);
+    // And recording goes on.
+    ledger.enter(HOOKS, player::hook(&world, "afterAgentThought", &ledger::body(HOOKS)));
+    collector.committed(usize::try_from(stored + 1).unwrap());
+    let status = world.json(&["status", "--json"]);
+    drop(collector);
+    account(&name, &ledger, &verify::raw_bodies(&world), stored + 1);
+    drop(disk);
+    let lost: u64 = status["losses"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+    assert_eq!(lost, counted, "{name}: {status:#}");
+    Ok(())
+}
+
+/// So many of the accepted hooks are stored, each once and byte for byte.
+#[track_caller]
+fn account(name: &str, ledger: &Ledger, bodies: &[Vec<u8>], stored: u64) {
+    let mut comparison = ledger.comparison();
+    bodies.iter().for_each(|body| comparison.see(body));
+    let found = comparison.stored().len() as u64;
+    let verdict = comparison.verdict();
+    let lost: BTreeSet<u64> = verdict.lost.iter().copied().collect();
+    assert_eq!((found, lost.len() as u64), (stored, HOOKS + 1 - stored), "{name}: {verdict:?}");
+    assert_eq!(Verdict { lost: Vec::new(), ..verdict }, Verdict::default(), "{name}");
+}
+
+/// Two hundred hooks and a collector make the same directory at the same moment.
+#[test]
+fn two_hundred_hooks_and_a_collector_begin_together() {
+    let donor = World::new();
+    let mut world = World::new();
+    world.borrow_shim(&donor);
+    let early: Vec<_> = (0..200).map(|number| (number, start(&world, number))).collect();
+    let collector = Collector::start(&world);
+    let late: Vec<_> = (200..300).map(|number| (number, start(&world, number))).collect();
+    let mut ledger = Ledger::default();
+    for (number, child) in early.into_iter().chain(late) {
+        ledger.enter(number, Reply::from(child.wait_with_output().unwrap()));
+    }
+    assert_eq!((ledger.refused(), ledger.accepted()), (&[][..], 300));
+    collector.committed(300);
+    drop(collector);
+    let bodies = verify::raw_bodies(&world);
+    assert_eq!(ledger.compare(bodies.iter().map(Vec::as_slice)), Verdict::default());
+    assert_eq!(world.json(&["status", "--json"])["losses"], serde_json::json!({}));
+}
+
+fn start(world: &World, number: u64) -> std::process::Child {
+    let mut child = player::start(world, "afterAgentThought");
+    player::feed(&mut child, &ledger::body(number));
+    child
+}
