@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use hookspan_core::content::extract;
 use hookspan_core::price::{Prices, Usage};
-use hookspan_core::{SessionSummary, Span, SpanId, Timestamp, TraceId, TurnSummary};
+use hookspan_core::{SessionSummary, Span, SpanId, TraceId, TurnSummary};
 use hookspan_view::health::{DestinationHealth, Health, JournalHealth};
 use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
@@ -226,16 +226,8 @@ impl StoreSource {
     }
 
     fn destination(&self, row: export::DestinationRow) -> DestinationHealth {
-        DestinationHealth {
-            endpoint_host: self.hosts.get(&row.name).cloned().unwrap_or_default(),
-            name: row.name,
-            state: row.state,
-            last_ok: row.last_ok_ns.map(Timestamp),
-            last_error: row.last_error,
-            queued: row.queued,
-            delivered: row.delivered,
-            lost: row.lost,
-        }
+        let host = self.hosts.get(&row.name).cloned().unwrap_or_default();
+        row.health(host, clock::now())
     }
 }
 

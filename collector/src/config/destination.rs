@@ -10,6 +10,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::otlp_env::{self, Signal};
 use super::preset::Preset;
@@ -44,6 +45,9 @@ pub struct Destination {
     pub sample: f64,
     /// Link to a span in the destination's own pages, with `{trace_id}` and the like still in it.
     pub link: Option<String>,
+    /// Why it cannot be used as things are: a variable that is not set, a file that cannot be read. It is paused then; the
+    /// other destinations run.
+    pub unready: Option<String>,
 }
 
 /// How to reach a destination.
@@ -127,14 +131,65 @@ pub enum Backfill {
     All,
 }
 
-/// Why a destination cannot be used. The text names the destination and the key, and says what would be right.
+/// Why a destination cannot be used. The text names the place in the file, the destination and the key, and says what would be
+/// right.
 #[derive(Debug, thiserror::Error)]
-#[error("destination {name:?}: {problem}")]
+#[error("{place}destination {name:?}: {problem}")]
 pub struct DestinationError {
+    /// `FILE:LINE:COLUMN: `, or empty where the environment describes the destination.
+    pub place: String,
     /// The destination.
     pub name: String,
     /// What is wrong with it.
     pub problem: String,
+}
+
+/// Why a value cannot be used.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// What was written is wrong. Nothing starts until it is corrected.
+    Wrong(String),
+    /// What was written refers to something that is not there now. Only this destination waits for it.
+    Missing(String),
+}
+
+impl From<String> for Problem {
+    fn from(words: String) -> Self {
+        Self::Wrong(words)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(words: &str) -> Self {
+        Self::Wrong(words.to_owned())
+    }
+}
+
+impl Problem {
+    fn within(self, key: &str) -> Self {
+        match self {
+            Self::Wrong(words) => Self::Wrong(format!("{key}: {words}")),
+            Self::Missing(words) => Self::Missing(format!("{key}: {words}")),
+        }
+    }
+}
+
+/// What is not there now: the first of it is told.
+#[derive(Debug, Default)]
+pub(super) struct Missing(pub(super) Option<String>);
+
+impl Missing {
+    /// The value, or `None` when it is missing.
+    pub(super) fn take<T>(&mut self, read: Result<T, Problem>) -> Result<Option<T>, String> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(Problem::Wrong(words)) => Err(words),
+            Err(Problem::Missing(words)) => {
+                self.0.get_or_insert(words);
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// `[[destination]]` as written.
@@ -211,8 +266,11 @@ impl DestinationForm {
         env: &Environment,
         defaults: super::Semconv,
     ) -> Result<Destination, DestinationError> {
-        self.build(env, defaults)
-            .map_err(|problem| DestinationError { name: self.name.clone(), problem })
+        self.build(env, defaults).map_err(|problem| DestinationError {
+            place: String::new(),
+            name: self.name.clone(),
+            problem,
+        })
     }
 
     fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, String> {
@@ -235,20 +293,8 @@ impl DestinationForm {
         })?;
         check_endpoint(&endpoint).map_err(|e| format!("endpoint: {e}"))?;
         let endpoint = with_path(endpoint, protocol);
-        let mut headers = self.preset.headers(env);
-        for (name, value) in &self.headers {
-            let name = name.to_ascii_lowercase();
-            let value =
-                header_value(&name, value, env).map_err(|e| format!("headers.{name}: {e}"))?;
-            headers.retain(|(other, _)| *other != name);
-            headers.push((name, value));
-        }
-        for name in self.preset.required_headers() {
-            if !headers.iter().any(|(have, _)| have == name) {
-                return Err(format!("headers.{name}: is missing; {}", self.preset.header_hint()));
-            }
-        }
-        check_headers(&headers)?;
+        let mut missing = Missing::default();
+        let headers = self.all_headers(env, &mut missing)?;
         let gzip = match self.compression.as_deref() {
             None => !is_loopback(&endpoint),
             Some(word) => parse_gzip(word).map_err(|e| format!("compression: {e}"))?,
@@ -268,8 +314,15 @@ impl DestinationForm {
                 headers,
                 gzip,
                 timeout: timeout(self.timeout_ms).map_err(|e| format!("timeout_ms: {e}"))?,
-                certificate: read_pem("certificate", self.certificate.as_deref())?,
-                client: client_pem(self.client_certificate.as_deref(), self.client_key.as_deref())?,
+                certificate: missing
+                    .take(read_pem("certificate", self.certificate.as_deref()))?
+                    .flatten(),
+                client: missing
+                    .take(client_pem(
+                        self.client_certificate.as_deref(),
+                        self.client_key.as_deref(),
+                    ))?
+                    .flatten(),
             },
             content: match self.content {
                 Some(policy) => policy,
@@ -315,7 +368,37 @@ impl DestinationForm {
                 .map(|text| check_link(text, &values, self.link.is_some()))
                 .transpose()?
                 .flatten(),
+            unready: missing.0,
         })
+    }
+
+    /// The preset's headers and the written ones over them.
+    fn all_headers(
+        &self,
+        env: &Environment,
+        missing: &mut Missing,
+    ) -> Result<Vec<(String, Secret)>, String> {
+        let mut headers = self.preset.headers(env);
+        let mut absent = Vec::new();
+        for (name, value) in &self.headers {
+            let name = name.to_ascii_lowercase();
+            let value = header_value(&name, value, env);
+            let value = value.map_err(|problem| problem.within(&format!("headers.{name}")));
+            headers.retain(|(other, _)| *other != name);
+            match missing.take(value)? {
+                Some(value) => headers.push((name, value)),
+                None => absent.push(name),
+            }
+        }
+        for name in self.preset.required_headers() {
+            let is_there = headers.iter().any(|(have, _)| have == name);
+            if !is_there && !absent.iter().any(|have| have == name) {
+                let hint = self.preset.header_hint();
+                missing.0.get_or_insert(format!("headers.{name}: is missing; {hint}"));
+            }
+        }
+        check_headers(&headers)?;
+        Ok(headers)
     }
 }
 
@@ -325,26 +408,49 @@ impl Destination {
     pub fn endpoint_host(&self) -> String {
         authority(&self.connection.endpoint).to_owned()
     }
+
+    /// Stands for the receiver: it changes when spans go somewhere else. Secrets are not in it, so a new key for the same
+    /// account changes nothing.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let Connection { endpoint, protocol, headers, .. } = &self.connection;
+        let mut parts = vec![endpoint.as_str(), protocol.as_str()];
+        for (name, value) in headers {
+            parts.push(name);
+            if PLAIN_HEADERS.contains(&name.as_str()) {
+                parts.push(&value.0);
+            }
+        }
+        let digest = Sha256::digest(parts.join("\n"));
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// Every destination: those of the file, and `env` where the environment names an endpoint. One of the file that is called
-/// `env` takes its place.
+/// `env` takes its place. One that cannot be used for now is among them, see [`Destination::unready`].
 ///
 /// # Errors
-/// The first destination that cannot be used.
+/// The first destination whose settings are wrong.
 pub fn all(config: &Config, env: &Environment) -> Result<Vec<Destination>, DestinationError> {
     let mut all: Vec<Destination> = Vec::new();
-    for table in &config.destinations {
+    for (index, table) in config.destinations.iter().enumerate() {
         let name = table.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
-        let form: DestinationForm =
-            table.clone().try_into().map_err(|error: toml::de::Error| DestinationError {
-                name: name.clone(),
-                problem: error.message().to_owned(),
-            })?;
+        let failed = |problem: String| {
+            let place = config.places.get(index).map_or_else(String::new, |at| at.of(&problem));
+            DestinationError { place, name: name.clone(), problem }
+        };
+        let form: DestinationForm = table
+            .clone()
+            .try_into()
+            .map_err(|error: toml::de::Error| failed(error.message().to_owned()))?;
         if all.iter().any(|other| other.name == name) {
-            return Err(DestinationError { name, problem: "name: is taken already".to_owned() });
+            return Err(failed("name: is taken already".to_owned()));
         }
-        all.push(form.resolve(env, config.semconv)?);
+        let mut destination = form.build(env, config.semconv).map_err(failed)?;
+        if let (Some(problem), Some(at)) = (&mut destination.unready, config.places.get(index)) {
+            problem.insert_str(0, &at.of(problem));
+        }
+        all.push(destination);
     }
     if let Some(destination) = from_env(env, config.semconv)?
         && all.iter().all(|other| other.name != destination.name)
@@ -362,17 +468,18 @@ pub fn from_env(
     env: &Environment,
     defaults: super::Semconv,
 ) -> Result<Option<Destination>, DestinationError> {
-    let failed = |problem| DestinationError { name: "env".to_owned(), problem };
-    let Some(connection) = otlp_env::connection(env, Signal::Traces).map_err(failed)? else {
-        return Ok(None);
-    };
+    let failed =
+        |problem| DestinationError { place: String::new(), name: "env".to_owned(), problem };
+    let mut missing = Missing::default();
+    let connection = otlp_env::connection(env, Signal::Traces, &mut missing).map_err(failed)?;
+    let Some(connection) = connection else { return Ok(None) };
     let form = DestinationForm {
         name: "env".to_owned(),
         endpoint: Some(connection.endpoint.clone()),
         ..DestinationForm::default()
     };
     let destination = form.build(env, defaults).map_err(failed)?;
-    Ok(Some(Destination { connection, ..destination }))
+    Ok(Some(Destination { connection, unready: missing.0, ..destination }))
 }
 
 impl Protocol {
@@ -478,19 +585,20 @@ pub fn is_loopback(url: &str) -> bool {
 }
 
 /// Reads a header value: a reference, or one word and a reference, or plain text where nothing is secret.
-fn header_value(name: &str, text: &str, env: &Environment) -> Result<Secret, String> {
+fn header_value(name: &str, text: &str, env: &Environment) -> Result<Secret, Problem> {
     if let Some(value) = reference(text, env) {
-        return value.map(Secret);
+        return value.map(Secret).map_err(Problem::Missing);
     }
     if let Some((scheme, rest)) = text.split_once(' ')
         && let Some(value) = reference(rest.trim(), env)
     {
-        return value.map(|value| Secret(format!("{scheme} {value}")));
+        let value = value.map_err(Problem::Missing)?;
+        return Ok(Secret(format!("{scheme} {value}")));
     }
     if PLAIN_HEADERS.contains(&name) {
         return Ok(Secret(text.to_owned()));
     }
-    Err("takes env:NAME or file:PATH, so that no secret stands in the file".to_owned())
+    Err("takes env:NAME or file:PATH, so that no secret stands in the file".into())
 }
 
 fn reference(text: &str, env: &Environment) -> Option<Result<String, String>> {
@@ -518,11 +626,12 @@ pub(super) fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> 
     Ok(())
 }
 
-pub(super) fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>, Problem> {
     let Some(path) = path else { return Ok(None) };
-    let bytes = fs::read(path).map_err(|error| format!("{key}: {path} cannot be read: {error}"))?;
+    let bytes = fs::read(path)
+        .map_err(|error| Problem::Missing(format!("{key}: {path} cannot be read: {error}")))?;
     if !bytes.windows(11).any(|w| w == b"-----BEGIN ") {
-        return Err(format!("{key}: {path} holds no PEM block"));
+        return Err(Problem::Missing(format!("{key}: {path} holds no PEM block")));
     }
     Ok(Some(bytes))
 }
@@ -530,14 +639,15 @@ pub(super) fn read_pem(key: &str, path: Option<&str>) -> Result<Option<Vec<u8>>,
 pub(super) fn client_pem(
     certificate: Option<&str>,
     key: Option<&str>,
-) -> Result<Option<(Vec<u8>, Secret)>, String> {
+) -> Result<Option<(Vec<u8>, Secret)>, Problem> {
     match (read_pem("client_certificate", certificate)?, read_pem("client_key", key)?) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
-            let key = String::from_utf8(key).map_err(|_| "client_key: is not text".to_owned())?;
+            let key = String::from_utf8(key)
+                .map_err(|_| Problem::Missing("client_key: is not text".to_owned()))?;
             Ok(Some((certificate, Secret(key))))
         }
-        _ => Err("client_certificate and client_key belong together".to_owned()),
+        _ => Err("client_certificate and client_key belong together".into()),
     }
 }
 

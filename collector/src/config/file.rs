@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Misuse;
 use super::destination::DestinationForm;
+use super::place::{self, Place};
 use super::{Config, OpenInference, Profile};
 
 /// The whole file. Field and variant names are the spelling a person writes.
@@ -29,6 +30,8 @@ pub(super) struct File {
     /// The same as written: [`super::destination`] resolves it when it is used.
     #[serde(skip)]
     destinations: Vec<toml::Table>,
+    #[serde(skip)]
+    places: Vec<Place>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -146,6 +149,7 @@ impl File {
             let written = table.get("destination").and_then(toml::Value::as_array);
             let tables = written.into_iter().flatten().filter_map(toml::Value::as_table);
             file.destinations = tables.cloned().collect();
+            file.places = place::destinations(path, text);
         }
         Ok(file)
     }
@@ -178,6 +182,7 @@ impl File {
         }
         set(&mut config.prices, self.prices);
         config.destinations = self.destinations;
+        config.places = self.places;
     }
 }
 

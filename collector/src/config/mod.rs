@@ -5,6 +5,7 @@ mod environment;
 mod file;
 mod global;
 pub mod paths;
+mod place;
 mod print;
 pub mod destination;
 pub mod otlp_env;
@@ -47,6 +48,8 @@ pub struct Config {
     pub prices: Prices,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
+    /// Where each of them stands in the file.
+    pub places: Vec<place::Place>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
     pub otel: BTreeMap<String, String>,
 }
@@ -157,6 +160,7 @@ impl Default for Config {
             evidence: Evidence::default(),
             prices: Prices::default(),
             destinations: Vec::new(),
+            places: Vec::new(),
             otel: BTreeMap::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Environment;
 use super::destination::{
-    Connection, Protocol, Secret, check_endpoint, check_headers, client_pem, is_loopback,
+    Connection, Missing, Protocol, Secret, check_endpoint, check_headers, client_pem, is_loopback,
     parse_gzip, parse_protocol, read_pem, timeout,
 };
 
@@ -31,12 +31,17 @@ impl Signal {
     }
 }
 
-/// The connection that the environment describes for `signal`; `None` when no endpoint is set.
+/// The connection that the environment describes for `signal`; `None` when no endpoint is set. Files that cannot be read are
+/// put into `missing`.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
-pub fn connection(env: &Environment, signal: Signal) -> Result<Option<Connection>, String> {
-    Reader { env, signal }.connection(None)
+pub(super) fn connection(
+    env: &Environment,
+    signal: Signal,
+    missing: &mut Missing,
+) -> Result<Option<Connection>, String> {
+    Reader { env, signal }.connection(None, missing)
 }
 
 /// As [`connection`], with the specification's own endpoint on this machine where none is set.
@@ -49,7 +54,12 @@ pub fn connection_or_default(env: &Environment, signal: Signal) -> Result<Connec
         Protocol::Http => "http://localhost:4318",
         Protocol::Grpc => "http://localhost:4317",
     };
-    reader.connection(Some(fallback))?.ok_or_else(|| "no endpoint".to_owned())
+    let mut missing = Missing::default();
+    let connection = reader.connection(Some(fallback), &mut missing)?;
+    match missing.0 {
+        Some(problem) => Err(problem),
+        None => connection.ok_or_else(|| "no endpoint".to_owned()),
+    }
 }
 
 struct Reader<'a> {
@@ -58,7 +68,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn connection(&self, fallback: Option<&str>) -> Result<Option<Connection>, String> {
+    fn connection(
+        &self,
+        fallback: Option<&str>,
+        missing: &mut Missing,
+    ) -> Result<Option<Connection>, String> {
         let own = self.get(&format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", self.signal.word()));
         let is_general = own.is_none();
         let found = own.or_else(|| self.get("OTEL_EXPORTER_OTLP_ENDPOINT"));
@@ -89,8 +103,12 @@ impl Reader<'_> {
             headers,
             gzip,
             timeout: timeout(timeout_ms).map_err(|e| format!("OTEL_EXPORTER_OTLP_TIMEOUT: {e}"))?,
-            certificate: read_pem("OTEL_EXPORTER_OTLP_CERTIFICATE", file("CERTIFICATE"))?,
-            client: client_pem(file("CLIENT_CERTIFICATE"), file("CLIENT_KEY"))?,
+            certificate: missing
+                .take(read_pem("OTEL_EXPORTER_OTLP_CERTIFICATE", file("CERTIFICATE")))?
+                .flatten(),
+            client: missing
+                .take(client_pem(file("CLIENT_CERTIFICATE"), file("CLIENT_KEY")))?
+                .flatten(),
         }))
     }
 

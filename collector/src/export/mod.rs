@@ -10,12 +10,14 @@
 //! queue, nothing else, and no other destination notices. Why the exporters write to the database themselves is said in
 //! [`crate::store::export`].
 
+mod cause;
 mod client;
 pub mod file;
 mod limits;
 pub mod otlp;
 pub mod outcome;
 mod plan;
+pub mod probe;
 pub mod resource;
 mod split;
 pub mod timing;
@@ -32,7 +34,6 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use self::client::Client;
-pub use self::client::ClientError;
 use self::otlp::Encoding;
 use self::plan::Plan;
 use self::resource::ResourceBase;
@@ -40,7 +41,7 @@ use self::timing::Timing;
 use self::worker::{Isolation, Worker};
 use crate::clock;
 use crate::config::destination::{Backfill, Destination};
-use crate::store::export::{self as tables, ExportStore, StartAt};
+use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
 use crate::store::open::{OpenError, Readers};
 use crate::telemetry::Metrics;
 
@@ -65,21 +66,14 @@ pub enum SpawnError {
     /// The database.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// A destination's settings make no client.
-    #[error("destination {name:?}: {source}")]
-    Client {
-        /// The destination.
-        name: String,
-        /// What is wrong.
-        source: ClientError,
-    },
 }
 
 impl SpawnError {
     /// Whether it says that the database itself is damaged.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_damage())
+        let Self::Store(error) = self;
+        error.is_damage()
     }
 }
 
@@ -107,8 +101,11 @@ pub fn install_crypto() {
 
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
+/// A destination that cannot be used as things are, because a variable is not set or a certificate cannot be read, is paused
+/// and says so; the others run.
+///
 /// # Errors
-/// The database cannot be opened, or a destination's certificate is not usable.
+/// The database cannot be opened.
 pub fn spawn(
     runtime: &Handle,
     database: &Path,
@@ -123,60 +120,95 @@ pub fn spawn(
     let (shutdown, stop) = watch::channel(false);
     let mut running = Vec::new();
     for destination in destinations {
-        let worker = worker(database, &destination, settings, wake, &stop)?;
-        running.push(Running {
-            name: destination.name.clone(),
-            endpoint_host: destination.endpoint_host(),
-            retry: Arc::clone(&worker.retry),
-            task: Mutex::new(Some(runtime.spawn(worker.run()))),
-        });
+        let (name, endpoint_host) = (destination.name.clone(), destination.endpoint_host());
+        let retry = Arc::new(Notify::new());
+        let started = Start { database, destination: Arc::new(destination), settings };
+        let worker = started.worker(&retry, wake, &stop)?;
+        let task = worker.map(|worker| runtime.spawn(worker.run()));
+        running.push(Running { name, endpoint_host, retry, task: Mutex::new(task) });
     }
     let readers = Readers::new(PathBuf::from(database));
     Ok(Exporters { readers, destinations: running, shutdown })
 }
 
-fn worker(
-    database: &Path,
-    destination: &Destination,
-    settings: &Settings,
-    wake: &watch::Receiver<u64>,
-    shutdown: &watch::Receiver<bool>,
-) -> Result<Worker, SpawnError> {
-    let client = Client::new(&destination.connection)
-        .map_err(|source| SpawnError::Client { name: destination.name.clone(), source })?;
-    let start = match destination.backfill {
-        Backfill::None => StartAt::Head,
-        Backfill::Day => StartAt::Since(clock::now().plus(-DAY_NS)),
-        Backfill::All => StartAt::Beginning,
-    };
-    let encoding = Encoding {
-        hide_inputs: settings.hide_inputs,
-        hide_outputs: settings.hide_outputs,
-        ..Encoding::of(destination, settings.resource.clone())
-    };
-    let plan = Plan {
-        encoding,
-        sample: destination.sample,
-        max_span_age: destination.max_span_age,
-        backlog_max_spans: destination.backlog_max_spans,
-        request_max_bytes: client.request_max_bytes(),
-        flush: settings.timing.flush,
-    };
-    Ok(Worker {
-        name: destination.name.clone(),
-        client,
-        is_tls_without_client: destination.connection.endpoint.starts_with("https://")
-            && destination.connection.client.is_none(),
-        store: Arc::new(Mutex::new(ExportStore::open(database, &destination.name, start)?)),
-        plan: Arc::new(plan),
-        timing: settings.timing,
-        wake: wake.clone(),
-        retry: Arc::new(Notify::new()),
-        shutdown: shutdown.clone(),
-        metrics: Metrics::new(),
-        gathering: None,
-        isolation: Isolation::default(),
-    })
+/// What a destination starts from.
+struct Start<'a> {
+    database: &'a Path,
+    destination: Arc<Destination>,
+    settings: &'a Settings,
+}
+
+impl Start<'_> {
+    /// The destination's worker; `None` when the destination cannot be used, which is recorded.
+    fn worker(
+        &self,
+        retry: &Arc<Notify>,
+        wake: &watch::Receiver<u64>,
+        shutdown: &watch::Receiver<bool>,
+    ) -> Result<Option<Worker>, SpawnError> {
+        let mut store = self.store()?;
+        let client = match (&self.destination.unready, Client::new(&self.destination.connection)) {
+            (None, Ok(client)) => client,
+            (Some(problem), _) => return self.pause(&mut store, problem),
+            (None, Err(error)) => return self.pause(&mut store, &error.to_string()),
+        };
+        Ok(Some(Worker {
+            name: self.destination.name.clone(),
+            client,
+            destination: Arc::clone(&self.destination),
+            store: Arc::new(Mutex::new(store)),
+            plan: Arc::new(self.plan()),
+            timing: self.settings.timing,
+            wake: wake.clone(),
+            retry: Arc::clone(retry),
+            shutdown: shutdown.clone(),
+            metrics: Metrics::new(),
+            gathering: None,
+            isolation: Isolation::default(),
+        }))
+    }
+
+    fn store(&self) -> Result<ExportStore, OpenError> {
+        let start = match self.destination.backfill {
+            Backfill::None => StartAt::Head,
+            Backfill::Day => StartAt::Since(clock::now().plus(-DAY_NS)),
+            Backfill::All => StartAt::Beginning,
+        };
+        let Destination { name, .. } = &*self.destination;
+        ExportStore::open(self.database, name, &self.destination.identity(), start)
+    }
+
+    fn plan(&self) -> Plan {
+        let (destination, settings) = (&self.destination, self.settings);
+        Plan {
+            encoding: Encoding {
+                hide_inputs: settings.hide_inputs,
+                hide_outputs: settings.hide_outputs,
+                ..Encoding::of(destination, settings.resource.clone())
+            },
+            sample: destination.sample,
+            max_span_age: destination.max_span_age,
+            backlog_max_spans: destination.backlog_max_spans,
+            request_max_bytes: client::request_max_bytes(destination.connection.protocol),
+            flush: settings.timing.flush,
+            probe: settings.timing.probe,
+        }
+    }
+
+    fn pause(&self, store: &mut ExportStore, problem: &str) -> Result<Option<Worker>, SpawnError> {
+        let destination = self.destination.name.as_str();
+        tracing::warn!(destination, problem, "paused; its spans wait, the other destinations run");
+        let setback = Setback {
+            state: DestinationState::Paused,
+            not_before: Timestamp(0),
+            attempts: 0,
+            error: problem.to_owned(),
+            advice: "Correct that, then restart the collector.".to_owned(),
+        };
+        let failed = |source| OpenError::Sqlite { path: self.database.into(), source };
+        store.pause(&setback).map_err(failed)?;
+        Ok(None)
+    }
 }
 
 impl Exporters {
@@ -200,16 +232,7 @@ impl Exporters {
         Ok(hosts
             .filter_map(|(name, host)| {
                 let row = rows.iter().find(|row| row.name == name)?.clone();
-                Some(DestinationHealth {
-                    name: row.name,
-                    endpoint_host: host.to_owned(),
-                    state: row.state,
-                    last_ok: row.last_ok_ns.map(Timestamp),
-                    last_error: row.last_error,
-                    queued: row.queued,
-                    delivered: row.delivered,
-                    lost: row.lost,
-                })
+                Some(row.health(host.to_owned(), clock::now()))
             })
             .collect())
     }

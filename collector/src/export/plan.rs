@@ -14,8 +14,8 @@ use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 /// Spans in one request.
 const BATCH_SPANS: usize = 512;
 
-/// A span this old is not sent any more by a destination that fails; one that works gets everything.
-const DEFAULT_MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
+/// A size that was refused is believed for this long; then twice the size is tried, and so on.
+const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
 
 /// Fixed settings of a destination, as far as they decide what is sent when.
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub(super) struct Plan {
     pub(super) backlog_max_spans: u64,
     pub(super) request_max_bytes: usize,
     pub(super) flush: Duration,
+    pub(super) probe: Duration,
 }
 
 /// The next thing to do.
@@ -37,6 +38,8 @@ pub(super) enum Step {
     Gather(Duration),
     /// No attempt for this long.
     Wait(Duration),
+    /// A person paused the destination.
+    Stopped,
     /// Send this; it is stored.
     Send { batch: Batch, position: Position, alone: bool },
 }
@@ -62,11 +65,14 @@ impl Plan {
         self.shed_backlog(store, now)?;
         loop {
             let position = store.position()?;
+            if position.stopped {
+                return Ok(Step::Stopped);
+            }
             let wait =
                 Duration::from_nanos(u64::try_from(position.not_before.since(now)).unwrap_or(0));
             let stored = store.batch()?;
             if let Some(batch) = stored {
-                if self.is_expired(split::newest_end_ns(&batch), &position, now) {
+                if self.is_expired(split::newest_end_ns(&batch), now) {
                     let loss = expired(&batch);
                     store.finish(&batch, None, &[loss], None, now)?;
                     continue;
@@ -74,13 +80,20 @@ impl Plan {
                 if !at_once && !wait.is_zero() {
                     return Ok(Step::Wait(wait));
                 }
-                let alone = store.batches()? == 1;
+                let alone = store.batches()?.0 == 1 && batch.last_seq == position.built_seq;
                 return Ok(Step::Send { batch, position, alone });
             }
-            match store.waiting(position.acked_seq, BATCH_SPANS as u64)? {
+            match store.waiting(position.built_seq, BATCH_SPANS as u64)? {
                 0 => {
                     *gathering = None;
-                    return Ok(Step::Idle);
+                    match self.until_release(store, at_once, now)? {
+                        Some(left) if left.is_zero() => {
+                            store.release()?;
+                            continue;
+                        }
+                        Some(left) => return Ok(Step::Gather(left)),
+                        None => return Ok(Step::Idle),
+                    }
                 }
                 _ if !at_once && !wait.is_zero() => return Ok(Step::Wait(wait)),
                 n if n < BATCH_SPANS as u64 && !at_once => {
@@ -92,12 +105,35 @@ impl Plan {
                 _ => {}
             }
             *gathering = None;
-            let built = self.build(store, position.acked_seq, &position, now)?;
+            let built = self.build(store, position.built_seq, &position, now)?;
             match &built.batch {
                 Some(batch) => store.store_batch(batch, &built.losses, now)?,
                 None => store.skip_to(built.last_seq, &built.losses, now)?,
             }
         }
+    }
+
+    /// How long batches that were set aside still wait for another one to be accepted; zero: they are sent again. `None`
+    /// when there are none.
+    fn until_release(
+        &self,
+        store: &ExportStore,
+        at_once: bool,
+        now: Timestamp,
+    ) -> rusqlite::Result<Option<Duration>> {
+        let (_, _, oldest) = store.batches()?;
+        Ok(oldest.map(|at| {
+            let since = Duration::from_nanos(u64::try_from(now.since(at)).unwrap_or(0));
+            if at_once { Duration::ZERO } else { self.probe.saturating_sub(since) }
+        }))
+    }
+
+    /// Bytes that the next request may have: those of the protocol, or fewer where the receiver refused a size.
+    fn max_bytes(&self, position: &Position, now: Timestamp) -> usize {
+        let Some((bytes, learned)) = position.size else { return self.request_max_bytes };
+        let doublings = u32::try_from(now.since(learned) / SIZE_TRUST_NS).unwrap_or(0).min(32);
+        let bytes = bytes.saturating_mul(1 << doublings);
+        usize::try_from(bytes).unwrap_or(usize::MAX).min(self.request_max_bytes)
     }
 
     /// The request after `seq` if a full one is waiting there, so that it can be encoded while another is on its way.
@@ -126,13 +162,14 @@ impl Plan {
         let mut request = Request::new(&self.encoding);
         let mut bodies = store.bodies();
         let mut old = 0;
+        let max_bytes = self.max_bytes(position, now);
         store.settled_after(after, |seq, span| {
             if !self.is_sampled(&span.root) {
                 built.last_seq = seq;
                 return true;
             }
             let end = span.end.map_or(span.start, |end| end.at);
-            if self.is_expired(u64::try_from(end.0).unwrap_or(0), position, now) {
+            if self.is_expired(u64::try_from(end.0).unwrap_or(0), now) {
                 old += 1;
                 built.last_seq = seq;
                 return true;
@@ -141,7 +178,7 @@ impl Plan {
                 // A body that is damaged or pruned costs its content, not the span.
                 content::extract(part.field, bodies.get(part.hook)?)
             });
-            if !request.push(&span, encoded, self.request_max_bytes) {
+            if !request.push(&span, encoded, max_bytes) {
                 return false;
             }
             built.last_seq = seq;
@@ -174,7 +211,7 @@ impl Plan {
         if position.acked_seq >= floor {
             return Ok(());
         }
-        while let Some(batch) = store.batch()?.filter(|batch| batch.first_seq <= floor) {
+        while let Some(batch) = store.oldest_batch()?.filter(|batch| batch.first_seq <= floor) {
             if batch.last_seq > floor {
                 return Ok(());
             }
@@ -186,11 +223,11 @@ impl Plan {
             );
             store.finish(&batch, None, &[lost], None, now)?;
         }
-        let acked = store.position()?.acked_seq;
-        if acked < floor {
-            let count = u64::try_from(floor - acked).unwrap_or(0);
+        let built = store.position()?.built_seq;
+        if built < floor {
+            let count = u64::try_from(floor - built).unwrap_or(0);
             let lost = loss(
-                (acked + 1, floor),
+                (built + 1, floor),
                 count,
                 LossReason::Overflow,
                 "too many spans were waiting",
@@ -200,12 +237,9 @@ impl Plan {
         Ok(())
     }
 
-    fn is_expired(&self, end_ns: u64, position: &Position, now: Timestamp) -> bool {
-        let limit = match self.max_span_age {
-            Some(limit) => limit,
-            None if position.attempts > 0 => DEFAULT_MAX_AGE,
-            None => return false,
-        };
+    /// Only a person's own setting drops spans by age: a destination that is down for weeks gets everything afterwards.
+    fn is_expired(&self, end_ns: u64, now: Timestamp) -> bool {
+        let Some(limit) = self.max_span_age else { return false };
         let age = u64::try_from(now.0).unwrap_or(0).saturating_sub(end_ns);
         u128::from(age) > limit.as_nanos()
     }

@@ -116,7 +116,7 @@ fn part(
         last_seq: range.1,
         spans: count as u64,
         body: half.encode_to_vec(),
-        attempts: 0,
+        attempts: batch.attempts,
     };
     [make(&first, counts[0], ranges[0]), make(&second, counts[1], ranges[1])]
 }

@@ -15,7 +15,9 @@ pub struct Timing {
     pub backoff_long: Duration,
     /// Failures after which a destination counts as away.
     pub patience: u32,
-    /// A paused destination gets one batch this often.
+    /// First wait before a paused destination gets a batch again; doubles from there.
+    pub probe_first: Duration,
+    /// Longest wait before a paused destination gets a batch again.
     pub probe: Duration,
     /// Looks at the store at least this often, whether woken or not.
     pub poll: Duration,
@@ -29,6 +31,7 @@ impl Default for Timing {
             backoff_max: Duration::from_secs(60),
             backoff_long: Duration::from_secs(300),
             patience: 10,
+            probe_first: Duration::from_secs(30),
             probe: Duration::from_secs(900),
             poll: Duration::from_secs(30),
         }
@@ -45,6 +48,13 @@ impl Timing {
         let base = self.backoff.saturating_mul(1 << doublings).min(limit);
         let wait = base.mul_f64(0.8 + 0.4 * jitter.clamp(0.0, 1.0));
         asked.map_or(wait, |asked| wait.max(asked))
+    }
+
+    /// Wait of a paused destination after the `attempts`-th failure in a row.
+    #[must_use]
+    pub fn probe_after(&self, attempts: u32) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(20);
+        self.probe_first.saturating_mul(1 << doublings).min(self.probe)
     }
 }
 
@@ -67,6 +77,12 @@ mod tests {
         wait(10, None, 0.5, 60_000);
         wait(11, None, 0.5, 300_000);
         wait(u32::MAX, None, 0.5, 300_000);
+    }
+
+    #[test]
+    fn a_paused_destination_is_tried_ever_more_rarely() {
+        let waits = [1, 2, 5, 6, u32::MAX].map(|n| Timing::default().probe_after(n).as_secs());
+        assert_eq!(waits, [30, 60, 480, 900, 900]);
     }
 
     #[test]

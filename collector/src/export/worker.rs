@@ -7,30 +7,39 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tracing::{Instrument as _, debug, info, warn};
 
+use super::cause::Cause;
 use super::client::Client;
-use super::outcome::{Outcome, Refusal};
+use super::outcome::{Outcome, Refusal, Trouble};
 use super::plan::{Built, Plan, Step, loss};
 use super::split;
 use super::timing::Timing;
 use crate::clock;
+use crate::config::destination::Destination;
 use crate::store::export::{
-    Batch, DestinationState, ExportStore, Loss, LossReason, Position, Setback,
+    Batch, DestinationState, ExportStore, Held, Loss, LossReason, Position, Setback,
 };
 use crate::telemetry::Metrics;
 
 /// A request on its way gets this long to finish when the collector stops. What does not is sent again later.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 
-/// Batches in a row of which the destination takes nothing, after which it is left alone.
-const REJECTED_BEFORE_PAUSE: u32 = 3;
+/// So many batches are set aside before the destination is paused: one bad batch says something about the batch, three in a
+/// row say something about the destination.
+const HELD_MAX: u64 = 3;
 
-/// From here on a failure over TLS names what else could be the cause.
-const TLS_HINT_FROM: u32 = 3;
+/// A server that failed may have failed by chance. Attempts before the batch counts as refused.
+const FAULTY_ATTEMPTS: u32 = 3;
+
+/// Failures in a row from which on a mix-up of protocols is no chance, and a hint names further causes.
+const CERTAIN_FROM: u32 = 3;
+
+/// A smaller request is never asked for: a span has at most 48 KiB.
+const REQUEST_MIN_BYTES: u64 = 64 * 1_024;
 
 pub(super) struct Worker {
     pub(super) name: String,
     pub(super) client: Client,
-    pub(super) is_tls_without_client: bool,
+    pub(super) destination: Arc<Destination>,
     pub(super) store: Arc<Mutex<ExportStore>>,
     pub(super) plan: Arc<Plan>,
     pub(super) timing: Timing,
@@ -45,10 +54,23 @@ pub(super) struct Worker {
 /// What became of the batch that is being taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Isolation {
-    /// Some part of the current batch was taken.
+    /// Last `settled.seq` of that batch.
+    until: i64,
+    /// Some part of it was accepted.
     accepted: bool,
-    /// Batches in a row of which nothing was.
-    rejected: u32,
+}
+
+impl Isolation {
+    fn split(&mut self, batch: &Batch) {
+        if batch.first_seq > self.until {
+            *self = Self { until: batch.last_seq, accepted: false };
+        }
+    }
+
+    /// Whether another part of the batch that `batch` is from was accepted.
+    const fn proves(&self, batch: &Batch) -> bool {
+        self.accepted && batch.last_seq <= self.until
+    }
 }
 
 /// Why a wait ended.
@@ -71,6 +93,7 @@ impl Worker {
                 Ok(Step::Idle) => self.wait(self.timing.poll, true).await,
                 Ok(Step::Gather(left)) => self.wait(left, true).await,
                 Ok(Step::Wait(left)) => self.wait(left, false).await,
+                Ok(Step::Stopped) => self.wait(self.timing.poll, false).await,
                 Err(error) => self.trouble(&error).await,
             };
             match woken {
@@ -171,35 +194,33 @@ impl Worker {
                 debug!(destination = %self.name, spans = batch.spans, "delivered");
                 self.delivered(batch, position, Vec::new(), next).await
             }
-            Outcome::Partial { rejected, message } => {
+            Outcome::Partial { rejected, message } if rejected < batch.spans => {
                 warn!(destination = %self.name, rejected, message, "delivered in part");
-                let lost = rejected.min(batch.spans);
-                let losses = if lost > 0 {
-                    vec![loss(range(batch), lost, LossReason::Partial, &message)]
-                } else {
-                    Vec::new()
-                };
+                let lost = loss(range(batch), rejected, LossReason::Partial, &message);
+                let losses = if rejected > 0 { vec![lost] } else { Vec::new() };
                 self.delivered(batch, position, losses, next).await
             }
-            Outcome::Retry { after, detail } => {
-                let paused = position.state == DestinationState::Paused;
-                let attempts = position.attempts.saturating_add(1);
-                let wait = if paused {
-                    self.timing.probe
-                } else {
-                    self.timing.wait(attempts, after, fastrand::f64())
-                };
-                let state = if paused { DestinationState::Paused } else { DestinationState::Retry };
-                self.set_back(batch, state, attempts, wait, self.with_hint(detail, attempts)).await
+            // Nothing was kept, so sending it again doubles nothing.
+            Outcome::Partial { rejected, message } => {
+                let detail = format!("all {rejected} spans were refused: {message}");
+                self.refused(batch, position, Trouble::new(Cause::Content, detail), false).await
             }
-            Outcome::Permanent { class: Refusal::Auth | Refusal::Config, detail } => {
-                self.pause(batch, position, detail).await
+            Outcome::Retry { after, trouble } => {
+                self.retry_later(batch, position, after, trouble).await
             }
-            Outcome::Permanent { class: Refusal::TooLarge, detail } => {
-                self.shrink(batch, detail).await
+            Outcome::Permanent { class: Refusal::Auth | Refusal::Config, trouble } => {
+                self.pause(batch, position, trouble).await
             }
-            Outcome::Permanent { class: Refusal::Rejected, detail } => {
-                self.isolate(batch, position, detail).await
+            Outcome::Permanent { class: Refusal::TooLarge, trouble } => {
+                self.shrink(batch, position, trouble).await
+            }
+            Outcome::Permanent { class: Refusal::Faulty, trouble }
+                if batch.attempts + 1 < FAULTY_ATTEMPTS =>
+            {
+                self.retry_later(batch, position, None, trouble).await
+            }
+            Outcome::Permanent { class: Refusal::Faulty | Refusal::Rejected, trouble } => {
+                self.refused(batch, position, trouble, true).await
             }
         }
     }
@@ -216,98 +237,159 @@ impl Worker {
         if position.state != DestinationState::Ok {
             info!(destination = %self.name, "delivers again");
         }
-        self.isolation = Isolation::default();
-        self.isolation.accepted = true;
+        self.isolation.accepted |= batch.last_seq <= self.isolation.until;
         Ok(())
     }
 
-    /// Gives up a batch, or what is left of one, and pauses when that becomes a habit.
+    async fn retry_later(
+        &mut self,
+        batch: &Batch,
+        position: &Position,
+        after: Option<Duration>,
+        trouble: Trouble,
+    ) -> rusqlite::Result<()> {
+        let attempts = position.attempts.saturating_add(1);
+        let is_paused = position.state == DestinationState::Paused;
+        if is_paused || (trouble.cause.is_mix_up() && attempts >= CERTAIN_FROM) {
+            return self.pause(batch, position, trouble).await;
+        }
+        let wait = self.timing.wait(attempts, after, fastrand::f64());
+        let setback = self.setback(DestinationState::Retry, attempts, wait, trouble);
+        self.set_back(batch, setback).await
+    }
+
+    async fn shrink(
+        &mut self,
+        batch: &Batch,
+        position: &Position,
+        trouble: Trouble,
+    ) -> rusqlite::Result<()> {
+        let halves = split::halve(batch);
+        let max_bytes =
+            halves.is_some().then(|| (batch.body.len() as u64 / 2).max(REQUEST_MIN_BYTES));
+        let parts = match (halves, split::shed_content(batch)) {
+            (Some(halves), _) => halves.to_vec(),
+            (None, Some(part)) => vec![part],
+            (None, None) => {
+                return self.give_up(batch, position, LossReason::TooLarge, trouble).await;
+            }
+        };
+        self.isolation.split(batch);
+        let whole = batch.clone();
+        self.in_store(move |store| store.replace(&whole, &parts, max_bytes, clock::now())).await
+    }
+
+    /// A batch was refused for what it holds, or so it seems. It is cut up to find the trace that is refused; but nothing is
+    /// given up before the receiver has accepted something else, because it may refuse everything.
+    async fn refused(
+        &mut self,
+        batch: &Batch,
+        position: &Position,
+        trouble: Trouble,
+        can_be_cut: bool,
+    ) -> rusqlite::Result<()> {
+        let reason = if can_be_cut { LossReason::Rejected } else { LossReason::Partial };
+        let parts = if can_be_cut { split::halve_between_traces(batch) } else { None };
+        match parts {
+            Some(parts) if position.state != DestinationState::Paused => {
+                self.isolation.split(batch);
+                let whole = batch.clone();
+                self.in_store(move |store| store.replace(&whole, &parts, None, clock::now())).await
+            }
+            Some(_) => self.hold(batch, position, Held::Whole, trouble).await,
+            None => self.give_up(batch, position, reason, trouble).await,
+        }
+    }
+
+    /// Gives up what cannot be cut up any further, if another part of the same batch was accepted; else sets it aside.
     async fn give_up(
         &mut self,
         batch: &Batch,
         position: &Position,
         reason: LossReason,
-        detail: String,
+        trouble: Trouble,
     ) -> rusqlite::Result<()> {
-        warn!(
-            destination = %self.name, spans = batch.spans, reason = reason.as_str(), detail, "lost"
-        );
-        let lost = loss(range(batch), batch.spans, reason, &detail);
-        self.finish(batch, None, vec![lost], None).await?;
-        if reason != LossReason::Rejected || self.in_store(|store| store.batches()).await? > 0 {
-            return Ok(());
+        if !self.isolation.proves(batch) {
+            let held = match reason {
+                LossReason::TooLarge => Held::TooLarge,
+                _ => Held::Alone,
+            };
+            return self.hold(batch, position, held, trouble).await;
         }
-        if std::mem::take(&mut self.isolation.accepted) {
-            self.isolation.rejected = 0;
-            return Ok(());
-        }
-        self.isolation.rejected += 1;
-        if self.isolation.rejected >= REJECTED_BEFORE_PAUSE {
-            let detail = format!("nothing of {REJECTED_BEFORE_PAUSE} batches was taken: {detail}");
-            self.pause(batch, position, detail).await?;
-        }
-        Ok(())
+        let (reason_word, detail) = (reason.as_str(), trouble.detail.as_str());
+        warn!(destination = %self.name, spans = batch.spans, reason = reason_word, detail, "lost");
+        let lost = loss(range(batch), batch.spans, reason, &trouble.detail);
+        self.finish(batch, None, vec![lost], None).await
     }
 
-    async fn shrink(&mut self, batch: &Batch, detail: String) -> rusqlite::Result<()> {
-        let parts = match split::halve(batch) {
-            Some(parts) => parts.to_vec(),
-            None => match split::shed_content(batch) {
-                Some(part) => vec![part],
-                None => {
-                    let position = self.in_store(|store| store.position()).await?;
-                    return self.give_up(batch, &position, LossReason::TooLarge, detail).await;
-                }
-            },
-        };
-        let whole = batch.clone();
-        self.in_store(move |store| store.replace(&whole, &parts)).await
-    }
-
-    async fn isolate(
+    /// Sets a refused batch aside so that the next one is tried. The destination is paused when too many are set aside, or
+    /// when it has never accepted anything and nothing else waits.
+    async fn hold(
         &mut self,
         batch: &Batch,
         position: &Position,
-        detail: String,
+        held: Held,
+        trouble: Trouble,
     ) -> rusqlite::Result<()> {
-        if position.state == DestinationState::Paused {
-            return self.pause(batch, position, detail).await;
-        }
-        match split::halve_between_traces(batch) {
-            Some(parts) => {
-                let whole = batch.clone();
-                self.in_store(move |store| store.replace(&whole, &parts)).await
-            }
-            None => self.give_up(batch, position, LossReason::Rejected, detail).await,
-        }
+        let (waiting, others, _) = self.in_store(|store| store.batches()).await?;
+        let is_full = others + 1 >= HELD_MAX;
+        let is_paused = position.state == DestinationState::Paused;
+        let setback = if is_full || is_paused || (!position.has_accepted && waiting <= 1) {
+            self.paused(position, trouble)
+        } else {
+            warn!(destination = %self.name, detail = trouble.detail, "refused; trying the next");
+            let attempts = position.attempts.saturating_add(1);
+            self.setback(DestinationState::Retry, attempts, Duration::ZERO, trouble)
+        };
+        let first_seq = batch.first_seq;
+        self.in_store(move |store| {
+            store.hold(first_seq, held, &setback, clock::now())?;
+            if is_full { store.release() } else { Ok(()) }
+        })
+        .await
     }
 
     async fn pause(
         &mut self,
         batch: &Batch,
         position: &Position,
-        detail: String,
+        trouble: Trouble,
     ) -> rusqlite::Result<()> {
-        if position.state != DestinationState::Paused {
-            warn!(destination = %self.name, detail, "paused; the queue is kept");
-        }
-        let attempts = position.attempts.saturating_add(1);
-        self.set_back(batch, DestinationState::Paused, attempts, self.timing.probe, detail).await
+        let setback = self.paused(position, trouble);
+        self.set_back(batch, setback).await
     }
 
-    async fn set_back(
-        &mut self,
-        batch: &Batch,
+    fn paused(&self, position: &Position, trouble: Trouble) -> Setback {
+        if position.state != DestinationState::Paused {
+            warn!(destination = %self.name, detail = trouble.detail, "paused; the queue is kept");
+        }
+        let attempts = position.attempts.saturating_add(1);
+        let wait = self.timing.probe_after(attempts);
+        self.setback(DestinationState::Paused, attempts, wait, trouble)
+    }
+
+    fn setback(
+        &self,
         state: DestinationState,
         attempts: u32,
         wait: Duration,
-        error: String,
-    ) -> rusqlite::Result<()> {
-        if attempts == 1 {
-            warn!(destination = %self.name, error, wait_ms = wait.as_millis(), "not delivered");
-        }
+        trouble: Trouble,
+    ) -> Setback {
+        let Trouble { cause, detail } = trouble;
         let wait_ns = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
-        let setback = Setback { state, not_before: clock::now().plus(wait_ns), attempts, error };
+        Setback {
+            state,
+            not_before: clock::now().plus(wait_ns),
+            attempts,
+            advice: self.advice(&cause, attempts),
+            error: detail,
+        }
+    }
+
+    async fn set_back(&mut self, batch: &Batch, setback: Setback) -> rusqlite::Result<()> {
+        if setback.attempts == 1 {
+            warn!(destination = %self.name, error = setback.error, "not delivered");
+        }
         let first_seq = batch.first_seq;
         self.in_store(move |store| store.set_back(first_seq, &setback)).await
     }
@@ -331,14 +413,18 @@ impl Worker {
         .await
     }
 
-    /// A server that wants a client certificate just hangs up: say so once it cannot be chance.
-    fn with_hint(&self, detail: String, attempts: u32) -> String {
-        if self.is_tls_without_client && attempts >= TLS_HINT_FROM {
-            format!(
-                "{detail} (if the server asks for a client certificate, set client_certificate and client_key)"
-            )
+    /// A server that wants a client certificate just hangs up: that is said once it cannot be chance.
+    fn advice(&self, cause: &Cause, attempts: u32) -> String {
+        let connection = &self.destination.connection;
+        let may_want_certificate = *cause == Cause::Broken
+            && connection.endpoint.starts_with("https://")
+            && connection.client.is_none()
+            && attempts >= CERTAIN_FROM;
+        let advice = cause.advice(&self.destination);
+        if may_want_certificate {
+            format!("{advice} {}", Cause::ClientCertificate.advice(&self.destination))
         } else {
-            detail
+            advice
         }
     }
 

@@ -44,6 +44,25 @@ pub struct Queue {
 /// # Errors
 /// It does not answer in time, in words.
 pub(super) fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> {
+    let text = request(state, info, reqwest::Method::GET, "health")?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+/// Tells the collector that `info` tells about to look at a destination at once.
+///
+/// # Errors
+/// It does not answer in time, or knows no such destination, in words.
+pub fn wake(state: &StateDir, info: &ServeInfo, destination: &str) -> Result<(), String> {
+    let path = format!("exporters/{destination}/retry");
+    request(state, info, reqwest::Method::POST, &path).map(drop)
+}
+
+fn request(
+    state: &StateDir,
+    info: &ServeInfo,
+    method: reqwest::Method,
+    path: &str,
+) -> Result<String, String> {
     let url = info.url(None).ok_or("it has not said where it listens")?;
     let address = url.split_once("/login").map_or(url.as_str(), |(address, _)| address);
     // A client wants to know how it would encrypt even if it never does. An error means that it knows already.
@@ -53,13 +72,13 @@ pub(super) fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> 
         .timeout(PATIENCE)
         .build()
         .map_err(|error| error.to_string())?;
-    let mut request = client.get(format!("{}/api/v1/health", address.trim_end_matches('/')));
+    let url = format!("{}/api/v1/{path}", address.trim_end_matches('/'));
+    let mut request = client.request(method, url);
     if info.token_required {
         let token = Token::load(state).ok_or("its token cannot be read")?;
         request = request.bearer_auth(token.as_str());
     }
     let answer = request.send().and_then(reqwest::blocking::Response::error_for_status);
     let text = answer.and_then(reqwest::blocking::Response::text);
-    let text = text.map_err(|error| error.without_url().to_string())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
+    text.map_err(|error| error.without_url().to_string())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use health::Queue;
+pub use health::{Queue, wake};
 
 use crate::clock;
 use crate::config::{Global, destination};
@@ -85,7 +85,7 @@ pub struct Journal {
 }
 
 /// One destination.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Destination {
     /// Its name.
     pub name: String,
@@ -99,6 +99,24 @@ pub struct Destination {
     pub lost: BTreeMap<String, u64>,
     /// The last failure in words.
     pub last_error: Option<String>,
+    /// What to do about the last failure.
+    pub advice: Option<String>,
+    /// A person paused it.
+    pub stopped: bool,
+    /// The receiver has accepted spans.
+    pub accepted: bool,
+    /// Spans were lost during the last day.
+    pub losing: bool,
+    /// The last loss in words, with what to do about it.
+    pub last_loss: Option<String>,
+}
+
+impl Destination {
+    /// Whether it needs a person: nothing is sent, or spans were lost.
+    #[must_use]
+    pub fn is_problem(&self) -> bool {
+        self.state == "paused" || self.losing
+    }
 }
 
 impl Status {
@@ -242,12 +260,17 @@ impl Status {
         self.destinations = export::destinations(database)?
             .into_iter()
             .map(|row| Destination {
+                losing: row.is_losing(clock::now()),
                 name: row.name,
                 state: row.state,
                 pending: row.queued,
                 delivered: row.delivered,
                 lost: row.lost.into_iter().collect(),
                 last_error: row.last_error,
+                advice: row.advice,
+                stopped: row.stopped,
+                accepted: row.has_accepted,
+                last_loss: row.last_loss.map(|loss| loss.to_string()),
             })
             .collect();
         Ok(())
@@ -261,10 +284,8 @@ impl Status {
                 self.destinations.push(Destination {
                     name: destination.name,
                     state: "new".to_owned(),
-                    pending: 0,
-                    delivered: 0,
-                    lost: BTreeMap::new(),
-                    last_error: None,
+                    last_error: destination.unready,
+                    ..Destination::default()
                 });
             }
         }

@@ -50,6 +50,7 @@ impl Metrics {
             Outcome::Permanent { class: Refusal::Auth, .. } => "auth",
             Outcome::Permanent { class: Refusal::Config, .. } => "config",
             Outcome::Permanent { class: Refusal::TooLarge, .. } => "too_large",
+            Outcome::Permanent { class: Refusal::Faulty, .. } => "faulty",
             Outcome::Permanent { class: Refusal::Rejected, .. } => "rejected",
         };
         let destination = KeyValue::new("destination", destination.to_owned());

@@ -82,6 +82,12 @@ pub struct DestinationHealth {
     pub last_ok: Option<Timestamp>,
     /// Last failure in words.
     pub last_error: Option<String>,
+    /// What to do about the last failure.
+    pub advice: Option<String>,
+    /// Whether spans were lost during the last day.
+    pub losing: bool,
+    /// The last loss in words, with what to do about it.
+    pub last_loss: Option<String>,
     /// Spans waiting.
     pub queued: u64,
     /// Spans delivered.

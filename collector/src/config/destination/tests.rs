@@ -21,6 +21,12 @@ fn refused(text: &str, variables: &[(&str, &str)], expected: &str) {
 }
 
 #[track_caller]
+fn unready(text: &str, variables: &[(&str, &str)], expected: &str) {
+    let problem = resolved(text, variables).unready.expect("something is missing");
+    assert!(problem.contains(expected), "{problem}");
+}
+
+#[track_caller]
 fn from(variables: &[(&str, &str)]) -> Destination {
     from_env(&env(variables), Semconv::default()).expect("valid").expect("a destination")
 }
@@ -97,7 +103,7 @@ fn every_preset_resolves_with_the_keys_its_vendor_documents() {
 
 #[test]
 fn what_a_preset_lacks_is_named() {
-    refused("name = 'd'\npreset = 'datadog'", &[], "set DD_API_KEY");
+    unready("name = 'd'\npreset = 'datadog'", &[], "set DD_API_KEY");
     refused("name = 'd'\npreset = 'otlp'", &[], "endpoint: is missing");
     refused(
         "name = 'd'\npreset = 'grafana-cloud'\nheaders = { authorization = 'Basic env:A' }",
@@ -113,11 +119,11 @@ fn secrets_come_by_reference_and_are_never_shown() {
     let destination = resolved(text, &[("KEY", "s3cret")]);
     assert_eq!(header(&destination, "x-key"), Some("s3cret"));
     assert!(!format!("{destination:?}").contains("s3cret"));
-    refused(text, &[], "KEY is not set");
+    unready(text, &[], "headers.x-key: the variable KEY is not set");
     let literal = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 's3cret' }";
     refused(literal, &[], "takes env:NAME or file:PATH");
     let file = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 'file:/does/not/exist' }";
-    refused(file, &[], "cannot be read");
+    unready(file, &[], "cannot be read");
     let bad =
         form(text).resolve(&env(&[("KEY", "a\nb")]), Semconv::default()).expect_err("refused");
     assert!(!bad.to_string().contains("a\nb"), "{bad}");
@@ -133,7 +139,8 @@ fn values_that_cannot_be_used_are_refused_by_key() {
     refused(&with("sample = 1.5"), &[], "sample: 1.5");
     refused(&with("timeout_ms = 0"), &[], "timeout_ms");
     refused(&with("max_span_age = 'soon'"), &[], "max_span_age");
-    refused(&with("certificate = '/does/not/exist'"), &[], "certificate: /does/not/exist");
+    unready(&with("certificate = '/does/not/exist'"), &[], "certificate: /does/not/exist");
+    unready(&with("client_certificate = '/x'\nclient_key = '/x'"), &[], "client_certificate: /x");
     refused(&with("link = 'javascript:alert(1)'"), &[], "link: must start with http");
     refused(&with("link = 'https://h/{team}'"), &[], "values.team");
     refused("name = 'a b'\nendpoint = 'http://h'", &[], "name: takes");
@@ -265,4 +272,40 @@ fn a_destination_of_the_file_takes_the_place_of_the_environments() {
     assert_eq!(names(&config)[1], ("env".to_owned(), "http://mine/x".to_owned()));
     config.destinations.push(table("name = 'a'\nendpoint = 'http://b'"));
     assert!(all(&config, &variables).expect_err("twice").to_string().contains("taken already"));
+}
+
+#[test]
+fn an_error_names_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    let text = "\n[[destination]]\nname = \"a\"\nendpoint = \"http://h\"\n\n[[destination]]\nname = \"b\"\n\
+                endpoint = \"https://h\"\nheaders = { x-key = \"env:KEY\" }\nsample = 1.0\n";
+    let load = |text: &str| {
+        fs::write(&file, text).unwrap();
+        all(&Config::load(Some(&file), true, &env(&[])).unwrap(), &env(&[]))
+    };
+    let found = load(text).unwrap();
+    let place = |line: u32, column: u32| format!("{}:{line}:{column}: ", file.display());
+    assert_eq!(found[0].unready, None);
+    let missing = format!("{}headers.x-key: the variable KEY is not set", place(9, 13));
+    assert_eq!(found[1].unready.as_ref(), Some(&missing));
+    let wrong = load(&text.replace("sample = 1.0", "sample = 3.0")).unwrap_err().to_string();
+    let expected = format!("{}destination \"b\": sample: 3 is not between 0 and 1", place(10, 1));
+    assert_eq!(wrong, expected);
+    let taken = load(&text.replace("\"b\"", "\"a\"")).unwrap_err().to_string();
+    assert!(taken.starts_with(&place(7, 1)) && taken.ends_with("is taken already"), "{taken}");
+}
+
+#[test]
+fn another_receiver_is_another_identity_and_another_key_is_not() {
+    let of = |more: &str, key: &str| {
+        let text = format!("name = 'd'\nendpoint = 'https://h/x'\n{more}");
+        resolved(&text, &[("KEY", key)]).identity()
+    };
+    let key = "headers = { x-key = 'env:KEY' }";
+    assert_eq!(of(key, "a"), of(key, "b"));
+    assert_ne!(of(key, "a"), of("", "a"));
+    let experiment = |id: &str| of(&format!("headers = {{ x-mlflow-experiment-id = '{id}' }}"), "");
+    assert_ne!(experiment("1"), experiment("2"));
+    assert_ne!(of("protocol = 'grpc'", ""), of("", ""));
 }

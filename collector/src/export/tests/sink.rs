@@ -1,18 +1,19 @@
 //! A receiver that misbehaves on request: OTLP over HTTP and gRPC on one port, each request answered as told.
 
 use std::collections::VecDeque;
+use std::io::Read as _;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
-    TraceService, TraceServiceServer,
-};
+use axum::serve::Listener;
+use http_body_util::{BodyExt as _, Full};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -25,9 +26,34 @@ pub(super) enum Answer {
     Partial(i64),
     /// Status and `Retry-After`.
     Http(u16, Option<&'static str>),
-    Grpc(tonic::Code),
+    /// Status, content type, further header, body.
+    Page(u16, &'static str, Option<(&'static str, &'static str)>, &'static str),
+    /// A code and a message, in trailers.
+    Grpc(tonic::Code, &'static str),
+    /// The same in the headers of an answer without a body.
+    GrpcAtOnce(tonic::Code, &'static str),
+    /// A gRPC status whose details are no base64.
+    GrpcBroken,
+    /// A gRPC message that ends without a status.
+    GrpcEndless,
+    /// A body that never ends.
+    Endless,
+    /// Headers of this many bytes.
+    Headers(usize),
     /// Nothing, for longer than anybody waits.
     Hang,
+}
+
+impl Answer {
+    /// gRPC, in the words of a server that limits the size of messages.
+    pub(super) const GRPC_TOO_LARGE: Self = Self::Grpc(
+        tonic::Code::ResourceExhausted,
+        "grpc: received message larger than max (9 vs. 4)",
+    );
+
+    pub(super) const fn grpc(code: tonic::Code) -> Self {
+        Self::Grpc(code, "no")
+    }
 }
 
 type Rule = dyn Fn(&ExportTraceServiceRequest) -> Answer + Send + Sync;
@@ -50,9 +76,11 @@ struct Inner {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at: Instant,
+    /// Unpacked, without a frame around it.
     pub(super) body: Vec<u8>,
     pub(super) answer: Answer,
     pub(super) key: Option<String>,
+    pub(super) gzip: bool,
 }
 
 impl Sink {
@@ -66,21 +94,36 @@ impl Sink {
         answers: &[Answer],
         rule: impl Fn(&ExportTraceServiceRequest) -> Answer + Send + Sync + 'static,
     ) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (inner, router) = Self::router(answers, rule);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { port, inner }
+    }
+
+    /// A sink behind TLS that says yes.
+    pub(super) async fn behind(tls: impl Listener<Addr = SocketAddr>) -> Self {
+        let port = tls.local_addr().unwrap().port();
+        let (inner, router) = Self::router(&[], |_| Answer::Ok);
+        tokio::spawn(async move { axum::serve(tls, router).await });
+        Self { port, inner }
+    }
+
+    fn router(
+        answers: &[Answer],
+        rule: impl Fn(&ExportTraceServiceRequest) -> Answer + Send + Sync + 'static,
+    ) -> (Arc<Inner>, Router) {
         let inner = Arc::new(Inner {
             next: Mutex::new(answers.iter().cloned().collect()),
             rule: Box::new(rule),
             seen: Mutex::new(Vec::new()),
         });
-        let grpc = TraceServiceServer::new(Grpc(Arc::clone(&inner)));
         let router = Router::new()
-            .route("/v1/traces", post(http))
+            .route("/v1/traces", post(answer))
+            .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(answer))
             .layer(axum::extract::DefaultBodyLimit::disable())
-            .with_state(Arc::clone(&inner))
-            .route_service("/opentelemetry.proto.collector.trace.v1.TraceService/Export", grpc);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { port, inner }
+            .with_state(Arc::clone(&inner));
+        (inner, router)
     }
 
     pub(super) fn seen(&self) -> Vec<Seen> {
@@ -106,32 +149,28 @@ pub(super) fn names(request: &ExportTraceServiceRequest) -> Vec<String> {
     scopes.flat_map(|scope| &scope.spans).map(|span| span.name.clone()).collect()
 }
 
-impl Inner {
-    fn answer(&self, body: Vec<u8>, key: Option<String>) -> Answer {
-        let planned = self.next.lock().unwrap().pop_front();
-        let answer = planned.unwrap_or_else(|| (self.rule)(&decode(&body)));
-        let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key };
-        self.seen.lock().unwrap().push(seen);
-        answer
-    }
-}
-
-fn response(rejected: i64) -> ExportTraceServiceResponse {
-    let part = ExportTracePartialSuccess {
-        rejected_spans: rejected,
-        error_message: "some were bad".to_owned(),
-    };
-    ExportTraceServiceResponse { partial_success: (rejected > 0).then_some(part) }
-}
-
-async fn http(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> Response {
-    assert_eq!(headers["content-type"], "application/x-protobuf");
+async fn answer(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> Response {
+    let is_grpc = headers["content-type"] == "application/grpc";
+    assert!(is_grpc || headers["content-type"] == "application/x-protobuf", "{headers:?}");
     let key = headers.get("x-key").map(|value| value.to_str().unwrap().to_owned());
-    match inner.answer(body.to_vec(), key) {
-        Answer::Ok => response(0).encode_to_vec().into_response(),
-        Answer::Partial(rejected) => response(rejected).encode_to_vec().into_response(),
+    let encoding = if is_grpc { "grpc-encoding" } else { "content-encoding" };
+    let gzip = headers.get(encoding).is_some_and(|word| word == "gzip");
+    let body = match (is_grpc, gzip) {
+        (true, gzip) => {
+            assert_eq!(body[0], u8::from(gzip));
+            if gzip { unpacked(&body[5..]) } else { body[5..].to_vec() }
+        }
+        (false, true) => unpacked(&body),
+        (false, false) => body.to_vec(),
+    };
+    let planned = inner.next.lock().unwrap().pop_front();
+    let answer = planned.unwrap_or_else(|| (inner.rule)(&decode(&body)));
+    let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key, gzip };
+    inner.seen.lock().unwrap().push(seen);
+    match answer {
+        Answer::Ok => success(is_grpc, gzip, 0),
+        Answer::Partial(rejected) => success(is_grpc, gzip, rejected),
         Answer::Hang => std::future::pending().await,
-        Answer::Grpc(code) => panic!("{code:?} was planned for an HTTP request"),
         Answer::Http(status, delay) => {
             let mut headers = HeaderMap::new();
             if let Some(delay) = delay {
@@ -139,26 +178,99 @@ async fn http(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) 
             }
             (StatusCode::from_u16(status).unwrap(), headers, "no").into_response()
         }
+        Answer::Page(status, kind, header, body) => page(status, kind, header, body),
+        Answer::Grpc(code, message) => trailers(&[], &status(code, message)),
+        Answer::GrpcAtOnce(code, message) => {
+            (HeaderMap::from_iter(status(code, message)), grpc_type(), "").into_response()
+        }
+        Answer::GrpcBroken => {
+            let mut status = status(tonic::Code::Unavailable, "no");
+            let name = HeaderName::from_static("grpc-status-details-bin");
+            status.push((name, HeaderValue::from_static("!!! no base64 !!!")));
+            trailers(&[], &status)
+        }
+        Answer::GrpcEndless => (grpc_type(), vec![0_u8; 5]).into_response(),
+        Answer::Endless => {
+            let kind = if is_grpc { "application/grpc" } else { "application/x-protobuf" };
+            let chunks = std::iter::repeat_with(|| Ok::<_, std::io::Error>(vec![b'x'; 8_192]));
+            let body = Body::from_stream(futures_util::stream::iter(chunks));
+            ([("content-type", kind)], body).into_response()
+        }
+        Answer::Headers(bytes) => {
+            let value = HeaderValue::from_bytes(&vec![b'x'; bytes]).unwrap();
+            let mut status = status(tonic::Code::Unavailable, "no");
+            status.push((HeaderName::from_static("x-long"), value.clone()));
+            let plain = (StatusCode::SERVICE_UNAVAILABLE, [("x-long", value)]);
+            if is_grpc { trailers(&[], &status) } else { plain.into_response() }
+        }
     }
 }
 
-struct Grpc(Arc<Inner>);
-
-#[tonic::async_trait]
-impl TraceService for Grpc {
-    async fn export(
-        &self,
-        request: tonic::Request<ExportTraceServiceRequest>,
-    ) -> Result<tonic::Response<ExportTraceServiceResponse>, tonic::Status> {
-        let key = request.metadata().get("x-key").map(|value| value.to_str().unwrap().to_owned());
-        match self.0.answer(request.into_inner().encode_to_vec(), key) {
-            Answer::Ok => Ok(tonic::Response::new(response(0))),
-            Answer::Partial(rejected) => Ok(tonic::Response::new(response(rejected))),
-            Answer::Hang => std::future::pending().await,
-            Answer::Grpc(code) => Err(tonic::Status::new(code, "no")),
-            Answer::Http(status, _) => panic!("{status} was planned for a gRPC request"),
-        }
+fn page(
+    status: u16,
+    kind: &'static str,
+    header: Option<(&'static str, &'static str)>,
+    body: &'static str,
+) -> Response {
+    let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
+    response.headers_mut().insert("content-type", kind.parse().unwrap());
+    if let Some((name, value)) = header {
+        response.headers_mut().insert(name, value.parse().unwrap());
     }
+    response
+}
+
+/// Like grpc-go, it answers in gzip whoever sent gzip, asked or not.
+fn success(is_grpc: bool, gzip: bool, rejected: i64) -> Response {
+    let part = ExportTracePartialSuccess {
+        rejected_spans: rejected,
+        error_message: "some were bad".to_owned(),
+    };
+    let message = ExportTraceServiceResponse { partial_success: (rejected > 0).then_some(part) };
+    let message = message.encode_to_vec();
+    if !is_grpc {
+        return ([("content-type", "application/x-protobuf")], message).into_response();
+    }
+    let message = if gzip { packed(&message) } else { message };
+    let mut frame = vec![u8::from(gzip)];
+    frame.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+    frame.extend(message);
+    let mut response = trailers(&frame, &status(tonic::Code::Ok, ""));
+    if gzip {
+        response.headers_mut().insert("grpc-encoding", "gzip".parse().unwrap());
+    }
+    response
+}
+
+fn grpc_type() -> [(&'static str, &'static str); 1] {
+    [("content-type", "application/grpc")]
+}
+
+fn status(code: tonic::Code, message: &'static str) -> Vec<(HeaderName, HeaderValue)> {
+    vec![
+        (HeaderName::from_static("grpc-status"), HeaderValue::from(code as i32)),
+        (HeaderName::from_static("grpc-message"), HeaderValue::from_static(message)),
+    ]
+}
+
+fn trailers(frame: &[u8], status: &[(HeaderName, HeaderValue)]) -> Response {
+    let trailers = HeaderMap::from_iter(status.iter().cloned());
+    let body = Full::new(Bytes::copy_from_slice(frame))
+        .with_trailers(std::future::ready(Some(Ok(trailers))));
+    (grpc_type(), Body::new(body)).into_response()
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let level = flate2::Compression::fast();
+    flate2::read::GzEncoder::new(bytes, level).read_to_end(&mut packed).unwrap();
+    packed
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut unpacked).unwrap();
+    unpacked
 }
 
 /// Waits until `condition` holds; shows `state` when it does not within ten seconds.
@@ -169,7 +281,7 @@ pub(super) fn eventually(
 ) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while !condition() {
             assert!(Instant::now() < deadline, "waited in vain at {caller}: {}", state());
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -84,12 +84,16 @@ fn delete_session(
     sketches.remove(db, settled.clone().map(|(_, span)| span))?;
     Times::remove(db, settled.map(|(_, span)| span))?;
     for (row, span) in &spans {
-        // A request that holds the span is made anew without it.
-        db.prepare_cached(
-            "DELETE FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
-             BETWEEN first_seq AND last_seq",
-        )?
-        .execute([row])?;
+        // A request that holds the span is built again without it, and so is all that its destination has stored: what was
+        // built is known by its last place in the queue alone.
+        let holds = "destination IN
+            (SELECT destination FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
+             BETWEEN first_seq AND last_seq)";
+        for change in
+            ["UPDATE export_position SET built_seq = acked_seq", "DELETE FROM export_batch"]
+        {
+            db.prepare_cached(&format!("{change} WHERE {holds}"))?.execute([row])?;
+        }
         db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([row])?;
         db.prepare_cached("DELETE FROM settled_before WHERE id = ?1")?.execute([span.id.0])?;
     }

@@ -1,0 +1,168 @@
+//! Why a delivery failed, and what a person can change about it.
+
+use crate::config::destination::{Connection, Destination, Protocol};
+
+/// What stands between a destination and its spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The host name has no address.
+    Dns,
+    /// Nothing listens there.
+    Refused,
+    /// No answer in time.
+    Timeout,
+    /// The connection ended before the answer was complete.
+    Broken,
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// The server did not accept our side of the TLS handshake.
+    ClientCertificate,
+    /// TLS to a port that does not speak it.
+    NotTls,
+    /// Plain text to a port that speaks TLS.
+    WantsTls,
+    /// The port answers, but not in HTTP/1.1.
+    NotHttp1,
+    /// The port answers, but not in HTTP/2.
+    NotHttp2,
+    /// The server sends us somewhere else: scheme, host and path of the place.
+    Redirect(String),
+    /// An answer that no OTLP receiver gives.
+    NotOtlp,
+    /// The credentials are missing or wrong.
+    Credentials,
+    /// The server knows no such path or service.
+    WrongPath,
+    /// The server does not take protobuf.
+    ContentType,
+    /// The server cannot unpack gzip.
+    Compression,
+    /// The request is larger than the server takes.
+    TooLarge,
+    /// The server is overloaded, or limits the rate.
+    Busy,
+    /// The server failed.
+    Faulty,
+    /// The server refuses what the request holds.
+    Content,
+}
+
+impl Cause {
+    /// Whether the two sides speak different protocols. One such answer may be chance; several in a row are not.
+    #[must_use]
+    pub const fn is_mix_up(&self) -> bool {
+        matches!(self, Self::NotTls | Self::NotHttp1 | Self::NotHttp2 | Self::WantsTls)
+    }
+
+    /// What a person can do; empty where the next attempt is all that can be done.
+    #[must_use]
+    pub fn advice(&self, destination: &Destination) -> String {
+        let connection = &destination.connection;
+        let is_grpc = connection.protocol == Protocol::Grpc;
+        match self {
+            Self::Dns => "Check the host name in `endpoint`.".to_owned(),
+            Self::Refused => format!(
+                "Check that the receiver runs and listens on {}. hookspan tries again by itself.",
+                destination.endpoint_host()
+            ),
+            Self::Timeout => {
+                "Check the receiver. If it only needs longer, raise `timeout_ms`.".to_owned()
+            }
+            Self::Broken => "Check that a receiver stands behind this port: a port forwarder without one closes \
+                 connections like this."
+                .to_owned(),
+            Self::Certificate => "Name the server's certificate, or that of its issuer, as `certificate`, and use a \
+                 host name that stands in the certificate."
+                .to_owned(),
+            Self::ClientCertificate => {
+                "If the server asks for a client certificate, set `client_certificate` and `client_key`."
+                    .to_owned()
+            }
+            Self::NotTls => format!(
+                "The port does not speak TLS. Write http://{} as `endpoint`.",
+                destination.endpoint_host()
+            ),
+            Self::WantsTls => format!(
+                "The port speaks TLS. Write https://{} as `endpoint`.",
+                destination.endpoint_host()
+            ),
+            Self::NotHttp1 | Self::NotHttp2 => other_protocol(is_grpc, connection),
+            Self::Redirect(to) => redirected(to, connection),
+            Self::NotOtlp => format!(
+                "A web page or a proxy answered, not an OTLP receiver. Check host, port and path of `endpoint`; \
+                 receivers usually listen on {}.",
+                if is_grpc { "4317 for gRPC" } else { "4318 for HTTP" }
+            ),
+            Self::Credentials => credentials(destination),
+            Self::WrongPath if is_grpc => {
+                "This gRPC server has no OTLP trace service. Check the port of `endpoint`; receivers usually listen on 4317."
+                    .to_owned()
+            }
+            Self::WrongPath => wrong_path(destination),
+            Self::ContentType => {
+                "The receiver takes no OTLP as protobuf under this path. Check the path of `endpoint`."
+                    .to_owned()
+            }
+            Self::Compression => "Set `compression = \"none\"`.".to_owned(),
+            Self::TooLarge => "Raise the receiver's limit for requests.".to_owned(),
+            Self::Busy => "Nothing to do: hookspan tries again by itself.".to_owned(),
+            Self::Faulty => "Look at the receiver's log.".to_owned(),
+            Self::Content => refused_content(destination),
+        }
+    }
+}
+
+fn other_protocol(is_grpc: bool, connection: &Connection) -> String {
+    let tls = if connection.endpoint.starts_with("https://") {
+        ""
+    } else {
+        " If the port speaks TLS, write https:// in `endpoint`."
+    };
+    if is_grpc {
+        format!(
+            "The port does not speak gRPC. Set `protocol = \"http/protobuf\"`, or use the receiver's gRPC port, usually \
+             4317.{tls}"
+        )
+    } else {
+        format!(
+            "The port does not speak HTTP/1.1. Set `protocol = \"grpc\"`, or use the receiver's HTTP port, usually 4318.{tls}"
+        )
+    }
+}
+
+fn redirected(to: &str, connection: &Connection) -> String {
+    let secure = connection.endpoint.strip_prefix("http://").zip(to.strip_prefix("https://"));
+    match secure {
+        Some(_) => format!("Write the https address as `endpoint`, for example {to}"),
+        None => "Check host and path of `endpoint`: this one leads elsewhere, for example to a login page. hookspan \
+                 follows no redirects, because they would carry the credentials along."
+            .to_owned(),
+    }
+}
+
+fn credentials(destination: &Destination) -> String {
+    let preset = destination.preset;
+    if preset.required_headers().is_empty() {
+        "Check the key in `headers`, for example headers = { authorization = \"Bearer env:TOKEN\" }, and what it may do."
+            .to_owned()
+    } else {
+        format!("Check the key and what it may do: {}.", preset.header_hint())
+    }
+}
+
+fn wrong_path(destination: &Destination) -> String {
+    match destination.preset.endpoint(Protocol::Http) {
+        Some(usual) => format!("Check the path of `endpoint`; this preset's usual one is {usual}"),
+        None => "Check host and path of `endpoint`; most receivers take OTLP under /v1/traces."
+            .to_owned(),
+    }
+}
+
+fn refused_content(destination: &Destination) -> String {
+    const EXPERIMENT: &str = "x-mlflow-experiment-id";
+    let has_experiment = destination.connection.headers.iter().any(|(name, _)| name == EXPERIMENT);
+    if destination.preset == crate::config::preset::Preset::Mlflow && !has_experiment {
+        return format!("MLflow wants an experiment. Set headers = {{ {EXPERIMENT} = \"ID\" }}.");
+    }
+    "Read the receiver's answer. If it names a missing header, set it in `headers`.".to_owned()
+}

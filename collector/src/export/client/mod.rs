@@ -1,0 +1,85 @@
+//! One attempt: bytes to a server, its answer as an [`Outcome`].
+
+mod grpc;
+mod http;
+mod tls;
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::outcome::Outcome;
+use crate::config::destination::{Connection, Protocol};
+
+pub(super) use tls::client_config;
+
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer that are read. A receiver's answer has a few dozen; what comes beyond this is no answer.
+const ANSWER_MAX_BYTES: usize = 64 * 1_024;
+
+const USER_AGENT: &str = concat!("hookspan/", env!("CARGO_PKG_VERSION"));
+
+/// A connection to a destination; connects when first used.
+#[derive(Debug)]
+pub(super) enum Client {
+    Http(http::HttpClient),
+    Grpc(grpc::GrpcClient),
+}
+
+/// Why a destination's settings do not make a client.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct ClientError(pub(super) String);
+
+impl Client {
+    /// A client for `connection`. Must run inside the runtime that will use it.
+    ///
+    /// # Errors
+    /// A certificate or a key cannot be used.
+    pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
+        Ok(match connection.protocol {
+            Protocol::Http => Self::Http(http::HttpClient::new(connection)?),
+            Protocol::Grpc => Self::Grpc(grpc::GrpcClient::new(connection)?),
+        })
+    }
+
+    pub(super) async fn send(&self, body: Bytes) -> Outcome {
+        match self {
+            Self::Http(client) => client.send(body).await,
+            Self::Grpc(client) => client.send(body).await,
+        }
+    }
+}
+
+/// Bytes a request may have before compression.
+pub(super) const fn request_max_bytes(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Http => 4 * 1_024 * 1_024,
+        // Servers take 4 MiB; what is left is for the envelope and for a span that counts differently there.
+        Protocol::Grpc => 3 * 1_024 * 1_024,
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> ClientError {
+    ClientError(error.to_string())
+}
+
+fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = flate2::write::GzEncoder::new(
+        Vec::with_capacity(body.len() / 4),
+        flate2::Compression::fast(),
+    );
+    encoder.write_all(body)?;
+    encoder.finish()
+}
+
+/// At most [`ANSWER_MAX_BYTES`] of what `body` unpacks to.
+fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(body)
+        .take(ANSWER_MAX_BYTES as u64)
+        .read_to_end(&mut unpacked)?;
+    Ok(unpacked)
+}

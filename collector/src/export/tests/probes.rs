@@ -1,0 +1,62 @@
+//! `hookspan destinations test` and `doctor` against receivers that are right and wrong.
+
+use super::sink::{Answer, Sink};
+use super::{at, destination};
+use crate::config::destination::Destination;
+use crate::export::probe::{self, Step};
+
+async fn probed(destination: Destination) -> Vec<Step> {
+    tokio::task::spawn_blocking(move || probe::probe(&destination)).await.unwrap()
+}
+
+/// The last step, and its advice or what was found.
+async fn ends(destination: Destination, step: &str, ok: bool, words: &str) {
+    let what = format!("{destination:?}");
+    let steps = probed(destination).await;
+    let last = steps.last().unwrap();
+    assert_eq!((last.step, last.ok), (step, ok), "{what}: {steps:#?}");
+    let told = format!("{} {}", last.what, last.advice.as_deref().unwrap_or_default());
+    assert!(told.contains(words), "{what}: {told}");
+    assert!(steps[..steps.len() - 1].iter().all(|step| step.ok), "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_tells_where_the_way_ends_and_what_to_change() {
+    let page = |status, kind, body| Answer::Page(status, kind, None, body);
+    let missing = page(422, "application/json", "{\"detail\":\"Field required\"}");
+    let empty = page(400, "application/json", "{\"detail\":\"no spans found\"}");
+    for (protocol, answer, ok, words) in [
+        ("http/protobuf", Answer::Ok, true, "accepted"),
+        ("grpc", Answer::Ok, true, "accepted"),
+        ("http/protobuf", page(200, "text/html", "<title>UI</title>"), false, "4318"),
+        ("http/protobuf", Answer::Http(401, None), false, "Check the key"),
+        ("http/protobuf", Answer::Http(404, None), false, "/v1/traces"),
+        ("http/protobuf", missing, false, "missing header"),
+        ("http/protobuf", empty, true, "takes no empty export"),
+        ("http/protobuf", Answer::Http(503, None), false, "503"),
+        ("grpc", Answer::grpc(tonic::Code::Unauthenticated), false, "Check the key"),
+        ("grpc", Answer::grpc(tonic::Code::Unimplemented), false, "4317"),
+        ("grpc", page(200, "text/html", "<title>UI</title>"), false, "4317"),
+    ] {
+        let sink = Sink::answering(&[answer]).await;
+        ends(destination(&sink, protocol, ""), "export", ok, words).await;
+        assert_eq!(sink.seen().len(), 1);
+        assert!(sink.seen()[0].body.is_empty(), "a probe sends no span");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_ends_where_nothing_answers() {
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let nobody = at(&format!("http://127.0.0.1:{port}"), "grpc", "");
+    ends(nobody, "connection", false, "receiver runs").await;
+    let nowhere = at("http://no-such-host.invalid:4317", "grpc", "");
+    ends(nowhere, "name", false, "host name").await;
+    let sink = Sink::answering(&[]).await;
+    let plain = at(&format!("https://127.0.0.1:{}", sink.port), "grpc", "");
+    ends(plain, "tls", false, "Write http://").await;
+    let unset = destination(&sink, "grpc", "headers = { x-key = 'env:ABSENT' }");
+    ends(unset, "configuration", false, "ABSENT is not set").await;
+}

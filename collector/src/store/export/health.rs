@@ -1,0 +1,154 @@
+//! How destinations are doing, as far as the store knows. Works on any connection, so `status` needs no collector.
+
+use std::fmt;
+
+use hookspan_core::Timestamp;
+use hookspan_view::health::DestinationHealth;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::types::LossReason;
+use super::{head, rows};
+
+/// A destination that lost spans is shown as losing for a day.
+const LOSING_NS: i64 = 86_400_000_000_000;
+
+/// One destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DestinationRow {
+    /// Its name.
+    pub name: String,
+    /// ok, retry, paused, off.
+    pub state: String,
+    /// Whether a person paused it.
+    pub stopped: bool,
+    /// Whether it ever accepted a span.
+    pub has_accepted: bool,
+    /// Last success, nanoseconds since the epoch.
+    pub last_ok_ns: Option<i64>,
+    /// Last failure in words.
+    pub last_error: Option<String>,
+    /// What to do about the last failure.
+    pub advice: Option<String>,
+    /// Spans waiting; an upper bound where conversations are sampled.
+    pub queued: u64,
+    /// Spans delivered.
+    pub delivered: u64,
+    /// Spans lost, by reason, sorted.
+    pub lost: Vec<(String, u64)>,
+    /// The last loss.
+    pub last_loss: Option<LastLoss>,
+}
+
+/// The last time a destination lost spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastLoss {
+    /// When, nanoseconds since the epoch.
+    pub at_ns: i64,
+    /// The word in the store.
+    pub reason: String,
+    /// Why, often in the receiver's words.
+    pub detail: String,
+}
+
+impl DestinationRow {
+    /// Whether spans were lost during the last day.
+    #[must_use]
+    pub fn is_losing(&self, now: Timestamp) -> bool {
+        let since = |loss: &LastLoss| now.0.saturating_sub(loss.at_ns);
+        self.state != "off" && self.last_loss.as_ref().is_some_and(|loss| since(loss) < LOSING_NS)
+    }
+
+    /// The same as pages show it.
+    #[must_use]
+    pub fn health(self, endpoint_host: String, now: Timestamp) -> DestinationHealth {
+        DestinationHealth {
+            endpoint_host,
+            losing: self.is_losing(now),
+            last_loss: self.last_loss.map(|loss| loss.to_string()),
+            name: self.name,
+            state: self.state,
+            last_ok: self.last_ok_ns.map(Timestamp),
+            last_error: self.last_error,
+            advice: self.advice,
+            queued: self.queued,
+            delivered: self.delivered,
+            lost: self.lost,
+        }
+    }
+}
+
+impl fmt::Display for LastLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "spans were lost ({}): {}. {}", self.reason, self.detail, self.advice())
+    }
+}
+
+impl LastLoss {
+    /// What a person can do so that it does not happen again.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        LossReason::parse(&self.reason).map_or("", LossReason::advice)
+    }
+}
+
+/// Every destination that ever had a position, by name.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationRow>> {
+    let head = head(db)?;
+    let mut all = db
+        .prepare_cached(
+            "SELECT destination, state, last_ok_ns, last_error, acked_seq, delivered, built_seq, advice,
+                    stopped, accepted_by IS NOT NULL,
+                    (SELECT sum(spans) FROM export_batch b WHERE b.destination = p.destination)
+             FROM export_position p ORDER BY destination",
+        )?
+        .query_map([], |row| {
+            let (acked, built): (i64, i64) = (row.get(4)?, row.get(6)?);
+            // Sequence numbers are given without gaps, so a difference is a count.
+            let queued = match row.get::<_, Option<i64>>(10)? {
+                Some(stored) => head.saturating_sub(built).max(0).saturating_add(stored),
+                None => head.saturating_sub(acked),
+            };
+            let stopped = row.get(8)?;
+            Ok(DestinationRow {
+                name: row.get(0)?,
+                state: if stopped { "paused".to_owned() } else { row.get(1)? },
+                stopped,
+                has_accepted: row.get(9)?,
+                last_ok_ns: row.get(2)?,
+                last_error: row.get(3)?,
+                advice: row.get(7)?,
+                queued: u64::try_from(queued).unwrap_or(0),
+                delivered: rows::count(row, 5)?,
+                lost: Vec::new(),
+                last_loss: None,
+            })
+        })?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    for row in &mut all {
+        add_losses(db, row)?;
+    }
+    Ok(all)
+}
+
+fn add_losses(db: &Connection, row: &mut DestinationRow) -> rusqlite::Result<()> {
+    row.lost = db
+        .prepare_cached(
+            "SELECT reason, sum(count) FROM export_loss WHERE destination = ?1
+             GROUP BY reason ORDER BY reason",
+        )?
+        .query_map(params![row.name], |loss| Ok((loss.get(0)?, rows::count(loss, 1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    row.last_loss = db
+        .prepare_cached(
+            "SELECT at_ns, reason, detail FROM export_loss WHERE destination = ?1
+             ORDER BY rowid DESC LIMIT 1",
+        )?
+        .query_row(params![row.name], |loss| {
+            Ok(LastLoss { at_ns: loss.get(0)?, reason: loss.get(1)?, detail: loss.get(2)? })
+        })
+        .optional()?;
+    Ok(())
+}

@@ -1,0 +1,536 @@
+//! What has left this machine: positions, batches in flight and losses, per destination.
+//!
+//! Why a second connection writes here. The engine owns the write connection for everything that is derived from hooks, and
+//! its transactions must never grow by a destination's batch or wait for a destination's pace. The `export_*` tables are
+//! touched by nobody else, a rebuild leaves them alone, and SQLite's own lock puts the few short transactions of an exporter
+//! (one per request) between those of the engine. So the rule "one writer" holds per table: the engine for what hooks say,
+//! one exporter per destination for what left. When the lock is taken for long, an exporter fails and tries again; the
+//! engine only ever waits for one small commit.
+
+mod control;
+mod health;
+mod types;
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookspan_core::{Span, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use super::bodies::Bodies;
+use super::open::{self, OpenError};
+use super::rows::{self, signed};
+pub use control::{set_stopped, switch_off_others};
+pub use health::{DestinationRow, LastLoss, destinations};
+pub use types::{Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt};
+
+/// Exporters may lose the race for the lock to a busy engine many times in a row; they have time.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The export tables as one destination's worker uses them.
+#[derive(Debug)]
+pub struct ExportStore {
+    db: Connection,
+    destination: String,
+    /// Stands for the connection as configured: another receiver under the same name has accepted nothing yet.
+    connection: String,
+}
+
+impl ExportStore {
+    /// Opens the store for `destination` and gives it a position if it has none. `connection` stands for whom it speaks to.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        path: &Path,
+        destination: &str,
+        connection: &str,
+        start: StartAt,
+    ) -> Result<Self, OpenError> {
+        let db = open::writer(path)?;
+        let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+        db.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
+        db.pragma_update(None, "cache_size", -2_048).map_err(sqlite)?;
+        let mut store =
+            Self { db, destination: destination.to_owned(), connection: connection.to_owned() };
+        store.register(start).map_err(sqlite)?;
+        Ok(store)
+    }
+
+    fn register(&mut self, start: StartAt) -> rusqlite::Result<()> {
+        let (destination, connection) = (self.destination.clone(), self.connection.clone());
+        self.write(|tx| {
+            // A pause before any attempt had a reason in the configuration, which was read anew.
+            tx.execute(
+                "UPDATE export_position SET state = 'ok', last_error = NULL, advice = NULL
+                 WHERE destination = ?1 AND state = 'paused' AND attempts = 0",
+                [&destination],
+            )?;
+            // A start follows a correction more often than not, so a paused destination is tried at once.
+            let known = tx.execute(
+                "UPDATE export_position SET
+                    not_before_ns = CASE state WHEN 'paused' THEN 0 ELSE not_before_ns END,
+                    max_bytes = CASE accepted_by WHEN ?2 THEN max_bytes END
+                 WHERE destination = ?1",
+                params![destination, connection],
+            )?;
+            if known > 0 {
+                return release(tx, &destination);
+            }
+            let acked = match start {
+                StartAt::Beginning => 0,
+                StartAt::Head => head(tx)?,
+                StartAt::Since(at) => tx.query_row(
+                    "SELECT coalesce(min(q.seq) - 1, (SELECT coalesce(max(seq), 0) FROM settled))
+                     FROM settled q JOIN span s ON s.row = q.span WHERE s.end_ns >= ?1",
+                    [at.0],
+                    |row| row.get(0),
+                )?,
+            };
+            tx.execute(
+                "INSERT INTO export_position (destination, acked_seq, built_seq, state)
+                 VALUES (?1, ?2, ?2, 'ok')",
+                params![destination, acked],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Where the destination stands.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn position(&self) -> rusqlite::Result<Position> {
+        self.db.prepare_cached(
+            "SELECT acked_seq, built_seq, state, not_before_ns, attempts, accepted_by IS ?2, stopped, max_bytes,
+                    max_bytes_ns
+             FROM export_position WHERE destination = ?1",
+        )?
+        .query_row([&self.destination, &self.connection], |row| {
+            let acked_seq: i64 = row.get(0)?;
+            let size: Option<i64> = row.get(7)?;
+            let size = size.and_then(|bytes| u64::try_from(bytes).ok());
+            let learned = Timestamp(row.get(8)?);
+            Ok(Position {
+                acked_seq,
+                built_seq: acked_seq.max(row.get(1)?),
+                state: DestinationState::parse(row.get_ref(2)?.as_str()?),
+                not_before: Timestamp(row.get(3)?),
+                attempts: row.get(4)?,
+                has_accepted: row.get(5)?,
+                stopped: row.get(6)?,
+                size: size.map(|bytes| (bytes, learned)),
+            })
+        })
+    }
+
+    /// The oldest stored batch that is to be sent.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn batch(&self) -> rusqlite::Result<Option<Batch>> {
+        self.oldest(
+            "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
+             WHERE destination = ?1 AND held = 0 ORDER BY first_seq LIMIT 1",
+        )
+    }
+
+    /// The oldest stored batch, set aside or not.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn oldest_batch(&self) -> rusqlite::Result<Option<Batch>> {
+        self.oldest(
+            "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
+             WHERE destination = ?1 ORDER BY first_seq LIMIT 1",
+        )
+    }
+
+    fn oldest(&self, sql: &str) -> rusqlite::Result<Option<Batch>> {
+        self.db
+            .prepare_cached(sql)?
+            .query_row([&self.destination], |row| {
+                Ok(Batch {
+                    first_seq: row.get(0)?,
+                    last_seq: row.get(1)?,
+                    spans: rows::count(row, 2)?,
+                    body: row.get(3)?,
+                    attempts: row.get(4)?,
+                })
+            })
+            .optional()
+    }
+
+    /// How many batches are to be sent, how many are set aside, and when the oldest of those was.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn batches(&self) -> rusqlite::Result<(u64, u64, Option<Timestamp>)> {
+        self.db
+            .prepare_cached(
+                "SELECT count(*) FILTER (WHERE held = 0), count(*) FILTER (WHERE held > 0),
+                        min(held_ns) FILTER (WHERE held > 0)
+                 FROM export_batch WHERE destination = ?1",
+            )?
+            .query_row([&self.destination], |row| {
+                let oldest: Option<i64> = row.get(2)?;
+                Ok((rows::count(row, 0)?, rows::count(row, 1)?, oldest.map(Timestamp)))
+            })
+    }
+
+    /// Calls `each` for settled spans after `seq`, in order of settling, until it returns `false`.
+    ///
+    /// # Errors
+    /// When SQLite fails or a row does not hold what this program writes.
+    pub fn settled_after(
+        &self,
+        seq: i64,
+        mut each: impl FnMut(i64, Span) -> bool,
+    ) -> rusqlite::Result<()> {
+        let sql = format!(
+            "SELECT {}, q.seq FROM settled q CROSS JOIN {}
+             WHERE q.seq > ?1 AND s.row = q.span ORDER BY q.seq",
+            rows::SPAN_COLUMNS,
+            rows::SPAN_TABLES
+        );
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut found = statement.query([seq])?;
+        while let Some(row) = found.next()? {
+            let settled = row.get("seq")?;
+            let (_, span) = rows::span(row)?;
+            if !each(settled, span) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many settled spans come after `seq`, at most `limit`.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn waiting(&self, seq: i64, limit: u64) -> rusqlite::Result<u64> {
+        self.db
+            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM settled WHERE seq > ?1 LIMIT ?2)")?
+            .query_row(params![seq, signed(limit)], |row| rows::count(row, 0))
+    }
+
+    /// The last `settled.seq` given so far.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn head(&self) -> rusqlite::Result<i64> {
+        head(&self.db)
+    }
+
+    /// The `settled.seq` that has exactly `keep` settled spans after it; 0 when there are fewer.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn seq_before_last(&self, keep: u64) -> rusqlite::Result<i64> {
+        self.db
+            .prepare_cached("SELECT seq FROM settled ORDER BY seq DESC LIMIT 1 OFFSET ?1")?
+            .query_row([signed(keep)], |row| row.get(0))
+            .optional()
+            .map(|seq| seq.unwrap_or(0))
+    }
+
+    /// Bodies of hooks.
+    #[must_use]
+    pub fn bodies(&self) -> Bodies<'_> {
+        Bodies::new(&self.db)
+    }
+
+    /// Stores a batch ahead of its first attempt, with the losses met while it was put together.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn store_batch(
+        &mut self,
+        batch: &Batch,
+        losses: &[Loss],
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| {
+            insert(tx, &destination, batch)?;
+            advance(tx, &destination, batch.last_seq)?;
+            count_losses(tx, &destination, losses, at)
+        })
+    }
+
+    /// Moves past spans of which none is to be sent.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn skip_to(&mut self, seq: i64, losses: &[Loss], at: Timestamp) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| {
+            advance(tx, &destination, seq)?;
+            count_losses(tx, &destination, losses, at)
+        })
+    }
+
+    /// Removes a batch that is done with: `delivered` of its spans arrived (`None`: it was given up), `losses` did not. An
+    /// acceptance clears the destination's troubles and decides about the batches that were set aside: after a pause all of
+    /// them are sent again; otherwise what cannot be cut up is lost, and the others are sent again. `next` is stored in the
+    /// same transaction: one sync instead of two.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn finish(
+        &mut self,
+        batch: &Batch,
+        delivered: Option<u64>,
+        losses: &[Loss],
+        next: Option<&Batch>,
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let (destination, connection) = (self.destination.clone(), self.connection.clone());
+        self.write(|tx| {
+            // A batch that was deleted with a session meanwhile is built again, so nothing moves on past it.
+            let was_stored = delete(tx, &destination, batch.first_seq)?;
+            if let Some(delivered) = delivered {
+                decide_held(tx, &destination, &connection, at)?;
+                tx.prepare_cached(
+                    "UPDATE export_position SET state = 'ok', attempts = 0, not_before_ns = 0,
+                        last_error = NULL, advice = NULL, last_ok_ns = ?2, delivered = delivered + ?3,
+                        accepted_by = ?4
+                     WHERE destination = ?1",
+                )?
+                .execute(params![destination, at.0, signed(delivered), connection])?;
+            }
+            if was_stored {
+                if let Some(next) = next {
+                    insert(tx, &destination, next)?;
+                }
+                let built = next.map_or(batch.last_seq, |next| next.last_seq);
+                advance(tx, &destination, built)?;
+            }
+            count_losses(tx, &destination, losses, at)
+        })
+    }
+
+    /// Puts `parts` in the place of a batch that was too large or holds something that is refused. `max_bytes` is the size
+    /// of request to build from now on, where a size was refused.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn replace(
+        &mut self,
+        batch: &Batch,
+        parts: &[Batch],
+        max_bytes: Option<u64>,
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| {
+            if delete(tx, &destination, batch.first_seq)? {
+                parts.iter().try_for_each(|part| insert(tx, &destination, part))?;
+            }
+            if let Some(max_bytes) = max_bytes {
+                tx.execute(
+                    "UPDATE export_position SET max_bytes = ?2, max_bytes_ns = ?3 WHERE destination = ?1",
+                    params![destination, signed(max_bytes), at.0],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Sets a refused batch aside, so that others are tried, and records why.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn hold(
+        &mut self,
+        first_seq: i64,
+        held: Held,
+        setback: &Setback,
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| {
+            tx.execute(
+                "UPDATE export_batch SET held = ?3, refusal = ?4, held_ns = ?5
+                 WHERE destination = ?1 AND first_seq = ?2",
+                params![destination, first_seq, held.code(), setback.error, at.0],
+            )?;
+            record(tx, &destination, first_seq, setback)
+        })
+    }
+
+    /// Puts every batch that was set aside back into the queue.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn release(&mut self) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| release(tx, &destination))
+    }
+
+    /// Pauses the destination for a reason that is found before anything is sent.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn pause(&mut self, setback: &Setback) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| record(tx, &destination, -1, setback))
+    }
+
+    /// Records an attempt that has to be made again.
+    ///
+    /// # Errors
+    /// When SQLite fails; nothing is stored then.
+    pub fn set_back(&mut self, first_seq: i64, setback: &Setback) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| record(tx, &destination, first_seq, setback))
+    }
+
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let done = work(&tx)?;
+        tx.commit()?;
+        Ok(done)
+    }
+}
+
+fn head(db: &Connection) -> rusqlite::Result<i64> {
+    db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
+}
+
+fn insert(tx: &Transaction<'_>, destination: &str, batch: &Batch) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO export_batch (destination, first_seq, last_seq, spans, body, attempts)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        destination,
+        batch.first_seq,
+        batch.last_seq,
+        signed(batch.spans),
+        batch.body,
+        batch.attempts
+    ])?;
+    Ok(())
+}
+
+/// Whether there was such a batch.
+fn delete(tx: &Transaction<'_>, destination: &str, first_seq: i64) -> rusqlite::Result<bool> {
+    let deleted = tx
+        .prepare_cached("DELETE FROM export_batch WHERE destination = ?1 AND first_seq = ?2")?
+        .execute(params![destination, first_seq])?;
+    Ok(deleted > 0)
+}
+
+/// Everything up to `seq` was built. What lies before the oldest stored batch is done with.
+fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "UPDATE export_position SET
+            built_seq = max(built_seq, acked_seq, ?2),
+            acked_seq = max(acked_seq, coalesce(
+                (SELECT min(first_seq) - 1 FROM export_batch WHERE destination = ?1),
+                max(built_seq, ?2)))
+         WHERE destination = ?1",
+    )?
+    .execute(params![destination, seq])?;
+    Ok(())
+}
+
+/// The receiver accepts something, so what it refused just before was refused for what it holds. What it refused while it
+/// accepted nothing at all proves nothing, and gets another chance.
+fn decide_held(
+    tx: &Transaction<'_>,
+    destination: &str,
+    connection: &str,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let proves = "(SELECT state = 'retry' AND accepted_by IS ?3 FROM export_position WHERE destination = ?1)";
+    let condition = format!("destination = ?1 AND held >= ?2 AND {proves}");
+    let alone = Held::Alone.code();
+    tx.prepare_cached(&format!(
+        "INSERT INTO export_loss (destination, first_seq, last_seq, count, reason, detail, at_ns)
+         SELECT destination, first_seq, last_seq, spans,
+                CASE held WHEN ?4 THEN 'too_large' ELSE 'rejected' END, coalesce(refusal, ''), ?5
+         FROM export_batch WHERE {condition}"
+    ))?
+    .execute(params![destination, alone, connection, Held::TooLarge.code(), at.0])?;
+    tx.prepare_cached(&format!("DELETE FROM export_batch WHERE {condition}"))?.execute(params![
+        destination,
+        alone,
+        connection
+    ])?;
+    release(tx, destination)
+}
+
+fn release(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "UPDATE export_batch SET held = 0, refusal = NULL, attempts = 0 WHERE destination = ?1 AND held > 0",
+    )?
+    .execute([destination])?;
+    Ok(())
+}
+
+fn record(
+    tx: &Transaction<'_>,
+    destination: &str,
+    first_seq: i64,
+    setback: &Setback,
+) -> rusqlite::Result<()> {
+    tx.execute(
+        "UPDATE export_batch SET attempts = attempts + 1 WHERE destination = ?1 AND first_seq = ?2",
+        params![destination, first_seq],
+    )?;
+    tx.execute(
+        "UPDATE export_position SET state = ?2, not_before_ns = ?3, attempts = ?4, last_error = ?5,
+            advice = nullif(?6, '') WHERE destination = ?1",
+        params![
+            destination,
+            setback.state.as_str(),
+            setback.not_before.0,
+            setback.attempts,
+            setback.error,
+            setback.advice
+        ],
+    )?;
+    Ok(())
+}
+
+fn count_losses(
+    tx: &Transaction<'_>,
+    destination: &str,
+    losses: &[Loss],
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    for loss in losses {
+        tx.prepare_cached(
+            "INSERT INTO export_loss (destination, first_seq, last_seq, count, reason, detail, at_ns)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            destination,
+            loss.first_seq,
+            loss.last_seq,
+            signed(loss.count),
+            loss.reason.as_str(),
+            loss.detail,
+            at.0
+        ])?;
+    }
+    Ok(())
+}
+
+/// A counter of the store; 0 when it never counted.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn counter(db: &Connection, key: &str) -> rusqlite::Result<u64> {
+    let read = db
+        .prepare_cached("SELECT value FROM counter WHERE key = ?1")?
+        .query_row([key], |row| rows::count(row, 0))
+        .optional();
+    read.map(|value| value.unwrap_or(0))
+}

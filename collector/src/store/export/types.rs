@@ -1,0 +1,184 @@
+//! What the export tables hold, as values.
+
+use hookspan_core::Timestamp;
+
+/// Where a destination stands; a row of `export_position`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// `settled.seq` up to which everything is delivered or counted lost.
+    pub acked_seq: i64,
+    /// `settled.seq` up to which requests were built.
+    pub built_seq: i64,
+    /// What it is doing.
+    pub state: DestinationState,
+    /// No attempt before this.
+    pub not_before: Timestamp,
+    /// Failures in a row.
+    pub attempts: u32,
+    /// Whether the receiver has accepted spans over the connection as it is configured now.
+    pub has_accepted: bool,
+    /// Whether a person paused it.
+    pub stopped: bool,
+    /// Largest request to build, and when that was learned; `None` where no size was refused.
+    pub size: Option<(u64, Timestamp)>,
+}
+
+/// `export_position.state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DestinationState {
+    /// Delivering, or nothing to deliver.
+    Ok,
+    /// Waiting to try again.
+    Retry,
+    /// Refused for a reason that waiting does not cure; probed now and then.
+    Paused,
+    /// Not in the configuration any more.
+    Off,
+}
+
+impl DestinationState {
+    /// The word in the store, in JSON and on pages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Retry => "retry",
+            Self::Paused => "paused",
+            Self::Off => "off",
+        }
+    }
+
+    pub(super) fn parse(word: &str) -> Self {
+        [Self::Retry, Self::Paused, Self::Off]
+            .into_iter()
+            .find(|state| state.as_str() == word)
+            .unwrap_or(Self::Ok)
+    }
+}
+
+/// An encoded request, as stored before its first attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// First `settled.seq` it stands for; its key.
+    pub first_seq: i64,
+    /// Last `settled.seq` it stands for.
+    pub last_seq: i64,
+    /// Spans inside.
+    pub spans: u64,
+    /// An `ExportTraceServiceRequest`.
+    pub body: Vec<u8>,
+    /// Attempts so far.
+    pub attempts: u32,
+}
+
+/// How a refused batch is set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It can still be cut up: once the receiver accepts another batch, it is sent again and cut up.
+    Whole,
+    /// It cannot be cut up: once the receiver accepts another batch, it is lost.
+    Alone,
+    /// A single span that is too large: likewise.
+    TooLarge,
+}
+
+impl Held {
+    pub(super) const fn code(self) -> i64 {
+        match self {
+            Self::Whole => 1,
+            Self::Alone => 2,
+            Self::TooLarge => 3,
+        }
+    }
+}
+
+/// Spans that will never arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// First `settled.seq` concerned.
+    pub first_seq: i64,
+    /// Last `settled.seq` concerned.
+    pub last_seq: i64,
+    /// Spans.
+    pub count: u64,
+    /// Why.
+    pub reason: LossReason,
+    /// In words.
+    pub detail: String,
+}
+
+/// `export_loss.reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossReason {
+    /// The destination refused them.
+    Rejected,
+    /// The destination took the request and refused some of it.
+    Partial,
+    /// Older than the destination takes.
+    Expired,
+    /// Too many were waiting.
+    Overflow,
+    /// A single span was larger than the destination takes.
+    TooLarge,
+}
+
+impl LossReason {
+    /// The word in the store, in JSON and on pages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Partial => "partial",
+            Self::Expired => "expired",
+            Self::Overflow => "overflow",
+            Self::TooLarge => "too_large",
+        }
+    }
+
+    /// The reason that `word` stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Rejected, Self::Partial, Self::Expired, Self::Overflow, Self::TooLarge]
+            .into_iter()
+            .find(|reason| reason.as_str() == word)
+    }
+
+    /// What a person can do so that it does not happen again.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Rejected | Self::Partial => {
+                "Read the receiver's answer and its log: it takes other spans, but not these."
+            }
+            Self::Expired => "Raise `max_span_age`, or leave it out to send spans of any age.",
+            Self::Overflow => "Raise `backlog_max_spans`, or repair the destination sooner.",
+            Self::TooLarge => "Raise the receiver's limit for requests, or send less content.",
+        }
+    }
+}
+
+/// Where a destination that is new starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// After everything settled so far.
+    Head,
+    /// With what ended at or after this.
+    Since(Timestamp),
+    /// With everything.
+    Beginning,
+}
+
+/// How an attempt that did not deliver leaves the destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setback {
+    /// New state.
+    pub state: DestinationState,
+    /// No attempt before this.
+    pub not_before: Timestamp,
+    /// Failures in a row, this one included.
+    pub attempts: u32,
+    /// What happened, in words.
+    pub error: String,
+    /// What to do about it; empty where there is nothing to do.
+    pub advice: String,
+}
