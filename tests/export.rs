@@ -49,6 +49,87 @@ fn jaeger_receives_the_same_spans_over_grpc() {
     }
 }
 
+/// Off loopback gzip is the default, and grpc-go answers in gzip whoever sent gzip.
+#[test]
+fn jaeger_receives_the_same_spans_by_this_machines_own_name() {
+    match Receiver::jaeger() {
+        Ok(receiver) => {
+            let (http, grpc) = (&receiver.http, &receiver.grpc);
+            let away = |address: &str| Receiver::off_loopback(address);
+            receives_compressed(&receiver, &away(http), "http/protobuf", None);
+            receives_compressed(&receiver, &away(grpc), "grpc", None);
+            receives_compressed(&receiver, &away(grpc), "grpc", Some("none"));
+            receives_compressed(&receiver, grpc, "grpc", Some("gzip"));
+        }
+        Err(reason) => skip::skip("export to Jaeger off loopback", &reason),
+    }
+}
+
+/// What people get wrong most often, against a real receiver: nothing is lost, and the probe says what to change.
+#[test]
+fn mixed_up_ports_lose_nothing_and_are_told_by_name() {
+    let receiver = match Receiver::jaeger() {
+        Ok(receiver) => receiver,
+        Err(reason) => return skip::skip("mixed-up ports of Jaeger", &reason),
+    };
+    let secure = receiver.grpc.replace("http://", "https://");
+    let away = |address: &str| Receiver::off_loopback(address);
+    for (endpoint, protocol, advice) in [
+        (away(&receiver.grpc), "http/protobuf", "usually 4318"),
+        (away(&receiver.http), "grpc", "usually 4317"),
+        (receiver.query().to_owned(), "http/protobuf", "/v1/traces"),
+        (secure, "grpc", "Write http://"),
+    ] {
+        let world = exporting_world(&endpoint, protocol);
+        let tested = world.run(&["destinations", "test", "env"]);
+        assert_eq!(tested.code, 1, "{endpoint}: {tested:#?}");
+        let words: Vec<_> = tested.stdout.split_whitespace().collect();
+        assert!(words.join(" ").contains(advice), "{endpoint}: {}", tested.stdout);
+        waits_without_loss(&world, &endpoint);
+    }
+    exporting_world(&receiver.grpc, "grpc").ok(&["destinations", "test", "env"]);
+    exporting_world(&receiver.http, "http/protobuf").ok(&["destinations", "test", "env"]);
+}
+
+fn waits_without_loss(world: &World, endpoint: &str) {
+    let fixture = ended(Fixture::own().settle_in(world));
+    let _collector = Collector::start(world);
+    player::play(world, &fixture);
+    eventually("the destination is paused", SETTLED, || {
+        let found = world.json(&["destinations", "list", "--json"]);
+        let one = &found[0];
+        assert_eq!(
+            (&one["delivered"], &one["lost"]),
+            (&0.into(), &serde_json::json!({})),
+            "{endpoint}: {found}"
+        );
+        let waits = one["pending"].as_u64().unwrap_or_default() > 0;
+        if waits && one["state"] == "paused" { Ok(()) } else { Err(format!("{endpoint}: {found}")) }
+    });
+}
+
+#[test]
+fn an_unset_variable_pauses_one_destination_and_the_collector_goes_on() {
+    let world = World::new();
+    world.write_config(
+        "[[destination]]\nname = \"a\"\nendpoint = \"http://127.0.0.1:9\"\n\
+         headers = { x-key = \"env:HOOKSPAN_TEST_ABSENT\" }\n",
+    );
+    let fixture = Fixture::own().settle_in(&world);
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    let found = world.json(&["destinations", "list", "--json"]);
+    assert_eq!(found[0]["state"], "paused", "{found}");
+    let error = found[0]["last_error"].as_str().unwrap();
+    assert!(error.contains("config.toml:4:13: headers.x-key"), "{error}");
+    assert_eq!(world.run(&["config", "check"]).code, 2);
+    assert_eq!(world.run(&["destinations", "test"]).code, 1);
+    world.ok(&["destinations", "pause", "a"]);
+    world.ok(&["destinations", "resume", "a"]);
+    assert_eq!(world.run(&["destinations", "pause", "b"]).code, 2);
+}
+
 #[test]
 fn a_kill_in_the_middle_of_an_export_loses_nothing_and_repeats_are_equal() {
     match Receiver::test_agent() {
@@ -81,7 +162,20 @@ fn content_leaves_only_when_it_is_asked_for() {
 }
 
 fn receives_the_same(receiver: &Receiver, endpoint: &str, protocol: &str) {
-    let world = exporting_world(endpoint, protocol);
+    receives_compressed(receiver, endpoint, protocol, None);
+}
+
+/// The same with this word for compression; `None`: as is usual for the address.
+fn receives_compressed(
+    receiver: &Receiver,
+    endpoint: &str,
+    protocol: &str,
+    compression: Option<&str>,
+) {
+    let mut world = exporting_world(endpoint, protocol);
+    if let Some(word) = compression {
+        world = world.with_env("OTEL_EXPORTER_OTLP_COMPRESSION", word);
+    }
     let fixture = ended(Fixture::own().settle_in(&world));
     let collector = Collector::start(&world);
     player::play(&world, &fixture);

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -57,13 +57,30 @@ impl Receiver {
         Ok(Self::start(Kind::TestAgent, command, http, grpc, http, "/test/session/traces"))
     }
 
-    /// Jaeger v2 with storage in memory. `Err` says what is missing.
+    /// Jaeger v2 with storage in memory, which stands on grpc-go. `Err` says what is missing.
     pub fn jaeger() -> Result<Self, String> {
         let program = find("HOOKSPAN_JAEGER", "jaeger", "jaeger")?;
         let [query, http, grpc] = free_ports();
         let mut command = Command::new(program);
         command.arg("--config").arg("jaeger.yaml");
         Ok(Self::start(Kind::Jaeger, command, http, grpc, query, "/api/services"))
+    }
+
+    /// An address of a receiver on this machine by a name that is no loopback address: the machine's own name where it
+    /// leads here, else `::ffff:127.0.0.1`.
+    #[must_use]
+    pub fn off_loopback(address: &str) -> String {
+        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let port_number: u16 = port.parse().unwrap();
+        let found = (name.as_str(), port_number).to_socket_addrs();
+        let found: Vec<SocketAddr> = found.map(Iterator::collect).unwrap_or_default();
+        let leads_here = found.iter().all(|address| address.ip() == Ipv4Addr::LOCALHOST);
+        if !found.is_empty() && leads_here && name != "localhost" {
+            format!("http://{name}:{port}")
+        } else {
+            format!("http://[::ffff:127.0.0.1]:{port}")
+        }
     }
 
     #[track_caller]
@@ -114,6 +131,12 @@ impl Receiver {
     #[must_use]
     pub fn deliveries(&self) -> Vec<Vec<Span>> {
         self.requests().iter().map(spans::from_otlp_value).collect()
+    }
+
+    /// The address of its pages and its query API.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
     }
 
     /// The names of services it knows.

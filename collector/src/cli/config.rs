@@ -47,8 +47,15 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 
 fn check(global: &Global) -> anyhow::Result<()> {
     let config = global.config()?;
-    destination::all(&config, &global.env)
+    let all = destination::all(&config, &global.env)
         .map_err(|error| crate::config::Misuse(error.to_string()))?;
+    // The collector pauses such a destination and goes on; whoever asks wants to know.
+    if let Some((name, problem)) =
+        all.iter().find_map(|one| Some((&one.name, one.unready.as_ref()?)))
+    {
+        let words = format!("destination {name:?} stays paused: {problem}");
+        return Err(crate::config::Misuse(words).into());
+    }
     output::print(&match &global.config_file {
         Some(path) if path.exists() => format!("{}: ok\n", path.display()),
         Some(path) => format!("{}: not there, so the defaults hold\n", path.display()),

@@ -22,6 +22,7 @@ pub mod rebuild;
 pub mod backup;
 pub mod prune;
 pub mod config;
+pub mod destinations;
 mod cost;
 pub mod output;
 pub mod service;
@@ -78,6 +79,7 @@ enum Command {
     Backup(backup::Args),
     Prune(prune::Args),
     Config(config::Args),
+    Destinations(destinations::Args),
 }
 
 /// Runs the command line.
@@ -112,6 +114,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::run(&global, args),
         Command::Prune(args) => prune::run(&global, args),
         Command::Config(args) => config::run(&global, args),
+        Command::Destinations(args) => destinations::run(&global, args),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Finding;
 use super::files::Ours;
-use super::probe;
+use super::{destinations, probe};
 use crate::clock;
 use crate::config::Global;
 use crate::config::{Evidence, destination, paths};
@@ -91,7 +91,7 @@ pub(super) fn collector(global: &Global, ours: &[Ours]) -> Vec<Finding> {
     findings.extend(full(&status.counters));
     findings.extend(clock(&status.counters));
     findings.extend((!status.is_blind()).then(|| contract(&status)));
-    findings.extend(destinations(&status));
+    findings.extend(destinations::examine(global, &status));
     findings.extend(silence(&status, ours));
     findings.extend(cursor_log(global));
     // What a broken configuration means has been said.
@@ -332,34 +332,6 @@ fn losses(status: &Status) -> Vec<Finding> {
         ));
     }
     findings
-}
-
-fn destinations(status: &Status) -> Vec<Finding> {
-    let finding = |destination: &crate::status::Destination| {
-        let error = destination.last_error.as_deref().unwrap_or("no details");
-        let what = format!(
-            "{}: {}, {} spans wait: {}",
-            destination.name,
-            destination.state,
-            destination.pending,
-            text::visible(error, 160)
-        );
-        match destination.state.as_str() {
-            "retry" => {
-                Finding::warning("export", what, "is the receiver up? It is tried again by itself")
-            }
-            "paused" => Finding::problem(
-                "export",
-                what,
-                "correct the destination in the configuration, then restart the collector",
-            ),
-            state => Finding::ok(
-                "export",
-                format!("{}: {state}, {} delivered", destination.name, destination.delivered),
-            ),
-        }
-    };
-    status.destinations.iter().map(finding).collect()
 }
 
 fn silence(status: &Status, ours: &[Ours]) -> Option<Finding> {

@@ -9,6 +9,7 @@
 //! way to prove that it arrives.
 
 mod chain;
+mod destinations;
 mod files;
 mod probe;
 

@@ -1,0 +1,276 @@
+//! `hookspan destinations`: where traces go, as people handle it.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::Global;
+use super::output::{Paint, columns, print, print_json};
+use crate::config::Misuse;
+use crate::config::destination::{self, ContentPolicy, Destination};
+use crate::dirs::ServeInfo;
+use crate::export::probe::{self, Step};
+use crate::status::{self, Status};
+use crate::store::export;
+use crate::text;
+
+/// List, test, pause and resume the destinations of traces
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the destinations: where they lead, how they are doing, what to do
+    #[command(
+        after_help = "Examples:\n  hookspan destinations list\n  hookspan destinations list --json"
+    )]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Try a destination for real: name, connection, TLS, and an export without spans
+    #[command(
+        after_help = "Examples:\n  hookspan destinations test jaeger\n  hookspan destinations test --json\n\nExit code 1: a destination cannot be reached or refuses the export."
+    )]
+    Test {
+        /// Name of the destination; without one, all of them
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send nothing to a destination until it is resumed; its spans wait
+    #[command(after_help = "Example:\n  hookspan destinations pause jaeger")]
+    Pause {
+        /// Name of the destination
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Send again to a destination that was paused, at once
+    #[command(after_help = "Example:\n  hookspan destinations resume jaeger")]
+    Resume {
+        /// Name of the destination
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+/// Runs the command. Exit code 1 when a tested destination does not work.
+///
+/// # Errors
+/// The configuration is not valid, or there is no destination of that name.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::List { json } => list(global, json),
+        Command::Test { name, json } => test(global, name.as_deref(), json),
+        Command::Pause { name } => set_stopped(global, &name, true),
+        Command::Resume { name } => set_stopped(global, &name, false),
+    }
+}
+
+fn configured(global: &Global) -> anyhow::Result<Vec<Destination>> {
+    let all = destination::all(&global.config()?, &global.env);
+    Ok(all.map_err(|error| Misuse(error.to_string()))?)
+}
+
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    status: status::Destination,
+    endpoint: Option<String>,
+    protocol: Option<&'static str>,
+    preset: Option<&'static str>,
+    content: Option<&'static str>,
+}
+
+fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
+    let configured = configured(global)?;
+    let listed: Vec<Listed> = Status::read(global)?
+        .destinations
+        .into_iter()
+        .map(|status| {
+            let found = configured.iter().find(|one| one.name == status.name);
+            Listed {
+                endpoint: found.map(Destination::endpoint_host),
+                protocol: found.map(|one| one.connection.protocol.as_str()),
+                preset: found.map(|one| one.preset.as_str()),
+                content: found.map(|one| content_word(one.content)),
+                status,
+            }
+        })
+        .collect();
+    if json {
+        print_json(&listed)?;
+    } else {
+        print(&describe(&listed, Paint::stdout(&global.env)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const fn content_word(content: ContentPolicy) -> &'static str {
+    match content {
+        ContentPolicy::Off => "off",
+        ContentPolicy::Metadata => "metadata",
+        ContentPolicy::Full => "full",
+    }
+}
+
+fn describe(listed: &[Listed], paint: Paint) -> String {
+    if listed.is_empty() {
+        return "No destinations: nothing leaves this computer. `hookspan config example` shows how to name one.\n"
+            .to_owned();
+    }
+    let mut out = String::new();
+    for one in listed {
+        let state = match one.status.state.as_str() {
+            "ok" => paint.green("ok"),
+            "paused" => paint.red("paused"),
+            "retry" => paint.yellow("retry"),
+            other => paint.dim(other),
+        };
+        let whereto = match (&one.endpoint, one.protocol, one.content) {
+            (Some(endpoint), Some(protocol), Some(content)) => {
+                format!("{endpoint}, {protocol}, content {content}")
+            }
+            _ => "not in the configuration any more".to_owned(),
+        };
+        let lost: u64 = one.status.lost.values().sum();
+        out += &format!("{} {state}  {}\n", paint.bold(&one.status.name), paint.dim(&whereto));
+        out += &format!(
+            "  {} waiting, {} delivered, {lost} lost\n",
+            text::count(one.status.pending),
+            text::count(one.status.delivered)
+        );
+        let lines = [&one.status.last_error, &one.status.advice, &one.status.last_loss];
+        for line in lines.into_iter().flatten() {
+            for part in text::wrap(&text::visible(line, 400), columns().saturating_sub(2)) {
+                out += &format!("  {part}\n");
+            }
+        }
+    }
+    out
+}
+
+#[derive(Serialize)]
+struct Tested {
+    name: String,
+    ok: bool,
+    steps: Vec<Step>,
+}
+
+fn test(global: &Global, name: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    let mut all = configured(global)?;
+    if let Some(name) = name {
+        let known: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
+        all.retain(|one| one.name == name);
+        if all.is_empty() {
+            return Err(unknown(name, &known).into());
+        }
+    }
+    let tested: Vec<Tested> = all
+        .iter()
+        .map(|one| {
+            let steps = probe::probe(one);
+            Tested { name: one.name.clone(), ok: steps.iter().all(|step| step.ok), steps }
+        })
+        .collect();
+    if json {
+        print_json(&tested)?;
+    } else {
+        print(&report(&tested, columns(), Paint::stdout(&global.env)))?;
+    }
+    let ok = tested.iter().all(|one| one.ok);
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report(tested: &[Tested], columns: usize, paint: Paint) -> String {
+    if tested.is_empty() {
+        return "No destinations to test: nothing leaves this computer.\n".to_owned();
+    }
+    let mut out = String::new();
+    for one in tested {
+        out += &format!("{}\n", paint.bold(&one.name));
+        for step in &one.steps {
+            let mark = if step.ok { paint.green("✓") } else { paint.red("✗") };
+            let what = text::visible(&step.what, 400);
+            let mut lines = text::wrap(&what, columns.saturating_sub(18)).into_iter();
+            let first = lines.next().unwrap_or_default();
+            out += &format!("  {mark} {}  {first}\n", paint.dim(&text::cell(step.step, 13)));
+            for line in lines {
+                out += &format!("{:18}{line}\n", "");
+            }
+            for (index, line) in
+                text::wrap(step.advice.as_deref().unwrap_or_default(), columns.saturating_sub(20))
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, line)| !line.is_empty())
+            {
+                out += &format!("{:18}{} {line}\n", "", if index == 0 { "→" } else { " " });
+            }
+        }
+    }
+    out
+}
+
+fn set_stopped(global: &Global, name: &str, stopped: bool) -> anyhow::Result<ExitCode> {
+    let database = global.state.database();
+    let known: Vec<String> = configured(global)?.into_iter().map(|one| one.name).collect();
+    if !database.exists() || !known.iter().any(|one| one == name) {
+        return Err(unknown(name, &known).into());
+    }
+    if !export::set_stopped(&database, name, stopped)? {
+        anyhow::bail!(
+            "{name:?} has never been used: start the collector with it once, `hookspan up`"
+        );
+    }
+    let woken = ServeInfo::running(&global.state)
+        .is_some_and(|info| status::wake(&global.state, &info, name).is_ok());
+    let when = if woken { "" } else { " (a running collector notices within half a minute)" };
+    print(&if stopped {
+        format!("{name}: paused; its spans wait{when}\n")
+    } else {
+        format!("{name}: resumed{when}\n")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unknown(name: &str, known: &[String]) -> Misuse {
+    let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Misuse(format!("no destination is called {name:?}; configured: {list}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_is_told_with_its_advice() {
+        let step = |step, ok, what: &str, advice: Option<&str>| Step {
+            step,
+            ok,
+            what: what.to_owned(),
+            advice: advice.map(str::to_owned),
+            took_ms: 1,
+        };
+        let steps = vec![
+            step("name", true, "localhost is 127.0.0.1", None),
+            step(
+                "connection",
+                false,
+                "127.0.0.1:1: refused",
+                Some("Check that the receiver runs."),
+            ),
+        ];
+        let tested = [Tested { name: "jaeger".to_owned(), ok: false, steps }];
+        assert_eq!(
+            report(&tested, 80, Paint::plain()),
+            "jaeger\n  ✓ name           localhost is 127.0.0.1\n  ✗ connection     127.0.0.1:1: refused\n\
+             \x20                 → Check that the receiver runs.\n"
+        );
+    }
+}

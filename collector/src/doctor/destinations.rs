@@ -1,0 +1,107 @@
+//! Destinations: how they are doing, and whether they can be reached right now.
+
+use super::Finding;
+use crate::config::Global;
+use crate::config::destination;
+use crate::export::probe::{self, Step};
+use crate::status::{self, Status};
+use crate::text;
+
+/// Tries every configured destination, all at once, and judges each by its state and by what was found. A configuration that
+/// is wrong has been told already.
+pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
+    let configured =
+        global.config().ok().and_then(|config| destination::all(&config, &global.env).ok());
+    let configured = configured.unwrap_or_default();
+    let probed = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            configured.iter().map(|one| scope.spawn(|| probe::probe(one))).collect();
+        // A probe that panicked found nothing.
+        running.into_iter().map(|one| one.join().unwrap_or_default()).collect::<Vec<_>>()
+    });
+    let steps = |name: &str| {
+        configured.iter().zip(&probed).find(|(one, _)| one.name == name).map(|(_, steps)| &**steps)
+    };
+    let states = status.destinations.iter().filter(|one| one.state != "off");
+    states.map(|one| judge(one, steps(&one.name).unwrap_or_default())).collect()
+}
+
+fn judge(one: &status::Destination, steps: &[Step]) -> Finding {
+    let failed = steps.iter().find(|step| !step.ok);
+    let name = &one.name;
+    let delivered = text::count(one.delivered);
+    if one.stopped {
+        let what = format!("{name}: paused by hand, {} spans wait", text::count(one.pending));
+        return Finding::warning("export", what, format!("hookspan destinations resume {name}"));
+    }
+    if let Some(step) = failed {
+        let waiting = text::count(one.pending);
+        let what = format!("{name}: {}: {}; {waiting} spans wait", step.step, step.what);
+        let remedy = step.advice.clone().unwrap_or_else(|| retry(name));
+        return Finding::problem("export", text::visible(&what, 300), remedy);
+    }
+    let error = one.last_error.as_deref().unwrap_or("no details");
+    match one.state.as_str() {
+        "paused" => {
+            let waiting = text::count(one.pending);
+            let what = format!("{name}: paused, {waiting} spans wait: {error}");
+            let advice = one.advice.clone().unwrap_or_else(|| retry(name));
+            Finding::problem("export", text::visible(&what, 300), advice)
+        }
+        _ if one.losing => {
+            let lost: u64 = one.lost.values().sum();
+            let loss = one.last_loss.as_deref().unwrap_or_default();
+            let what =
+                format!("{name}: {} spans lost, {delivered} delivered: {loss}", text::count(lost));
+            Finding::problem("export", text::visible(&what, 300), retry(name))
+        }
+        "retry" => {
+            let what = format!("{name}: the last attempt failed: {error}");
+            let remedy = "nothing to do: it is tried again by itself";
+            Finding::warning("export", text::visible(&what, 300), remedy)
+        }
+        state => {
+            Finding::ok("export", format!("{name}: {state}, reachable, {delivered} delivered"))
+        }
+    }
+}
+
+fn retry(name: &str) -> String {
+    format!("`hookspan destinations test {name}` tries it step by step")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Level;
+
+    #[test]
+    fn a_destination_is_judged_by_its_state_and_by_what_a_probe_found() {
+        let one = |state: &str, losing, stopped| status::Destination {
+            name: "a".to_owned(),
+            state: state.to_owned(),
+            losing,
+            stopped,
+            last_error: Some("HTTP 401: no".to_owned()),
+            ..status::Destination::default()
+        };
+        let step = |ok| Step {
+            step: "connection",
+            ok,
+            what: "refused".to_owned(),
+            advice: Some("start it".to_owned()),
+            took_ms: 1,
+        };
+        let level = |destination: &status::Destination, ok| judge(destination, &[step(ok)]).level;
+        assert_eq!(level(&one("ok", false, false), true), Level::Ok);
+        assert_eq!(level(&one("new", false, false), true), Level::Ok);
+        assert_eq!(level(&one("ok", false, false), false), Level::Problem);
+        assert_eq!(level(&one("ok", true, false), true), Level::Problem);
+        assert_eq!(level(&one("retry", false, false), true), Level::Warning);
+        assert_eq!(level(&one("paused", false, false), true), Level::Problem);
+        assert_eq!(level(&one("paused", false, true), false), Level::Warning);
+        let found = judge(&one("ok", false, false), &[step(true), step(false)]);
+        assert_eq!(found.what, "a: connection: refused; 0 spans wait");
+        assert_eq!(found.remedy.as_deref(), Some("start it"));
+    }
+}
