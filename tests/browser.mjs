@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 
-const require = createRequire(new URL("../dashboard/web/tests/ui/package.json", import.meta.url));
+const require = createRequire(new URL("../dashboard/web/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
 const { URL: base, TOKEN: token, CHROMIUM: executablePath, LATER: later } = process.env;
 const expected = JSON.parse(process.env.EXPECTED);

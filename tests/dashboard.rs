@@ -91,6 +91,22 @@ fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
     );
 }
 
+/// The scripts have no build step; the type check is what finds a wrong name in them. The API's types come from its description.
+#[test]
+fn the_scripts_fit_their_types_and_those_of_the_api() {
+    let web = binaries::project().join("dashboard/web");
+    if !web.join("node_modules/typescript").exists() {
+        return skip::skip("the type check of the pages", "run `npm ci` in dashboard/web");
+    }
+    for script in ["api-types:check", "check"] {
+        let mut npm = Command::new("npm");
+        let output = npm.args(["run", "--silent", script]).current_dir(&web).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "npm run {script}:\n{said}{complained}");
+    }
+}
+
 #[track_caller]
 fn pages_own_tests(chromium: &Path, file: &str, variable: &str, value: &str, names: &str) {
     let output = Command::new("node")
@@ -135,16 +151,12 @@ fn browser() -> Result<PathBuf, String> {
     if Command::new("node").arg("--version").output().is_err() {
         return Err("no node on PATH".into());
     }
-    if !ui_tests().join("node_modules/playwright-core").exists() {
-        return Err(format!("run `npm ci` in {}", relative(&ui_tests())));
+    if !binaries::project().join("dashboard/web/node_modules/playwright-core").exists() {
+        return Err("run `npm ci` in dashboard/web".into());
     }
     Ok(chromium)
 }
 
 fn ui_tests() -> PathBuf {
     binaries::project().join("dashboard/web/tests/ui")
-}
-
-fn relative(path: &Path) -> String {
-    path.strip_prefix(binaries::project()).unwrap_or(path).display().to_string()
 }

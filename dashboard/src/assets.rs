@@ -1,89 +1,102 @@
-//! Scripts, styles and pictures, embedded (read from `web/` in debug builds).
+//! Scripts, styles and pictures: embedded and compressed by `build.rs`, and served as they are in the repository.
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
 
 use axum::extract::Path;
-use axum::http::header;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rust_embed::RustEmbed;
-use sha2::{Digest, Sha256};
 
 use crate::problem::Problem;
 
-#[derive(RustEmbed)]
-#[folder = "web/"]
-#[include = "app/*"]
-#[include = "vendor/*.js"]
-struct Web;
+/// One file of `web/app` or `web/vendor`.
+pub(crate) struct Asset {
+    /// Below `web/`, with slashes.
+    path: &'static str,
+    /// Names the content.
+    hash: &'static str,
+    plain: &'static [u8],
+    gzip: &'static [u8],
+}
 
-/// Names the contents of all assets, so that a URL with it may be cached for ever.
-pub(crate) static BUILD: LazyLock<String> = LazyLock::new(|| {
-    let mut names: Vec<_> = Web::iter().collect();
-    names.sort();
-    let mut hash = Sha256::new();
-    for name in names {
-        if let Some(file) = Web::get(&name) {
-            hash.update(name.as_bytes());
-            hash.update(file.metadata.sha256_hash());
-        }
-    }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-});
+// `ASSETS`, and `BUILD`: it names the contents of all assets, so that an address with it may be cached for ever.
+include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-pub(crate) async fn asset(Path((build, path)): Path<(String, String)>) -> Response {
-    // A page of an older build asks for files that may have changed under it: it must reload, not mix.
-    if build != *BUILD {
+pub(crate) async fn asset(
+    Path((build, path)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    // A page of an older build asks for files that may have changed since: it must reload, not mix.
+    if build != BUILD {
         return Problem::not_found("asset in this build").into_response();
     }
-    serve(&path)
+    serve(&path, &headers)
 }
 
-pub(crate) async fn icon() -> Response {
-    serve("app/icon.svg")
+pub(crate) async fn icon(headers: HeaderMap) -> Response {
+    serve("app/icons/icon.svg", &headers)
 }
 
-fn serve(path: &str) -> Response {
-    let Some(file) = Web::get(path) else { return Problem::not_found("asset").into_response() };
-    // A debug build reads the folder at every request, so nothing may be kept.
+fn serve(path: &str, asked: &HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) else {
+        return Problem::not_found("asset").into_response();
+    };
+    // A debug build serves edited files, so a browser must ask each time.
     let cache = if cfg!(debug_assertions) { "no-store" } else { "max-age=31536000, immutable" };
-    let headers = [(header::CONTENT_TYPE, media_type(path)), (header::CACHE_CONTROL, cache)];
-    let ours = path.starts_with("app/") && (path.ends_with(".js") || path.ends_with(".css"));
-    match str::from_utf8(&file.data) {
-        Ok(text) if ours && path.ends_with(".css") => (headers, tight(&bare(text))).into_response(),
-        Ok(text) if ours => (headers, bare(text)).into_response(),
-        _ => (headers, file.data).into_response(),
-    }
-}
-
-/// Scripts and styles without indentation, and without the lines that are only a comment: those are for who reads the source.
-/// The lines stay, empty, so that an error's line number is the source's.
-fn bare(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut inside = false;
-    for line in text.lines() {
-        let start = line.trim_start();
-        let block = inside || start.starts_with("/*");
-        if !block && !start.starts_with("//") {
-            out.push_str(start);
+    let (body, encoding): (Cow<'static, [u8]>, _) = match asset.edited() {
+        Some(bytes) => (bytes.into(), None),
+        None if takes_gzip(asked) && asset.gzip.len() < asset.plain.len() => {
+            (asset.gzip.into(), Some("gzip"))
         }
-        out.push('\n');
-        inside = block && !start.ends_with("*/");
+        None => (asset.plain.into(), None),
+    };
+    let tag = format!("\"{}-{}\"", asset.hash, encoding.unwrap_or("plain"));
+    let shared = [
+        (header::CONTENT_TYPE, media_type(path)),
+        (header::CACHE_CONTROL, cache),
+        (header::VARY, "accept-encoding"),
+        (header::ETAG, tag.as_str()),
+    ];
+    if has(asked, &tag) {
+        return (StatusCode::NOT_MODIFIED, shared).into_response();
     }
-    out
+    let encoding = encoding.map(|encoding| [(header::CONTENT_ENCODING, encoding)]);
+    (shared, encoding, body).into_response()
 }
 
-/// A style sheet without the spaces that only help to read it. Ours has no text in which such a space would count.
-fn tight(css: &str) -> String {
-    let spaces = [
-        ("; ", ";"),
-        (": ", ":"),
-        (", ", ","),
-        (" { ", "{"),
-        (" }", "}"),
-        ("} ", "}"),
-        (";}", "}"),
-    ];
-    spaces.iter().fold(css.to_owned(), |css, (loose, tight)| css.replace(loose, tight))
+impl Asset {
+    /// What the file holds now, when a developer has edited it since the build: a reload shows it. Always `None` in release builds.
+    fn edited(&self) -> Option<Vec<u8>> {
+        if !cfg!(debug_assertions) {
+            return None;
+        }
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("web").join(self.path);
+        std::fs::read(file).ok().filter(|bytes| bytes != self.plain)
+    }
+}
+
+/// Whether the client accepts gzip: it is named, or `*` is, and not with `q=0`.
+fn takes_gzip(asked: &HeaderMap) -> bool {
+    let mut any = false;
+    for value in asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|one| one.to_str().ok()) {
+        for coding in value.split(',') {
+            let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+            let weight = weight.trim().trim_start_matches(['q', 'Q', '=', ' ']);
+            let wanted = weight.is_empty() || weight.parse().is_ok_and(|weight: f32| weight > 0.0);
+            match name.trim().to_ascii_lowercase().as_str() {
+                "gzip" | "x-gzip" => return wanted,
+                "*" => any = wanted,
+                _ => {}
+            }
+        }
+    }
+    any
+}
+
+/// Whether the client has this version already.
+fn has(asked: &HeaderMap, tag: &str) -> bool {
+    let tags = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|one| one.to_str().ok());
+    let mut tags = tags.flat_map(|list| list.split(',')).map(str::trim);
+    tags.any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
 fn media_type(path: &str) -> &'static str {
@@ -92,5 +105,39 @@ fn media_type(path: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_only_to_who_accepts_it() {
+        for (accepts, gzip) in [
+            ("gzip", true),
+            ("gzip, deflate, br, zstd", true),
+            ("br;q=1.0, gzip;q=0.8, *;q=0.1", true),
+            ("GZip", true),
+            ("GZIP;q=0", false),
+            ("gzip;q=0", false),
+            ("gzip; q=0.000", false),
+            ("gzip ; q=0.5", true),
+            ("identity", false),
+            ("br", false),
+            ("*", true),
+            ("*;q=0", false),
+            ("gzip;q=0, *", false),
+            ("GZip;q=1, identity;q=0", true),
+            ("*;q=1, identity;q=0", true),
+            ("identity;q=1, *;q=0", false),
+            ("gzip;q=oops", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, accepts.parse().unwrap());
+            assert_eq!(takes_gzip(&headers), gzip, "{accepts}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
     }
 }

@@ -5,8 +5,11 @@ use maud::{DOCTYPE, html};
 
 use crate::assets::BUILD;
 
+/// Style sheets in the order in which a later one overrides an earlier one.
+const STYLES: &[&str] = &["theme", "base", "pages", "session", "waterfall", "media"];
+
 pub(crate) async fn page() -> Html<String> {
-    let asset = |name: &str| format!("/a/{}/app/{name}", *BUILD);
+    let asset = |name: &str| format!("/a/{BUILD}/app/{name}");
     let document = html! {
         (DOCTYPE)
         html lang="en" {
@@ -15,10 +18,12 @@ pub(crate) async fn page() -> Html<String> {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="dark light";
                 title { "hookspan" }
-                link rel="icon" type="image/svg+xml" href=(asset("icon.svg"));
+                link rel="icon" type="image/svg+xml" href=(asset("icons/icon.svg"));
                 // Not a module: theme and blur must be in force before the first paint.
                 script src=(asset("boot.js")) {}
-                link rel="stylesheet" href=(asset("app.css"));
+                @for name in STYLES {
+                    link rel="stylesheet" href=(asset(&format!("styles/{name}.css")));
+                }
                 script type="module" src=(asset("main.js")) {}
             }
             body {

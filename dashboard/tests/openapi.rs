@@ -185,7 +185,7 @@ async fn the_description_is_served_as_it_is() {
     assert_eq!(answer.json(), document());
 }
 
-/// As much of JSON Schema as the description uses: type, properties, required, items, enum, oneOf.
+/// As much of JSON Schema as the description uses: type, properties, required, additionalProperties, items, oneOf.
 fn fits(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     if let Some(choices) = schema["oneOf"].as_array() {
         let wrong: Vec<String> =
@@ -221,11 +221,12 @@ fn fits(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
                     return Err(format!("{at}.{name} is missing"));
                 }
             }
-            let open = schema["additionalProperties"] == true;
+            let others = &schema["additionalProperties"];
             for (name, field) in fields {
                 match schema["properties"].get(name) {
                     Some(schema) => fits(schema, field, &format!("{at}.{name}"))?,
-                    None if open => {}
+                    None if *others == true => {}
+                    None if others.is_object() => fits(others, field, &format!("{at}.{name}"))?,
                     None => return Err(format!("{at}.{name} is not described")),
                 }
             }

@@ -1,5 +1,6 @@
-// Runs before the first paint: theme and blur must not flash.
+// Runs before the first paint, so that neither the theme nor unblurred text flashes.
 (() => {
+  /** @param {string} key */
   const get = (key) => { try { return localStorage.getItem(key); } catch { return null; } };
   const root = document.documentElement;
   const theme = get("hookspan.theme");

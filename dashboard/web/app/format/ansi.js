@@ -1,15 +1,21 @@
-// Terminal output as runs of text with classes. Only SGR bold and the 16 colours live; every other sequence is dropped,
-// also when it never ends.
+// Terminal output as runs of text with classes. SGR bold and the 16 colours are kept. Every other sequence is dropped, even
+// one that never ends.
 import { visible } from "./text.js";
 
 const ESC = "\u001B";
 
-/** Runs `{text, bold, color}`; color is 0-15 or null. */
+/**
+ * @typedef {{ text: string, bold: boolean, color: number | null }} Run color is 0 to 15
+ * @param {string} input
+ */
 export function runs(input) {
+  /** @type {Run[]} */
   const out = [];
   let bold = false;
+  /** @type {number | null} */
   let color = null;
   let from = 0;
+  /** @param {number} to */
   const emit = (to) => {
     const text = visible(input.slice(from, to));
     if (!text) return;
@@ -43,18 +49,21 @@ export function runs(input) {
   return out;
 }
 
+/** @param {string} c */
 function isC1Opener(c) {
   return c === "\u009B" || c === "\u009D" || c === "\u0090" || c === "\u0098" || c === "\u009E" || c === "\u009F";
 }
 
-// Parameters and intermediates, then one final byte. A byte that fits nowhere ends the sequence and stays text.
+/** Parameters and intermediates, then one final byte. A byte that fits nowhere ends the sequence and stays text.
+ * @param {string} input @param {number} at */
 function csiEnd(input, at) {
   while (at < input.length && input[at] >= " " && input[at] <= "?") at += 1;
   if (at < input.length && input[at] >= "@" && input[at] <= "~") return at + 1;
   return at;
 }
 
-// OSC, DCS, SOS, PM, APC: up to BEL or ST; without one, up to the end of the line.
+/** OSC, DCS, SOS, PM, APC: up to BEL or ST; without one, up to the end of the line.
+ * @param {string} input @param {number} at */
 function stringEnd(input, at) {
   for (; at < input.length; at += 1) {
     const c = input[at];
@@ -65,12 +74,14 @@ function stringEnd(input, at) {
   return at;
 }
 
+/** @param {string} input @param {number} at */
 function escEnd(input, at) {
   while (at < input.length && input[at] >= " " && input[at] <= "/") at += 1;
   if (at < input.length && input[at] >= "0" && input[at] <= "~") return at + 1;
   return at;
 }
 
+/** @param {string} parameters @param {boolean} bold @param {number | null} color */
 function sgr(parameters, bold, color) {
   const codes = parameters === "" ? [0] : parameters.split(/[;:]/).map((p) => (p === "" ? 0 : Number(p)));
   for (let i = 0; i < codes.length; i += 1) {

@@ -1,10 +1,13 @@
-// A found text in pieces, some of them marked. Positions are UTF-16 units of the text as it came.
+// Splits the text of a search hit into marked and unmarked pieces. Positions are UTF-16 units of the original text.
 import { visible } from "./text.js";
 
-/** `{text, marked}` in order. Marks may touch, overlap or lie outside: none of that breaks the text. */
+/** The pieces in order. Marks may touch, overlap or lie outside the text.
+ * @param {string} text @param {number[][]} marks from and to */
 export function pieces(text, marks) {
+  /** @type {{ text: string, marked: boolean }[]} */
   const out = [];
   let at = 0;
+  /** @param {number} to @param {boolean} marked */
   const push = (to, marked) => {
     if (to <= at) return;
     out.push({ text: visible(text.slice(at, to)), marked });

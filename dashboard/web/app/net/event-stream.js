@@ -1,26 +1,41 @@
-// One event stream per browser: the tab that holds the lock listens and passes on. Without Web Locks (plain http off
-// loopback) each visible tab has its own stream.
+// One event stream per browser. The tab that holds the lock listens, and passes every event on to the other tabs. Without Web
+// Locks (plain http off loopback) each visible tab has a stream of its own.
+/** @import { StreamEvent } from "../../types/answers" */
 
 const CHANNEL = "hookspan";
 const LOCK = "hookspan-stream";
 const BEAT_MS = 10_000;
 const SILENCE_MS = 30_000;
-const EVENTS = ["hello", "session", "spans", "health", "install", "resync"];
+const RETRY_MS = 3_000;
+const EVENTS = /** @type {const} */ (["hello", "session", "spans", "health", "install", "resync"]);
 
-export class Live {
+/**
+ * What tabs say to each other. `ask` asks for the state, `beat` tells it.
+ * @typedef {{ event: StreamEvent | "ask" | "beat", data?: any, id?: string | null, state?: string }} Packet
+ * @typedef {(event: StreamEvent, data: any) => unknown} Listener
+ */
+
+export class EventStream {
   constructor() {
+    /** @type {Set<Listener>} */
     this.listeners = new Set();
+    /** `connecting` or `connected`. */
     this.state = "connecting";
+    /** @type {string | null} */
     this.lastId = null;
     this.heard = performance.now();
+    this.leads = false;
+    this.started = false;
+    /** @type {EventSource | null} */
+    this.source = null;
     this.channel = "BroadcastChannel" in self ? new BroadcastChannel(CHANNEL) : null;
     this.channel?.addEventListener("message", ({ data }) => this.receive(data));
   }
 
-  /** Calls `listener(event, data)`; `state` events say connected, connecting or signed-out. Returns how to stop. */
+  /** Calls `listener(event, data)` for every event. Returns a function that stops. @param {Listener} listener */
   listen(listener) {
     this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    return () => { this.listeners.delete(listener); };
   }
 
   start() {
@@ -39,15 +54,17 @@ export class Live {
     }, BEAT_MS);
   }
 
+  /** Asks for the lock. @param {boolean} steal takes it from a tab that has gone silent */
   request(steal) {
     this.heard = performance.now();
     this.pass({ event: "ask" });
     navigator.locks.request(LOCK, steal ? { steal } : {}, () => {
       this.leads = true;
       this.open();
-      return new Promise((_, lost) => { this.lost = lost; });
+      // The lock is held until it is stolen or the tab closes.
+      return new Promise(() => {});
     }).catch(() => {
-      // Another tab stole the lock: follow it, and queue up again.
+      // Another tab stole the lock: follow that tab, and queue for the lock again.
       this.leads = false;
       this.close();
       this.request(false);
@@ -61,13 +78,13 @@ export class Live {
     this.source = source;
     source.addEventListener("open", () => this.announce("connected"));
     source.addEventListener("error", (event) => {
-      // The server may send an event of that name, which is not a broken stream.
-      if (event.data !== undefined) return;
+      // An event that the server named "error" carries data; it is not a broken stream.
+      if (event instanceof MessageEvent) return;
       this.announce("connecting");
-      // Refused (401, 503) is final for an EventSource: ask again, later.
+      // An EventSource never retries after a refusal (401, 503).
       if (source.readyState === EventSource.CLOSED) {
         this.close();
-        setTimeout(() => this.wanted() && this.open(), 3_000);
+        setTimeout(() => this.wanted() && this.open(), RETRY_MS);
       }
     });
     for (const event of EVENTS) {
@@ -88,24 +105,34 @@ export class Live {
     this.source = null;
   }
 
+  /** @param {string} state */
   announce(state) {
+    /** @type {Packet} */
     const packet = { event: "state", data: state };
     this.receive(packet);
     this.pass(packet);
   }
 
+  /** @param {Packet} packet */
   pass(packet) {
     this.channel?.postMessage(packet);
   }
 
-  receive({ event, data, id, state }) {
+  /** @param {Packet} packet */
+  receive(packet) {
+    const { event, data, id, state } = packet;
     if (event === "ask") {
       if (this.leads) this.pass({ event: "beat", state: this.state, id: this.lastId });
       return;
     }
     this.heard = performance.now();
     if (id) this.lastId = id;
-    if (event === "beat") [event, data] = ["state", state];
+    if (event === "beat") this.tell("state", state);
+    else this.tell(event, data);
+  }
+
+  /** @param {StreamEvent} event @param {any} data */
+  tell(event, data) {
     if (event === "state") {
       if (this.state === data) return;
       this.state = data;
@@ -114,6 +141,7 @@ export class Live {
   }
 }
 
+/** @param {string} text */
 function parse(text) {
   try {
     return JSON.parse(text);
@@ -122,4 +150,5 @@ function parse(text) {
   }
 }
 
-export const live = new Live();
+/** The stream of this tab. */
+export const live = new EventStream();

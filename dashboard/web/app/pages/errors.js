@@ -1,25 +1,38 @@
-// Failures that look alike, most frequent first.
+// Groups of failures that look alike, most frequent first.
+/** @import { Answer, ErrorGroup } from "../../types/answers" */
+/** @import { PageProps } from "../../types/app" */
 import { html, useEffect, useState } from "../ui/html.js";
-import { get } from "../net/api.js";
+import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { Age, Field, Page, useAnswer, useQuery, useRows, useTitle } from "../ui/pieces.js";
+import { useRows } from "../ui/chosen-row.js";
+import { Age } from "../ui/clock.js";
+import { Field, useQuery } from "../ui/fields.js";
+import { Page, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
+
+/** Groups that were asked for by the button, and the first page that they follow.
+ * @typedef {{ items: ErrorGroup[], next: string | null | undefined, of: Answer<"errors"> | null }} More */
 
 const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 
+/** @param {PageProps} props */
 export function Errors({ query, go }) {
   const { params, set } = useQuery("/errors", query, go);
   const asked = new URLSearchParams({ limit: "100" });
-  for (const name of ["project", "model", "tool", "kind"]) if (params.get(name)) asked.set(name, params.get(name));
+  for (const name of ["project", "model", "tool", "kind"]) {
+    const value = params.get(name);
+    if (value) asked.set(name, value);
+  }
   const { data, error, reload } = useAnswer(`errors?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
-  const [open, setOpen] = useState(null);
-  const [more, setMore] = useState({ items: [], next: undefined, of: null });
+  const [open, setOpen] = useState(/** @type {string | null} */ (null));
+  const [more, setMore] = useState(/** @type {More} */ ({ items: [], next: undefined, of: null }));
   const extra = more.of === data ? more : { items: [], next: undefined };
   const rows = data ? [...data.items, ...extra.items] : [];
   const next = extra.next === undefined ? data?.next : extra.next;
   const load = async () => {
-    const page = await get(`errors?${asked}&cursor=${next}`);
+    const page = await get(`errors?${asked}&cursor=${enc(next ?? "")}`);
     setMore({ items: [...extra.items, ...page.items], next: page.next, of: data });
   };
   const { at, list, move } = useRows(rows.length);
@@ -40,6 +53,7 @@ export function Errors({ query, go }) {
       ${next && html`<p class="pad-y"><button type="button" onClick=${load}>more groups</button></p>`}`)}<//>`;
 }
 
+/** @param {{ row: ErrorGroup, chosen: boolean, open: boolean, onOpen: () => void }} props */
 function Group({ row, chosen, open, onOpen }) {
   const recent = row.recent ?? [];
   const message = row.message ?? "";

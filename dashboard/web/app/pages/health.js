@@ -1,9 +1,13 @@
 // How hookspan itself is doing.
+/** @import { Exporter as Destination, Health as Answer } from "../../types/answers" */
+/** @import { Children } from "../../types/app" */
 import { html, useEffect } from "../ui/html.js";
 import { enc, post } from "../net/api.js";
 import { bytes, duration } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { Age, Page, useAnswer, useTitle } from "../ui/pieces.js";
+import { Age } from "../ui/clock.js";
+import { Page, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const POLL_MS = 3_000;
 
@@ -14,7 +18,7 @@ export function Health() {
     const timer = setInterval(() => !document.hidden && reload(), POLL_MS);
     return () => clearInterval(timer);
   }, []);
-  return html`<${Page} title="Health" error=${error} reload=${reload} ready=${data}>${() => html`
+  return html`<${Page} title="Health" error=${error} reload=${reload} ready=${data}>${() => data && html`
     ${!data.token_required && html`<p class="warning" role="note">▲ Started with --no-token: every account on this machine can read this port.</p>`}
     <${Shim} shim=${data.shim} versions=${data.versions} />
     <${Spool} data=${data} />
@@ -29,10 +33,12 @@ export function Health() {
     <dl class="counters">${Object.entries(data.counters).map(([name, n]) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`}<//>`;
 }
 
+/** @param {{ name: string, note?: Children, tone?: string, children?: Children }} props */
 function Tile({ name, note, tone, children }) {
   return html`<div><dt>${name}</dt><dd class=${tone ?? ""}>${children}${note && html` <small class="dim">${note}</small>`}</dd></div>`;
 }
 
+/** @param {{ shim: Answer["shim"], versions: Answer["versions"] }} props */
 function Shim({ shim, versions }) {
   const installed = versions.shim;
   return html`<h2>Hook program</h2><div class="shim"><dl class="tiles">
@@ -41,17 +47,18 @@ function Shim({ shim, versions }) {
     <${Tile} name="collector">${visible(versions.collector)}<//>
     ${installed ? html`<${Tile} name="hook program" tone=${installed === versions.collector ? "" : "warn"} note=${installed === versions.collector ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`
     : html`<${Tile} name="hook program" tone="dim" note="hookspan install">not here<//>`}
-    </dl>${shim?.hist.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
+    </dl>${shim && shim.hist.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
     ${!shim && html`<p class="dim">No hook has arrived in the last day.</p>`}`;
 }
 
-/** Bars of `[[upper edge, µs, count]]`. */
+/** Bars of upper edges (µs) and counts. @param {{ hist: number[][] }} props */
 function Histogram({ hist }) {
   const most = Math.max(1, ...hist.map(([, n]) => n));
   return html`<ol class="hist" aria-label="Arrival of hooks: upper edge and count">${hist.map(([edge, n]) => html`
     <li title=${`up to ${duration(edge)}: ${n}`}><i style=${{ height: `${n ? Math.max(4, (n / most) * 100) : 0}%` }}></i><span class="sr">up to ${duration(edge)}: ${n}</span></li>`)}</ol>`;
 }
 
+/** @param {{ data: Answer }} props */
 function Spool({ data }) {
   const { spool, queue, db } = data;
   const lost = Object.entries(data.lost).filter(([, n]) => n > 0);
@@ -66,14 +73,17 @@ function Spool({ data }) {
   </dl>`;
 }
 
+/** @param {{ title: string, list: { name: string, n: number }[] }} props */
 function Unknown({ title, list }) {
   if (!list?.length) return null;
   return html`<h2>${title}</h2><p class="dim">They are kept as they came. A newer hookspan may understand them.</p>
     <dl class="counters">${list.map(({ name, n }) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`;
 }
 
+/** @type {Record<string, [icon: string, tone: string]>} */
 const EXPORTER = { ok: ["✓", "good"], retry: ["↻", "warn"], paused: ["‖", "bad"], off: ["–", "dim"] };
 
+/** @param {{ one: Destination, reload: () => void }} props */
 function Exporter({ one, reload }) {
   const [icon, tone] = EXPORTER[one.state] ?? ["?", "dim"];
   const lost = Object.entries(one.lost).filter(([, n]) => n > 0);

@@ -1,28 +1,40 @@
-// How long things take: percentiles per tool, model, kind or project, and when.
+// How long things take: percentiles per tool, model, kind or project, and a heatmap over time.
+/** @import { Answer, Heatmap, LatencyRow } from "../../types/answers" */
+/** @import { Go, PageProps } from "../../types/app" */
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { count, date, duration } from "../format/quantity.js";
+import { count, duration } from "../format/quantity.js";
+import { date } from "../format/time.js";
 import { edges, grid, strength } from "./latency-grid.js";
 import { visible } from "../format/text.js";
-import { Choice, Page, SortHead, Trouble, useAnswer, useDays, useQuery, useTitle } from "../ui/pieces.js";
+import { Choice, SortHead, useDays, useQuery } from "../ui/fields.js";
+import { Page, Trouble, useTitle } from "../ui/page.js";
+import { colors, onTheme } from "../ui/theme.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
-const COLUMNS = ["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"];
+const COLUMNS = /** @type {const} */ (["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"]);
+const SORTS = /** @type {const} */ ([...COLUMNS, "n", "errors"]);
 
+/** @typedef {ReturnType<typeof grid>} Grid */
+/** @typedef {{ column: number, row: number }} Cell */
+
+/** @param {PageProps} props */
 export function Latency({ query, go }) {
   const { params, set } = useQuery("/latency", query, go);
-  const group = GROUPS.includes(params.get("group")) ? params.get("group") : "tool";
+  const group = GROUPS.find((one) => one === params.get("group")) ?? "tool";
   const [days, choice] = useDays(DAYS, { params, set });
   const name = params.get("name");
-  const sort = [...COLUMNS, "n", "errors"].includes(params.get("sort")) ? params.get("sort") : "n";
+  const sort = SORTS.find((one) => one === params.get("sort")) ?? "n";
   const { data, error, reload } = useAnswer(`latency?group=${group}&days=${days}`, (event) => event === "spans" || event === "resync", 5_000);
   useTitle("Latency");
   const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => b[sort] - a[sort]), [data, sort]);
   const most = Math.max(1, ...rows.map((row) => row.p99_us));
+  /** @param {string} key @param {string} label */
   const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
-  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
+  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
     ${choice}`;
-  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
+  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && (rows.length === 0
     ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} />`
     : html`<${Heat} group=${group} days=${days} name=${name} go=${go} clear=${() => set("name", "")} />
       <table class="list numbers"><caption class="sr">Percentiles per ${group}, ${group === "model" ? "of turns" : "of calls"}</caption>
@@ -35,62 +47,78 @@ export function Latency({ query, go }) {
         <td class="wide"><${Range} row=${row} most=${most} /></td></tr>`)}</tbody></table>`)}<//>`;
 }
 
-// Nothing in the period, but a longer one may hold something.
+/** Says that the period is empty, and offers a longer one that is not.
+ * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void }} props */
 function Nothing({ older, days, now, set }) {
   const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);
   return html`<p class="dim pad-y">No finished span in these days.${older && html` ${count(older.n)} ${older.n === 1 ? "is" : "are"} older, the newest of ${date(older.last_us).slice(0, 10)}.`}
     ${enough && html` <button type="button" onClick=${() => set("days", String(enough))}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;
 }
 
+/** @param {{ row: LatencyRow, most: number }} props */
 function Range({ row, most }) {
+  /** @param {number} us */
   const at = (us) => (Math.log2(Math.max(1, us / 1_000) + 1) / Math.log2(most / 1_000 + 2)) * 100;
+  /** @param {number} from @param {number} to @param {string} name */
   const bar = (from, to, name) => html`<i class=${name} style=${{ left: `${at(from)}%`, width: `${Math.max(0.5, at(to) - at(from))}%` }}></i>`;
   return html`<div class="range" aria-hidden="true">${bar(row.p50_us, row.p99_us, "range-99")}${bar(row.p50_us, row.p90_us, "range-90")}</div>`;
 }
 
+/** @type {Record<string, [number, number]>} */
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const CELL_PX = 13;
 const LEFT_PX = 62;
 const BELOW_PX = 20;
 
+/** @param {{ group: string, days: number, name: string | null, go: Go, clear: () => void }} props */
 function Heat({ group, days, name, go, clear }) {
-  const asked = `latency/heatmap?group=${group}&days=${days}${name ? `&name=${encodeURIComponent(name)}` : ""}`;
-  const { data, error, reload } = useAnswer(asked, (event) => event === "spans" || event === "resync", 5_000);
-  const canvas = useRef(null);
-  const host = useRef(null);
-  const [cell, setCell] = useState(null);
+  const asked = `group=${group}&days=${days}${name ? `&name=${encodeURIComponent(name)}` : ""}`;
+  const { data, error, reload } = useAnswer(`latency/heatmap?${asked}`, (event) => event === "spans" || event === "resync", 5_000);
+  const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const host = useRef(/** @type {HTMLElement | null} */ (null));
+  const [cell, setCell] = useState(/** @type {Cell | null} */ (null));
   const [width, setWidth] = useState(0);
   const [theme, setTheme] = useState(0);
   const heat = useMemo(() => (data ? grid(data) : null), [data]);
   useEffect(() => {
     const seen = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
-    seen.observe(host.current);
-    const themed = new MutationObserver(() => setTheme((n) => n + 1));
-    themed.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    if (host.current) seen.observe(host.current);
+    const stop = onTheme(() => setTheme((n) => n + 1));
     return () => {
       seen.disconnect();
-      themed.disconnect();
+      stop();
     };
   }, []);
   const step = heat ? Math.min(40, Math.max(2, (width - LEFT_PX - 4) / Math.max(1, heat.columns))) : 0;
   useLayoutEffect(() => {
-    if (heat && width && heat.rows) paint(canvas.current, heat, data, step, cell);
+    if (heat && data && canvas.current && width && heat.rows) paint(canvas.current, heat, data, step, cell);
   }, [heat, width, cell, theme]);
+  /** @param {MouseEvent} event @returns {Cell | null} */
   const find = (event) => {
+    if (!canvas.current || !heat) return null;
     const box = canvas.current.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left - LEFT_PX) / step);
     const row = heat.rows - 1 - Math.floor((event.clientY - box.top) / CELL_PX);
     return column >= 0 && column < heat.columns && row >= 0 && row < heat.rows ? { column, row } : null;
   };
+  /** @param {Cell} cell */
   const open = ({ column, row }) => {
+    if (!heat || !data) return;
     const [min, max] = edges(heat.buckets[row]);
     const from = data.from_us + column * data.step_us;
     const list = new URLSearchParams({ min_us: String(min), max_us: String(max), from_us: String(from), to_us: String(from + data.step_us) });
     if (name) list.set(group, name);
     go(`/search?${list}`);
   };
+  /** @param {MouseEvent} event */
+  const choose = (event) => {
+    const one = find(event);
+    if (one && heat?.at(one.column, one.row)) open(one);
+  };
+  /** @param {KeyboardEvent} event */
   const keys = (event) => {
     if (!heat) return;
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
+    const [dx, dy] = STEPS[event.key] ?? [0, 0];
     if (event.key === "Enter" && cell) open(cell);
     if (!dx && !dy) return;
     event.preventDefault();
@@ -102,12 +130,13 @@ function Heat({ group, days, name, go, clear }) {
   return html`<section class="heat" aria-labelledby="heat">
     <h2 id="heat">When and how long${name ? html` · <span>${visible(name)}</span> <button type="button" class="link" onClick=${clear}>all</button>` : ""}</h2>
     ${error && error.status !== 404 && html`<${Trouble} error=${error} reload=${reload} />`}
-    <div ref=${host} class="heat-host">${heat?.rows > 0 && html`<canvas ref=${canvas} tabIndex="0" role="img"
+    <div ref=${host} class="heat-host">${heat && heat.rows > 0 && html`<canvas ref=${canvas} tabIndex="0" role="img"
       aria-label=${`Heatmap of durations over ${days} days; the table below is its text. ${words}`}
-      onPointerMove=${(e) => setCell(find(e))} onPointerLeave=${() => setCell(null)} onClick=${(e) => { const one = find(e); if (one && heat.at(one.column, one.row)) open(one); }} onKeyDown=${keys}></canvas>`}</div>
+      onPointerMove=${(/** @type {MouseEvent} */ event) => setCell(find(event))} onPointerLeave=${() => setCell(null)} onClick=${choose} onKeyDown=${keys}></canvas>`}</div>
     <p class="dim heat-note" aria-live="off">${data && !heat?.rows ? "Nothing finished in these days." : words}</p></section>`;
 }
 
+/** @param {Cell} cell @param {Grid} heat @param {Heatmap} data */
 function describe({ column, row }, heat, data) {
   const [min, max] = edges(heat.buckets[row]);
   const from = data.from_us + column * data.step_us;
@@ -115,6 +144,7 @@ function describe({ column, row }, heat, data) {
   return `${date(from)} – ${date(from + data.step_us).slice(11)} · ${duration(min)} to ${duration(max)} · ${n} ${n === 1 ? "span" : "spans"}`;
 }
 
+/** @param {HTMLCanvasElement} canvas @param {Grid} heat @param {Heatmap} data @param {number} step @param {Cell | null} cell */
 function paint(canvas, heat, data, step, cell) {
   const ratio = Math.min(2, devicePixelRatio || 1);
   const width = LEFT_PX + step * heat.columns + 2;
@@ -124,10 +154,10 @@ function paint(canvas, heat, data, step, cell) {
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
   const c = canvas.getContext("2d");
-  const style = getComputedStyle(canvas);
-  const color = (name) => style.getPropertyValue(name).trim();
+  if (!c) return;
+  const color = colors(canvas);
   c.scale(ratio, ratio);
-  c.font = `11px ${style.fontFamily}`;
+  c.font = `11px ${getComputedStyle(canvas).fontFamily}`;
   c.textBaseline = "middle";
   for (let row = 0; row < heat.rows; row += 1) {
     const y = (heat.rows - 1 - row) * CELL_PX;

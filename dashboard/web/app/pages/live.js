@@ -1,20 +1,30 @@
-// Everything as it happens, newest first.
+// Every span as it happens, newest first.
+/** @import { SessionRow, SpanRow } from "../../types/answers" */
+/** @import { Failure } from "../../types/app" */
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { get } from "../net/api.js";
+import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
-import { clock, duration } from "../format/quantity.js";
+import { duration } from "../format/quantity.js";
+import { clock } from "../format/time.js";
 import { visible } from "../format/text.js";
-import { Page, throttle, useLive, useNow, useRows, useTitle } from "../ui/pieces.js";
+import { throttle } from "../net/throttle.js";
+import { useRows } from "../ui/chosen-row.js";
+import { useNow } from "../ui/clock.js";
+import { Page, useTitle } from "../ui/page.js";
+import { useLive } from "../ui/use-answer.js";
 import { live } from "../net/event-stream.js";
 import { KEPT_MAX, upsert } from "./live-rows.js";
 
-export function LivePage() {
-  const [rows, setRows] = useState(null);
-  const [held, setHeld] = useState(null);
-  const [error, setError] = useState(null);
-  const [names, setNames] = useState(() => new Map());
+/** @type {Record<string, string>} */
+const STATUS = { error: "✕ failed", ok: "✓ ok", open: "… open", unknown: "? no end" };
+
+export function Live() {
+  const [rows, setRows] = useState(/** @type {SpanRow[] | null} */ (null));
+  const [held, setHeld] = useState(/** @type {SpanRow[] | null} */ (null));
+  const [error, setError] = useState(/** @type {Failure | null} */ (null));
+  const [names, setNames] = useState(/** @returns {Map<string, SessionRow>} */ () => new Map());
   const paused = useRef(false);
-  const seen = useRef(new Set());
+  const seen = useRef(/** @type {Set<number>} */ (new Set()));
   useTitle("Live");
   const load = async () => {
     try {
@@ -24,7 +34,7 @@ export function LivePage() {
       if (paused.current) setHeld((old) => upsert(old ?? [], items));
       else setRows((old) => upsert(old ?? [], items));
     } catch (failure) {
-      setError(failure);
+      setError(/** @type {Failure} */ (failure));
     }
   };
   const name = () => get("sessions?limit=100").then(({ items }) => setNames(new Map(items.map((one) => [one.id, one]))), () => {});
@@ -50,26 +60,27 @@ export function LivePage() {
   const now = useNow(Boolean(rows?.some((row) => row.dur_us === null)));
   const tools = html`<span class=${live.state === "connected" ? "good" : "warn"}>${live.state === "connected" ? "● following" : "○ waiting for the collector"}</span>
     <button type="button" aria-pressed=${held !== null} onClick=${toggle}>${held !== null ? `resume (${waiting} new)` : "pause"}</button>`;
-  return html`<${Page} title="Live" tools=${tools} error=${error} reload=${load} ready=${rows}>${() => (rows.length === 0
+  return html`<${Page} title="Live" tools=${tools} error=${error} reload=${load} ready=${rows}>${() => rows && (rows.length === 0
     ? html`<p class="dim pad-y">Nothing yet: what Cursor's agent does appears here as it happens.</p>`
     : html`<table class="list live" ref=${list}><thead><tr><th>time</th><th>session</th><th>kind</th><th class="wide">span</th><th class="r">duration</th><th>status</th></tr></thead>
     <tbody>${rows.map((row, i) => html`<tr key=${row.row} class=${i === at ? "chosen" : ""}><td class="num dim">${clock(row.start_us).slice(0, 10)}</td>
       <td class="dim blurry">${visible(names.get(row.session)?.project ?? row.session.slice(0, 8))}</td><td><i class=${`dot k-${row.kind}`}></i>${row.kind}</td>
       <td class="wide"><a class="blurry" href=${row.url}>${visible(row.label)}</a></td>
       <td class="r num">${row.dur_us === null ? `${duration(Math.max(0, Math.floor((now - row.start_us) / 1e6) * 1e6))} …` : duration(row.dur_us)}</td>
-      <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${{ error: "✕ failed", ok: "✓ ok", open: "… open", unknown: "? no end" }[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
+      <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${STATUS[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
 }
 
-// The newest spans, back to one that was there the last time: nothing is left out, however much came.
+/** The newest spans, back to one that was there the last time, so that none is missed. @param {Set<number>} seen */
 async function newest(seen) {
+  /** @type {SpanRow[]} */
   const all = [];
+  /** @type {string | null} */
   let cursor = null;
   do {
-    const page = await get(`spans?limit=200${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
+    /** @type {import("../../types/answers").Answer<"spans">} */
+    const page = await get(`spans?limit=200${cursor ? `&cursor=${enc(cursor)}` : ""}`);
     all.push(...page.items);
     cursor = page.next;
   } while (cursor && seen.size && all.length < KEPT_MAX && !all.some((row) => seen.has(row.row)));
   return all;
 }
-
-/** `old` with what `items` changed and added, newest first, bounded. */

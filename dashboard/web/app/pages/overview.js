@@ -1,10 +1,17 @@
-// What needs the person now, what runs, today in sums.
+// What needs the person now, what runs, and totals of today.
+/** @import { Need as NeedItem, Overview as Answer, SessionRow } from "../../types/answers" */
+/** @import { Failure } from "../../types/app" */
 import { html } from "../ui/html.js";
-import { clock, cost, count, duration, plural } from "../format/quantity.js";
+import { cost, count, duration, plural } from "../format/quantity.js";
+import { clock } from "../format/time.js";
 import { visible } from "../format/text.js";
-import { Age, Loading, Place, State, Trouble, useAnswer, useTitle } from "../ui/pieces.js";
+import { Age } from "../ui/clock.js";
+import { Place, State } from "../ui/labels.js";
+import { Loading, Trouble, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 import { Waiting } from "./waiting.js";
 
+/** @type {Record<string, [icon: string, word: string, hint: string]>} */
 const NEEDS = {
   tool_open: ["◐", "call open", "running or waiting for approval"],
   your_turn: ["▲", "your turn", ""],
@@ -12,12 +19,13 @@ const NEEDS = {
   stalled: ["–", "stalled", "no event for ten minutes"],
 };
 
-/** The needs as a sentence for the live region. */
+/** The needs as a sentence for screen readers. @param {NeedItem[]} needs */
 export function said(needs) {
   if (!needs.length) return "Nothing waits for you.";
   return `${plural(needs.length, "session")} waiting: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
 }
 
+/** @param {{ overview: { data: Answer | null, error: Failure | null, reload: () => void } }} props */
 export function Overview({ overview: { data, error, reload } }) {
   const { data: sessions, reload: again } = useAnswer("sessions?limit=10", (event) => event === "session" || event === "resync");
   useTitle("Overview");
@@ -53,6 +61,7 @@ export function Overview({ overview: { data, error, reload } }) {
   </div>`;
 }
 
+/** @param {{ rows: (SessionRow | Answer["running"][number])[] }} props */
 function List({ rows }) {
   return html`<ul class="recent">${rows.map((row) => html`<li key=${row.id}><a href=${row.url}>
     <${State} state=${row.state} /><span class="dim blurry">${visible(row.project ?? "–")}</span>
@@ -63,6 +72,7 @@ function List({ rows }) {
     <span class="dim r"><${Age} since=${row.last_us} suffix=" ago" /></span></a></li>`)}</ul>`;
 }
 
+/** @param {{ need: NeedItem }} props */
 function Need({ need }) {
   const [icon, word, hint] = NEEDS[need.kind] ?? ["?", "other", ""];
   return html`<li class=${`need need-${need.kind}`}><a href=${need.url}>

@@ -1,18 +1,24 @@
-// What is kept, what leaves, and deleting it.
+// What is kept, what leaves the machine, and how to delete it.
+/** @import { PostAnswer } from "../../types/answers" */
+/** @import { Failure } from "../../types/app" */
+import { onText } from "../ui/fields.js";
 import { html, useRef, useState } from "../ui/html.js";
 import { post } from "../net/api.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { Page, Trouble, useAnswer, useTitle } from "../ui/pieces.js";
+import { Page, Trouble, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const DAY_US = 86_400e6;
+/** @type {Record<string, string>} */
 const MODES = { none: "nothing", hash: "a hash", preview: "a preview", full: "everything", redacted: "without secrets", off: "nothing", metadata: "names and sizes" };
 
 export function Privacy() {
   const { data, error, reload } = useAnswer("privacy");
   useTitle("Privacy");
+  /** @param {string | null | undefined} mode */
   const word = (mode) => (mode === undefined || mode === null ? "–" : MODES[mode] ?? visible(mode));
-  return html`<${Page} title="Privacy" error=${error} reload=${reload} ready=${data}>${() => html`
+  return html`<${Page} title="Privacy" error=${error} reload=${reload} ready=${data}>${() => data && html`
     <section aria-labelledby="kept"><h2 id="kept">What is kept, and what leaves</h2>
       <table class="list narrow-table"><thead><tr><th>content</th><th>kept on this machine</th><th>in the search index</th><th>sent at most</th></tr></thead>
         <tbody>${data.classes.map((one) => html`<tr key=${one.name}><td>${visible(one.name).replaceAll("_", " ")}</td><td>${word(one.mode)}</td><td class="dim">${word(one.indexed)}</td>
@@ -26,20 +32,23 @@ export function Privacy() {
     <${Purge} done=${reload} />`}<//>`;
 }
 
+/** @param {{ done: () => void }} props */
 function Purge({ done }) {
   const [before, setBefore] = useState("");
   const [project, setProject] = useState("");
-  const [plan, setPlan] = useState(null);
-  const [result, setResult] = useState(null);
-  const [error, setError] = useState(null);
+  const [plan, setPlan] = useState(/** @type {PostAnswer<"privacy/purge"> | null} */ (null));
+  const [result, setResult] = useState(/** @type {PostAnswer<"privacy/purge"> | null} */ (null));
+  const [error, setError] = useState(/** @type {Failure | null} */ (null));
   const [busy, setBusy] = useState(false);
-  const yes = useRef(null);
+  const yes = useRef(/** @type {HTMLElement | null} */ (null));
   const asked = () => {
+    /** @type {{ before_us?: number, project?: string }} */
     const body = {};
     if (before) body.before_us = new Date(`${before}T00:00:00`).getTime() * 1_000;
     if (project.trim()) body.project = project.trim();
     return body;
   };
+  /** @param {boolean} dry_run */
   const send = (dry_run) => {
     setBusy(true);
     setError(null);
@@ -50,15 +59,16 @@ function Purge({ done }) {
       else done();
     }, setError).finally(() => setBusy(false));
   };
-  const change = (action) => (event) => {
-    action(event.target.value);
+  /** @param {(text: string) => void} action */
+  const change = (action) => onText((text) => {
+    action(text);
     setPlan(null);
     setResult(null);
-  };
+  });
   const today = new Date(Date.now() + DAY_US / 1_000).toISOString().slice(0, 10);
   return html`<section aria-labelledby="purge" class="purge"><h2 id="purge">Delete sessions</h2>
     <p class="dim">Rows, search index, raw hooks and what waits to be sent. What was already sent to a destination stays there.</p>
-    <form class="filters" onSubmit=${(e) => { e.preventDefault(); send(true); }}>
+    <form class="filters" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send(true); }}>
       <label class="field">last used before <input type="date" max=${today} value=${before} onInput=${change(setBefore)} /></label>
       <label class="field">project <input value=${project} placeholder="name of its folder" onInput=${change(setProject)} /></label>
       <button type="submit" disabled=${busy || (!before && !project.trim())}>What would go?</button></form>

@@ -1,30 +1,47 @@
-// Search over everything that was said and done, or a list of spans by what they are. The question is the address.
+// Search in the text of all sessions; without words, a list of the spans that match the filters. The address holds the query.
+/** @import { SearchHit, SpanRow } from "../../types/answers" */
+/** @import { PageProps, QueryParams } from "../../types/app" */
 import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { get } from "../net/api.js";
+import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
-import { date, duration } from "../format/quantity.js";
+import { duration, plural } from "../format/quantity.js";
+import { date } from "../format/time.js";
 import { pieces } from "../format/marks.js";
 import { visible } from "../format/text.js";
-import { Field, Loading, Trouble, useAnswer, useQuery, useRows, useTitle } from "../ui/pieces.js";
+import { useRows } from "../ui/chosen-row.js";
+import { Field, onTick, useQuery } from "../ui/fields.js";
+import { Loading, Trouble, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const KINDS = ["", "turn", "shell", "tools", "mcp", "edits", "thinking", "response", "subagent"];
 const FIELDS = ["", "prompt", "response", "thought", "input", "output", "task", "result", "error"];
 const FILTERS = ["project", "model", "tool", "kind", "status", "min_us", "max_us", "from_us", "to_us"];
 const PAGE = 50;
 
+/**
+ * Hits that were asked for by the button, and the first page that they follow.
+ * @typedef {{ items: (SearchHit | SpanRow)[], next: string | null | undefined, of: unknown }} More
+ * @param {PageProps} props
+ */
 export function Search({ query, go }) {
   const { params, set } = useQuery("/search", query, go);
   const q = params.get("q") ?? "";
   const filtered = FILTERS.some((name) => params.get(name));
   const asked = new URLSearchParams({ limit: String(PAGE) });
-  for (const name of FILTERS) if (params.get(name)) asked.set(name, params.get(name));
+  for (const name of FILTERS) {
+    const value = params.get(name);
+    if (value) asked.set(name, value);
+  }
   if (q) asked.set("q", q);
-  if (q && params.get("field")) asked.set("field", params.get("field"));
-  // Without words there is nothing to look up in texts: the filters alone choose spans.
+  const inField = params.get("field");
+  if (q && inField) asked.set("field", inField);
+  const words = useAnswer(q.trim() ? `search?${asked}` : null);
+  const spans = useAnswer(!q.trim() && filtered ? `spans?${asked}` : null);
   const path = q.trim() ? `search?${asked}` : filtered ? `spans?${asked}` : null;
-  const { data, error, reload } = useAnswer(path);
-  const [more, setMore] = useState({ items: [], next: undefined, of: null });
-  const field = useRef(null);
+  const found = q.trim() ? words.data : null;
+  const { data, error, reload } = q.trim() ? words : spans;
+  const [more, setMore] = useState(/** @type {More} */ ({ items: [], next: undefined, of: null }));
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useTitle(q ? `Search: ${q}` : "Search");
   useEffect(() => { if (!q && !filtered) field.current?.focus(); }, []);
   const extra = more.of === data ? more : { items: [], next: undefined };
@@ -37,14 +54,16 @@ export function Search({ query, go }) {
     ...(path ? { Escape: () => go("/search", { replace: true }) } : {}),
   }), [data, at, items.length]);
   const load = async () => {
-    const page = await get(`${path}&cursor=${encodeURIComponent(next)}`);
+    const cursor = enc(next ?? "");
+    const page = await (q.trim() ? get(`search?${asked}&cursor=${cursor}`) : get(`spans?${asked}&cursor=${cursor}`));
     setMore({ items: [...extra.items, ...page.items], next: page.next, of: data });
   };
+  /** @param {Event} event */
   const ask = (event) => {
     event.preventDefault();
-    set("q", field.current.value.trim());
+    set("q", field.current?.value.trim() ?? "");
   };
-  const total = data?.total ?? (next ? null : items.length);
+  const total = found?.total ?? (next ? null : items.length);
   return html`<div class="page">
     <header class="bar search-bar"><h1>Search</h1>
       <form class="filters" role="search" onSubmit=${ask}>
@@ -54,7 +73,7 @@ export function Search({ query, go }) {
         <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
         <${Field} name="field" label="in" params=${params} set=${set} options=${FIELDS} />
         <${Field} name="project" params=${params} set=${set} size="8" />
-        <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${(e) => set("status", e.target.checked ? "error" : "")} /> failed</label>
+        <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${onTick((ticked) => set("status", ticked ? "error" : ""))} /> failed</label>
       </form></header>
     <${Limits} params=${params} set=${set} />
     <p class="sr" role="status">${path && data ? `${total ?? "more than 50"} hits` : ""}</p>
@@ -62,15 +81,17 @@ export function Search({ query, go }) {
     ${path && !data && !error && html`<${Loading} />`}
     ${!path && html`<${Hints} />`}
     ${path && data && html`<div class="scroll">
-      <p class="dim found-line"><span class="num">${total === null ? `${items.length}+` : `${total}${data.total_is_more ? "+" : ""}`}</span> ${q.trim() ? (total === 1 ? "hit" : "hits") : "spans"}
-        ${data.lag > 0 && html` · <span class="warn">the index is ${data.lag} ${data.lag === 1 ? "change" : "changes"} behind</span>`}</p>
+      <p class="dim found-line"><span class="num">${total === null ? `${items.length}+` : `${total}${found?.total_is_more ? "+" : ""}`}</span> ${q.trim() ? (total === 1 ? "hit" : "hits") : "spans"}
+        ${found && found.lag > 0 && html` · <span class="warn">the index is ${plural(found.lag, "change")} behind</span>`}</p>
       ${items.length === 0 && html`<p class="dim pad-y">Nothing found. ${filtered ? "Take a filter away, or use" : "Use"} fewer or shorter words: all of them must be in the same text.</p>`}
-      <ul class="plain hits" ref=${list}>${items.map((hit, i) => html`<${Hit} key=${`${hit.url} ${hit.field ?? ""} ${i}`} hit=${hit} chosen=${i === at} />`)}</ul>
+      <ul class="plain hits" ref=${list}>${items.map((hit, i) => html`<${Hit} key=${`${hit.url} ${"field" in hit ? hit.field : ""} ${i}`} hit=${hit} chosen=${i === at} />`)}</ul>
       ${next && html`<button type="button" class="more" onClick=${load}>More</button>`}</div>`}
   </div>`;
 }
 
+/** Filters that come from a link and have no field of their own. @param {QueryParams} props */
 function Limits({ params, set }) {
+  /** @type {[text: string, names: string[]][]} */
   const shown = [];
   const min = Number(params.get("min_us"));
   const max = Number(params.get("max_us"));
@@ -84,15 +105,17 @@ function Limits({ params, set }) {
     <button type="button" class="link" aria-label=${`take away: ${text}`} onClick=${() => names.forEach((name) => set(name, ""))}>✕</button></span>`)}</p>`;
 }
 
+/** @param {{ hit: SearchHit | SpanRow, chosen: boolean }} props */
 function Hit({ hit, chosen }) {
-  const span = hit.span ?? hit;
-  const parts = hit.text === undefined ? null : pieces(hit.text, hit.marks ?? []);
+  const text = "span" in hit ? hit : null;
+  const span = "span" in hit ? hit.span : hit;
+  const parts = text?.text == null ? null : pieces(text.text, text.marks);
   return html`<li class=${chosen ? "row hit chosen" : "row hit"}><a href=${hit.url}>
     <span class="hit-head"><i class=${`dot k-${span.kind}`}></i><b class="blurry">${visible(span.label)}</b>
       ${span.status === "error" && html`<span class="bad">✕ failed</span>`}
-      ${hit.field && html`<span class="chip">${visible(hit.field)}</span>`}
+      ${text?.field && html`<span class="chip">${visible(text.field)}</span>`}
       <span class="dim num hit-when">${span.dur_us === null ? "open" : duration(span.dur_us)} · ${date(span.start_us)}</span></span>
-    ${parts && html`<span class="hit-text blurry">${parts.map(({ text, marked }) => (marked ? html`<mark>${text}</mark>` : text))}</span>`}</a></li>`;
+    ${parts && html`<span class="hit-text blurry">${parts.map((one) => (one.marked ? html`<mark>${one.text}</mark>` : one.text))}</span>`}</a></li>`;
 }
 
 function Hints() {

@@ -1,10 +1,10 @@
-// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms, which are parameters of their own in the address.
+// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms. Each term is a parameter of its own in the address.
 import { UNIT_US } from "../trace/filter.js";
 
 const TERM = /^(tool|kind):(\S+)$/i;
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
 
-/** `params` with what `text` asks for; what the text does not name any more goes. */
+/** `params` with the terms of `text`. Terms that the text no longer has are removed. @param {string} text @param {URLSearchParams} params */
 export function readBar(text, params) {
   const words = [];
   for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);
@@ -19,15 +19,18 @@ export function readBar(text, params) {
   return params;
 }
 
-/** The text that means `params`. */
+/** The text that means `params`. @param {URLSearchParams} params */
 export function barText(params) {
-  const out = params.get("q") ? [params.get("q")] : [];
+  const out = [];
+  const words = params.get("q");
+  if (words) out.push(words);
   for (const name of ["tool", "kind"]) if (params.get(name)) out.push(`${name}:${params.get(name)}`);
   const us = Number(params.get("min_us"));
   if (us > 0) out.push(`dur>${exact(us)}`);
   return out.join(" ");
 }
 
+/** A duration in the largest unit that divides it. @param {number} us */
 function exact(us) {
   for (const unit of ["h", "m", "s", "ms"]) if (us % UNIT_US[unit] === 0) return `${us / UNIT_US[unit]}${unit}`;
   return `${us}us`;

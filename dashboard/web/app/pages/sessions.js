@@ -1,51 +1,62 @@
-// All sessions, newest activity first. Filter and page are in the address.
+// All sessions, newest activity first. The address holds the filter and the page.
+/** @import { SessionRow } from "../../types/answers" */
+/** @import { Go, PageProps } from "../../types/app" */
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { cost, count, duration } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { Age, Field, Loading, SortHead, State, Trouble, throttle, useAnswer, useLive, useQuery, useRows, useTitle } from "../ui/pieces.js";
+import { throttle } from "../net/throttle.js";
+import { useRows } from "../ui/chosen-row.js";
+import { Age } from "../ui/clock.js";
+import { Field, onText, onTick, SortHead, useQuery } from "../ui/fields.js";
+import { State } from "../ui/labels.js";
+import { Loading, Trouble, useTitle } from "../ui/page.js";
+import { useAnswer, useLive } from "../ui/use-answer.js";
 import { barText, readBar } from "./session-filter.js";
 import { Waiting } from "./waiting.js";
 
 const STATES = ["", "running", "tool_open", "your_turn", "errored", "done", "stale"];
 
+/** @param {PageProps} props */
 export function Sessions({ query, go }) {
   const { params, set } = useQuery("/sessions", query, go);
   const { data, error, reload } = useAnswer(`sessions?${params}`);
-  const [rows, setRows] = useState(null);
-  const [next, setNext] = useState(null);
-  const filter = useRef(null);
+  const [rows, setRows] = useState(/** @type {SessionRow[] | null} */ (null));
+  const [next, setNext] = useState(/** @type {string | null} */ (null));
+  const filter = useRef(/** @type {HTMLInputElement | null} */ (null));
   const { at, list, move } = useRows(rows?.length);
-  const [picked, setPicked] = useState([]);
+  const [picked, setPicked] = useState(/** @type {string[]} */ ([]));
   useTitle("Sessions");
   useEffect(() => {
     if (!data) return;
     setRows(data.items);
     setNext(data.next);
   }, [data]);
+  /** @param {string} text */
   const ask = (text) => {
     const changed = readBar(text, new URLSearchParams(location.search));
     go(`/sessions${changed.size ? `?${changed}` : ""}`, { replace: true });
   };
+  /** @param {string} id */
   const pick = (id) => setPicked((old) => (old.includes(id) ? old.filter((one) => one !== id) : [...old, id].slice(-2)));
   const refresh = useMemo(() => throttle(reload, 1_000), [query]);
   useLive((event, session) => {
     if (event === "resync") reload();
     if (event !== "session") return;
     setRows((old) => {
-      const found = old?.some((row) => row.id === session.id);
+      const found = old?.some((row) => row.id === session.id) ?? false;
       // A filtered list cannot tell by itself whether a session still belongs.
       if (!found || params.size) refresh();
-      if (!found) return old;
+      if (!old || !found) return old;
       return old.map((row) => (row.id === session.id ? { cost: row.cost, ...session } : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);
     });
   }, [query]);
   const more = async () => {
     const page = new URLSearchParams(query);
-    page.set("cursor", next);
+    page.set("cursor", next ?? "");
     const answer = await get(`sessions?${page}`);
-    setRows((old) => [...old, ...answer.items.filter((item) => !old.some((row) => row.id === item.id))]);
+    setRows((old) => [...old ?? [], ...answer.items.filter((item) => !old?.some((row) => row.id === item.id))]);
     setNext(answer.next);
   };
   useEffect(() => bind({
@@ -54,16 +65,17 @@ export function Sessions({ query, go }) {
     "/": () => filter.current?.focus(),
   }), [rows, at]);
   const sort = params.get("sort") ?? "last";
+  /** @param {string} name @param {string} [label] */
   const head = (name, label = name) => html`<${SortHead} label=${label} now=${sort === name} sort=${() => set("sort", name === "last" ? "" : name)} />`;
   return html`<div class="page">
     <header class="bar"><h1>Sessions</h1>
-      <form class="filters" role="search" onSubmit=${(e) => e.preventDefault()}>
+      <form class="filters" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
         <${Field} name="state" params=${params} set=${set} options=${STATES} />
         <${Field} name="project" params=${params} set=${set} />
         <${Field} name="model" params=${params} set=${set} />
-        <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${(e) => set("status", e.target.checked ? "error" : "")} /> with errors</label>
+        <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${onTick((ticked) => set("status", ticked ? "error" : ""))} /> with errors</label>
         <input class="grow" ref=${filter} type="search" placeholder="/ first prompt, project or id   tool:Shell   kind:mcp   dur>2s" aria-label="Filter by first prompt, project or id, tool:, kind:, dur>"
-          value=${barText(params)} onChange=${(e) => ask(e.target.value)} />
+          value=${barText(params)} onChange=${onText(ask)} />
         ${picked.length === 2 && html`<a class="button" href=${`/compare?a=${enc(picked[0])}&b=${enc(picked[1])}`}>compare the two</a>`}
       </form></header>
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
@@ -71,16 +83,18 @@ export function Sessions({ query, go }) {
     ${rows && !rows.length && (params.size > 0
       ? html`<section class="card narrow"><h2>No session matches</h2><p>Take a filter away. <a href="/sessions">Show all</a></p></section>`
       : html`<${Waiting} />`)}
-    ${rows?.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
+    ${rows && rows.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
       <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th>${head("calls")}${head("errors")}${head("active", "active / wall")}${head("tokens", "tokens in / out")}${head("last")}</tr></thead>
       <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} picked=${picked.includes(row.id)} pick=${pick} />`)}</tbody>
     </table>${next && html`<button type="button" class="more" onClick=${more}>Older sessions</button>`}</div>`}
   </div>`;
 }
 
+/** @param {{ row: SessionRow, chosen: boolean, go: Go, picked: boolean, pick: (id: string) => void }} props */
 function Row({ row, chosen, go, picked, pick }) {
+  /** @param {Event} event */
   const open = (event) => {
-    if (event.target.closest("a, input, label")) return;
+    if (event.target instanceof Element && event.target.closest("a, input, label")) return;
     go(row.url);
   };
   return html`<tr class=${chosen ? "chosen" : ""} onClick=${open}>

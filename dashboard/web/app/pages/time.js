@@ -1,42 +1,50 @@
-// Where the time went: finished turns by day, what they were made of, and which project they were for.
+// Where the time went: finished turns by day, by part and by project.
+/** @import { TimeAnswer } from "../../types/answers" */
+/** @import { PageProps } from "../../types/app" */
 import { html } from "../ui/html.js";
 import { count, duration, plural } from "../format/quantity.js";
-import { LABELS, mix, PARTS, share } from "../trace/time-parts.js";
+import { LABELS, mix, share, sums } from "../trace/time-parts.js";
 import { visible } from "../format/text.js";
-import { Legend, Page, useAnswer, useDays, useQuery, useTitle } from "../ui/pieces.js";
+import { useDays, useQuery } from "../ui/fields.js";
+import { Legend } from "../ui/labels.js";
+import { Page, useTitle } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const DAYS = [7, 30, 90, 365];
-/** Days are those of UTC, as the sketches are. */
+/** The day in UTC, since the stored sums are by UTC days. @param {number} us */
 const day = (us) => new Date(us / 1_000).toISOString().slice(0, 10);
 
+/** @param {PageProps} props */
 export function Time({ query, go }) {
   const { params, set } = useQuery("/time", query, go);
   const [days, tools] = useDays(DAYS, { params, set });
   const project = params.get("project");
-  const asked = `time?days=${days}${project ? `&project=${encodeURIComponent(project)}` : ""}`;
-  const { data, error, reload } = useAnswer(asked, (event) => event === "session" || event === "resync", 5_000);
+  const asked = `days=${days}${project ? `&project=${encodeURIComponent(project)}` : ""}`;
+  const { data, error, reload } = useAnswer(`time?${asked}`, (event) => event === "session" || event === "resync", 5_000);
   useTitle("Time");
-  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (data.items.length === 0
+  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && (data.items.length === 0
     ? html`<p class="dim pad-y">No turn has finished in these days.</p>`
     : html`<${Total} data=${data} project=${project} clear=${() => set("project", "")} /><${Days} data=${data} />
       <${Projects} items=${data.items} project=${project} set=${set} />`)}<//>`;
 }
 
+/** @param {{ data: TimeAnswer, project: string | null, clear: () => void }} props */
 function Total({ data, project, clear }) {
   const { total } = data;
-  const us = PARTS.map((key) => [key, total.parts[`${key}_us`]]).filter(([, one]) => one > 0);
+  const us = sums([total.parts]);
   return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span> in ${plural(total.turns, "turn")}${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
     <${Legend} parts=${us} total=${total.active_us} /></section>`;
 }
 
+/** @param {TimeAnswer["days"][number]} one @param {number} step */
 function words(one, step) {
   const until = step > 86_400e6 ? ` to ${day(one.from_us + step - 86_400e6)}` : "";
   if (!one.turns) return `${day(one.from_us)}${until}: nothing`;
-  const most = PARTS.toSorted((a, b) => one.parts[`${b}_us`] - one.parts[`${a}_us`]).slice(0, 3).filter((key) => one.parts[`${key}_us`] > 0);
-  return `${day(one.from_us)}${until}: ${duration(one.active_us)}, ${plural(one.turns, "turn")}${one.errors ? `, ${plural(one.errors, "error")}` : ""} (${most.map((key) => `${LABELS[key]} ${share(one.parts[`${key}_us`], one.active_us)}`).join(", ")})`;
+  const most = sums([one.parts]).sort((a, b) => b[1] - a[1]).slice(0, 3);
+  return `${day(one.from_us)}${until}: ${duration(one.active_us)}, ${plural(one.turns, "turn")}${one.errors ? `, ${plural(one.errors, "error")}` : ""} (${most.map(([key, us]) => `${LABELS[key]} ${share(us, one.active_us)}`).join(", ")})`;
 }
 
-// One bar per column; every so many say their day.
+/** One bar per column. About ten of them are labelled with their day. @param {{ data: TimeAnswer }} props */
 function Days({ data }) {
   const most = Math.max(1, ...data.days.map((one) => one.active_us));
   const every = Math.ceil(data.days.length / 10);
@@ -46,12 +54,13 @@ function Days({ data }) {
       <span class="sr">${words(one, data.step_us)}</span>${i % every === 0 && html`<span class="dim day-name" aria-hidden="true">${day(one.from_us).slice(5)}</span>`}</li>`)}</ol></section>`;
 }
 
+/** @param {{ items: TimeAnswer["items"], project: string | null, set: (name: string, value: string) => void }} props */
 function Projects({ items, project, set }) {
   const most = Math.max(1, ...items.map((one) => one.active_us));
   return html`<section aria-labelledby="time-projects"><h2 id="time-projects">By project</h2>
     <table class="list numbers"><thead><tr><th>project</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">tok out</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
       <tbody>${items.map((one) => html`<tr key=${one.project} class=${one.project !== null && one.project === project ? "chosen" : ""}>
-        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} onClick=${() => set("project", one.project === project ? "" : one.project)}>${visible(one.project)}</button>`}</td>
+        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} onClick=${() => set("project", one.project === project ? "" : one.project ?? "")}>${visible(one.project)}</button>`}</td>
         <td class="r num">${duration(one.active_us)}</td><td class="r num">${count(one.turns)}</td><td class="r num">${count(one.calls)}</td>
         <td class=${`r num ${one.errors ? "bad" : "dim"}`}>${one.errors || "–"}</td>
         <td class="r num">${count(one.input_tokens)}</td><td class="r num">${count(one.output_tokens)}</td>

@@ -1,15 +1,17 @@
-// Before the first hook: what is done, what is left. The first hook flips the page by itself.
+// Before the first hook: which steps are done, and which are left. The first hook changes the page without a reload.
 import { html, useEffect } from "../ui/html.js";
 import { visible } from "../format/text.js";
-import { useAnswer } from "../ui/pieces.js";
+import { useAnswer } from "../ui/use-answer.js";
 
+/** @type {Record<string, string>} */
 const TITLES = {
   install: "Attach hookspan to Cursor's hooks",
   restart: "Restart Cursor",
   first_hook: "Send a prompt: waiting for the first hook",
 };
+/** @type {Record<string, [icon: string, word: string]>} */
 const ICONS = { ok: ["✓", "done"], todo: ["○", "to do"], failed: ["✕", "failed"] };
-// Shown when the collector does not say: the way is always the same.
+// Shown until the collector answers. The steps are always the same.
 const STEPS = [
   { id: "install", state: "todo", command: "hookspan install", hint: "adds hookspan to hooks.json and keeps everything else in it" },
   { id: "restart", state: "todo", command: null, hint: "Cursor reads its hooks when it starts" },

@@ -1,11 +1,15 @@
 // The pane beside the waterfall: one span in full.
+/** @import { PathStep, SpanDetail } from "../../types/answers" */
 import { html, useEffect, useState } from "../ui/html.js";
-import { safeLink } from "../format/text.js";
-import { bytes, clock, date, duration } from "../format/quantity.js";
-import { visible } from "../format/text.js";
-import { Loading, Trouble, useAnswer } from "../ui/pieces.js";
+import { bytes, duration } from "../format/quantity.js";
+import { clock, date } from "../format/time.js";
+import { safeLink, visible } from "../format/text.js";
+import { Loading, Trouble } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
+import { enc } from "../net/api.js";
 import { Payload } from "./payload.js";
 
+/** @type {Record<string, string>} */
 const TIMING = {
   measured: "measured",
   inferred_start: "start inferred",
@@ -13,15 +17,28 @@ const TIMING = {
   inferred: "start and end inferred",
 };
 
-// Hooks that took this share of a call, and more than this, are pointed out.
+// Hooks are pointed out when they took more than this share of a call, and more than this time.
 const HOOK_SHARE = 0.05;
 const HOOK_MIN_US = 5_000;
+/** @type {Record<string, string>} */
+const STATUS = { ok: "✓ ok", open: "… open", unknown: "? no end seen" };
 const RAW = "raw";
 const OTLP = "otlp";
 
+/**
+ * @typedef {object} DetailProps
+ * @property {string | null} span row key of the span
+ * @property {number} rev
+ * @property {(row: number) => void} onGo
+ * @property {(span: SpanDetail) => void} onLoaded
+ * @property {(id: string) => void} onFocus
+ * @property {number} group how many equal calls the row stands for
+ *
+ * @param {DetailProps} props
+ */
 export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
-  const { data, error, reload } = useAnswer(span ? `spans/${span}` : null);
-  const [tab, setTab] = useState(null);
+  const { data, error, reload } = useAnswer(span ? `spans/${enc(span)}` : null);
+  const [tab, setTab] = useState(/** @type {string | null} */ (null));
   useEffect(() => { if (data && data.dur_us === null) reload(); }, [rev]);
   useEffect(() => {
     if (data && String(data.row) === String(span)) onLoaded(data);
@@ -33,17 +50,21 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
   const parts = data.payloads.filter((item) => !HOOK.test(item.part));
   const stale = String(data.row) !== String(span);
   const names = [...parts.map((item) => item.part), ...(hooks.length ? [RAW] : []), OTLP];
-  const chosen = names.includes(tab) ? tab : names[0];
+  const chosen = names.find((name) => name === tab) ?? names[0];
   const item = parts.find((one) => one.part === chosen);
-  const link = data.attributes["hookspan.subagent.link"];
+  const link = text(data.attributes["hookspan.subagent.link"]);
+  const source = text(data.attributes["hookspan.subagent.link.source"]);
+  /** @param {KeyboardEvent} event */
   const move = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step || !(event.currentTarget instanceof HTMLElement)) return;
     event.preventDefault();
     event.stopPropagation();
     const next = names[(names.indexOf(chosen) + step + names.length) % names.length];
     setTab(next);
-    event.currentTarget.querySelector(`#tab-${CSS.escape(next)}`)?.focus();
+    /** @type {HTMLElement | null} */
+    const button = event.currentTarget.querySelector(`#tab-${CSS.escape(next)}`);
+    button?.focus();
   };
   return html`<article class=${stale ? "detail stale" : "detail"} aria-busy=${stale}>
     <${Path} path=${data.path} onGo=${onGo} />
@@ -54,13 +75,13 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
       <dt>start</dt><dd class="num" title=${date(data.start_us)}>${clock(data.start_us)}</dd>
       <dt>duration</dt><dd class="num">${data.dur_us === null ? stillOpen(data.kind) : duration(data.dur_us)}
         ${data.timing && html` <span class="dim">${TIMING[data.timing] ?? "other"}</span>`}</dd>
-      ${data.wait_us > 0 && html`<dt>wait</dt><dd class="num">${duration(data.wait_us)} <span class="dim">derived</span></dd>`}
+      ${data.wait_us !== null && data.wait_us > 0 && html`<dt>wait</dt><dd class="num">${duration(data.wait_us)} <span class="dim">derived</span></dd>`}
       ${data.hook_us !== null && html`<dt>hook cost</dt><dd class="num">${duration(data.hook_us)} ${costly(data) && html`<span class="warn">▲ a notable part</span>`}</dd>`}
-      ${link && html`<dt>link</dt><dd><span class=${/^(exact|transcript)$/.test(link) ? "" : "warn"}>${visible(link)}</span>${data.attributes["hookspan.subagent.link.source"] ? html` <span class="dim">${visible(data.attributes["hookspan.subagent.link.source"])}</span>` : ""}
+      ${link && html`<dt>link</dt><dd><span class=${/^(exact|transcript)$/.test(link) ? "" : "warn"}>${visible(link)}</span>${source ? html` <span class="dim">${visible(source)}</span>` : ""}
         <button type="button" class="link" onClick=${() => onFocus(data.id)}>this subagent alone (s)</button></dd>`}
       <dt>status</dt><dd>${data.status === "error"
         ? html`<span class="bad">✕ error</span> ${visible(data.message ?? data.error_type)}`
-        : { ok: "✓ ok", open: "… open", unknown: "? no end seen" }[data.status] ?? "other"}</dd>
+        : STATUS[data.status] ?? "other"}</dd>
       ${data.end_reason && html`<dt>end</dt><dd>${data.end_reason}</dd>`}
       ${data.export.length > 0 && html`<dt>export</dt><dd>${data.export.map((one) => html`<span class="chip">${visible(one.destination)} ${visible(one.state)}</span>`)}</dd>`}
     </dl>
@@ -73,25 +94,31 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
     </div>
     <div id="tab-panel" role="tabpanel" aria-labelledby=${`tab-${chosen}`}>
       ${item && html`<${Payload} key=${`${data.id} ${item.part}`} span=${data.id} item=${item} />`}
-      ${chosen === RAW && hooks.map((hook, i) => html`<details class="hook" open=${i === hooks.length - 1} key=${hook.part}><summary>hook ${HOOK.exec(hook.part)[1]} <span class="dim">${bytes(hook.bytes)}</span></summary>
+      ${chosen === RAW && hooks.map((hook, i) => html`<details class="hook" open=${i === hooks.length - 1} key=${hook.part}><summary>hook ${HOOK.exec(hook.part)?.[1]} <span class="dim">${bytes(hook.bytes)}</span></summary>
         <${Payload} key=${`${data.id} ${hook.part}`} span=${data.id} item=${hook} /></details>`)}
       ${chosen === OTLP && html`<${Attributes} data=${data} />`}
     </div>
   </article>`;
 }
 
+/** The text of an attribute; empty when it is missing or no text. @param {unknown} value */
+const text = (value) => (typeof value === "string" ? value : "");
+
+/** @param {string} kind */
 function stillOpen(kind) {
   return kind === "turn" || kind === "session" ? "still running" : "still open: running or waiting for approval";
 }
 
 const HOOK = /^hook-(\d+)$/;
 
+/** @param {{ path: PathStep[], onGo: (row: number) => void }} props */
 function Path({ path, onGo }) {
   if (!path.length) return null;
   return html`<nav class="path blurry" aria-label="Path">${path.map((step) => html`
     <button type="button" class="link" onClick=${() => onGo(step.row)}>${visible(step.label)}</button><span aria-hidden="true"> › </span>`)}</nav>`;
 }
 
+/** @param {{ data: SpanDetail }} props */
 function Attributes({ data }) {
   const list = Object.entries(data.attributes);
   return html`<div class="payload">
@@ -107,11 +134,12 @@ function Attributes({ data }) {
   </div>`;
 }
 
-// Addresses of other viewers, which the configuration names; only what is a web address becomes a link.
+/** Links to other viewers, as configured. Only web addresses become links. @param {SpanDetail} data */
 function elsewhere(data) {
-  return (data.open_in ?? []).map(({ name, url }) => ({ name, url: safeLink(url) })).filter(({ url }) => url !== null);
+  return data.open_in.map(({ name, url }) => ({ name, url: safeLink(url) })).filter(({ url }) => url !== null);
 }
 
+/** Whether hooks took a notable part of a call. @param {SpanDetail} span */
 function costly({ hook_us: hook, dur_us: whole }) {
-  return hook > HOOK_MIN_US && whole > 0 && hook / whole > HOOK_SHARE;
+  return hook !== null && whole !== null && hook > HOOK_MIN_US && whole > 0 && hook / whole > HOOK_SHARE;
 }

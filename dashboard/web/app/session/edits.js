@@ -1,13 +1,18 @@
-// Which files a session changed, and how each change reads. From the text of the hooks: line numbers are relative.
+// Which files a session changed, with a diff of each change. Hooks carry no position, so line numbers are relative.
+/** @import { EditedFile, Hunk } from "../../types/answers" */
+/** @import { Go } from "../../types/app" */
 import { html, useEffect, useState } from "../ui/html.js";
 import { enc } from "../net/api.js";
-import { bytes, clock, plural } from "../format/quantity.js";
+import { bytes, plural } from "../format/quantity.js";
+import { clock } from "../format/time.js";
 import { bind } from "../ui/keys.js";
 import { visible } from "../format/text.js";
-import { Loading, Trouble, useAnswer } from "../ui/pieces.js";
+import { Loading, Trouble } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const LINES_MAX = 2_000;
 
+/** @param {{ id: string, query: string, go: Go, rev: number }} props */
 export function Edits({ id, query, go, rev }) {
   const { data, error, reload } = useAnswer(`sessions/${enc(id)}/edits`);
   useEffect(() => { if (data) reload(); }, [rev]);
@@ -15,16 +20,19 @@ export function Edits({ id, query, go, rev }) {
   const asked = new URLSearchParams(query).get("file");
   const at = Math.max(0, items.findIndex((item) => item.path === asked));
   const file = items[at];
+  /** @param {string} path */
   const choose = (path) => {
     const url = new URL(location.href);
     url.searchParams.set("file", path);
     go(url.href, { replace: true });
   };
+  /** @param {number} step */
   const move = (step) => items[at + step] && choose(items[at + step].path);
   useEffect(() => bind({ j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1) }), [data, at]);
   if (error) return html`<section class="edits" aria-label="Edits"><${Trouble} error=${error} reload=${reload} /></section>`;
   if (!data) return html`<section class="edits" aria-label="Edits"><${Loading} /></section>`;
   if (!items.length) return html`<section class="edits" aria-label="Edits"><p class="dim pad pad-y">No file was edited in this session.</p></section>`;
+  /** @param {"added" | "removed"} key */
   const sum = (key) => items.reduce((all, item) => all + item[key], 0);
   return html`<section class="edits" aria-label="Edits">
     <div class="edits-files"><p class="dim num">${plural(items.length, "file")} <span class="good">+${sum("added")}</span> <span class="bad">−${sum("removed")}</span></p>
@@ -33,18 +41,14 @@ export function Edits({ id, query, go, rev }) {
         <span class="dim num">${item.turns.length ? `turn ${item.turns.join(", ")}` : ""}${item.errors ? ` · ${item.errors} failed` : ""}</span></button></li>`)}</ul></div>
     <div class="edits-diffs" tabIndex="0" role="region" aria-label="Changes of the file"><h2 class="blurry">${visible(file.path)}</h2>
       <p class="dim">Line numbers are relative to the text of each change.</p>
-      ${file.spans.map((span) => html`<${Change} key=${idOf(span)} span=${span} />`)}</div></section>`;
+      ${file.spans.map((span) => html`<${Change} key=${span.id} span=${span} />`)}</div></section>`;
 }
 
-function idOf(span) {
-  return typeof span === "object" ? span.id : String(span);
-}
-
+/** @param {{ span: EditedFile["spans"][number] }} props */
 function Change({ span }) {
-  const id = idOf(span);
-  const { data, error } = useAnswer(`spans/${id}/diff`);
+  const { data, error } = useAnswer(`spans/${enc(span.id)}/diff`);
   const [all, setAll] = useState(false);
-  const head = typeof span === "object" && html`<p class="change-head"><a href=${span.url}>${span.turn === null || span.turn === undefined ? "" : `turn ${span.turn} · `}${clock(span.at_us)}</a>
+  const head = html`<p class="change-head"><a href=${span.url}>${span.turn == null ? "" : `turn ${span.turn} · `}${clock(span.at_us)}</a>
     <span class="good num">+${data?.added ?? span.added}</span> <span class="bad num">−${data?.removed ?? span.removed}</span> ${span.failed && html`<span class="bad">✕ failed: nothing changed</span>`}</p>`;
   return html`<article class="change">${head}${error && html`<p class="dim">${error.status === 404 ? "The text of this change is not known." : error.message}</p>`}
     ${data?.redacted && html`<p class="dim">The text is not stored.</p>`}
@@ -53,6 +57,7 @@ function Change({ span }) {
     ${data && html`<${Hunks} hunks=${data.hunks} all=${all} onAll=${() => setAll(true)} />`}</article>`;
 }
 
+/** @param {{ hunks: Hunk[], all: boolean, onAll: () => void }} props */
 function Hunks({ hunks, all, onAll }) {
   let left = all ? Infinity : LINES_MAX;
   const rest = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0) - LINES_MAX;

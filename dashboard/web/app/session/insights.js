@@ -1,22 +1,33 @@
-// What to know about a session: remarks with evidence, where its time went, files of it, and deleting it.
+// Insights into a session: findings with evidence, where its time went, exports, and deleting it.
+/** @import { Finding, Session, Turn as TurnItem } from "../../types/answers" */
+/** @import { Failure } from "../../types/app" */
+/** @import { Trace } from "../../types/trace" */
+import { onText } from "../ui/fields.js";
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
 import { enc, post } from "../net/api.js";
 import { criticalPath } from "../trace/critical-path.js";
-import { clock, count, duration } from "../format/quantity.js";
+import { count, duration } from "../format/quantity.js";
+import { clock } from "../format/time.js";
 import { byTool } from "../trace/tool-totals.js";
 import { visible } from "../format/text.js";
-import { Trouble, useAnswer } from "../ui/pieces.js";
+import { Trouble } from "../ui/page.js";
+import { useAnswer } from "../ui/use-answer.js";
 
 const FORMATS = [
   ["html", "one page to read anywhere"], ["jsonl", "the raw hooks"], ["otlp-json", "spans as OTLP"], ["chrome-trace", "for Perfetto"],
 ];
 const SHOWN = 6;
 
+/** @typedef {TurnItem & { dur_us: number }} FinishedTurn */
+/** @param {TurnItem} turn @returns {turn is FinishedTurn} */
+const finished = (turn) => Boolean(turn.dur_us);
+
+/** @param {{ id: string, trace: Trace | null, rev: number, turns: TurnItem[], session: Session | null, show: (row: number) => void, leave: () => void }} props */
 export function Insights({ id, trace, rev, turns, session, show, leave }) {
   const { data, error, reload } = useAnswer(`sessions/${enc(id)}/lints`);
   useEffect(() => { if (data) reload(); }, [rev]);
   const tools = useMemo(() => (trace ? byTool(trace, Date.now() * 1_000 - trace.t0).slice(0, 12) : []), [trace, rev]);
-  const slow = useMemo(() => turns.filter((turn) => turn.dur_us).toSorted((a, b) => b.dur_us - a.dur_us).slice(0, 3), [turns]);
+  const slow = useMemo(() => turns.filter(finished).toSorted((a, b) => b.dur_us - a.dur_us).slice(0, 3), [turns]);
   if (!trace || !session) return html`<section class="insights"></section>`;
   return html`<section class="insights" aria-label="Insights">
     <div><h2>Remarks</h2>
@@ -33,6 +44,7 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
       <${Remove} id=${id} leave=${leave} /></div></section>`;
 }
 
+/** @param {{ remark: Finding, trace: Trace, show: (row: number) => void }} props */
 function Remark({ remark, trace, show }) {
   const [all, setAll] = useState(false);
   const rows = all ? remark.evidence : remark.evidence.slice(0, SHOWN);
@@ -42,7 +54,7 @@ function Remark({ remark, trace, show }) {
       ${!all && remark.evidence.length > SHOWN && html`<button type="button" class="link" onClick=${() => setAll(true)}>${remark.evidence.length - SHOWN} more</button>`}</p></article>`;
 }
 
-// Which turn a row lies in: the first two words of its label are "turn" and the number.
+/** The turn that holds a row. The first two words of the turn's label are "turn" and its number. @param {Trace} trace @param {number} row */
 function turnOf(trace, row) {
   const kind = trace.kinds.indexOf("turn");
   let at = trace.index.get(row) ?? -1;
@@ -50,6 +62,7 @@ function turnOf(trace, row) {
   return at < 0 ? "show" : visible(trace.strs[trace.label[at]].split(" ").slice(0, 2).join(" "));
 }
 
+/** @param {{ turn: FinishedTurn, trace: Trace, show: (row: number) => void }} props */
 function Turn({ turn, trace, show }) {
   const top = useMemo(() => {
     const kind = trace.kinds.indexOf("turn");
@@ -59,22 +72,25 @@ function Turn({ turn, trace, show }) {
   const path = useMemo(() => (top < 0 ? null : criticalPath(trace, top, trace.start[top] + turn.dur_us)), [trace, top]);
   if (!path) return null;
   const steps = path.steps.toSorted((a, b) => b.us - a.us).slice(0, 5);
+  /** @param {number} us */
   const share = (us) => `${Math.round((us / turn.dur_us) * 100)}%`;
   return html`<article class="card remark"><h3><button type="button" class="link" onClick=${() => show(trace.row[top])}>turn ${turn.n}</button> <span class="num">${duration(turn.dur_us)}</span> <span class="dim blurry">${visible((turn.prompt ?? "").slice(0, 90))}</span></h3>
     <ul class="plain path-steps">${steps.map(({ i, us }) => html`<li key=${i}><span class="num r">${share(us)}</span><span class="num r">${duration(us)}</span><button type="button" class="plain-button blurry" onClick=${() => show(trace.row[i])}><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${visible(trace.strs[trace.label[i]])}</button></li>`)}
       <li><span class="num r">${share(path.own)}</span><span class="num r">${duration(path.own)}</span><span class="dim"><i class="dot k-other"></i>model/other: nothing below the turn ran</span></li></ul></article>`;
 }
 
+/** @param {{ id: string }} props */
 function Files({ id }) {
   const [content, setContent] = useState("metadata");
-  return html`<h2>Export</h2><p><label class="field">content <select value=${content} onChange=${(e) => setContent(e.target.value)}>
+  return html`<h2>Export</h2><p><label class="field">content <select value=${content} onChange=${onText(setContent)}>
       <option value="off">none</option><option value="metadata">names and sizes</option><option value="full">everything</option></select></label></p>
     <ul class="plain files">${FORMATS.map(([format, what]) => html`<li><a href=${`/api/v1/sessions/${enc(id)}/export?format=${format}&content=${content}`} download>${format}</a> <span class="dim">${what}</span></li>`)}</ul>`;
 }
 
+/** @param {{ id: string, leave: () => void }} props */
 function Remove({ id, leave }) {
   const [sure, setSure] = useState(false);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Failure | null} */ (null));
   const [busy, setBusy] = useState(false);
   const remove = () => {
     setBusy(true);

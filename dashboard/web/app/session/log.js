@@ -1,25 +1,38 @@
 // The session as a log: one line per span, in the order of time.
+/** @import { Trace } from "../../types/trace" */
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { ERROR, OPEN, UNKNOWN } from "../trace/columns.js";
 import { matches, parse } from "../trace/filter.js";
-import { clock, duration } from "../format/quantity.js";
+import { duration } from "../format/quantity.js";
+import { clock } from "../format/time.js";
 import { bind } from "../ui/keys.js";
 import { visible } from "../format/text.js";
 
 const PAGE = 500;
+/** @type {Record<number, string>} */
+const WORDS = { [ERROR]: "✕ failed", [OPEN]: "… open", [UNKNOWN]: "? no end" };
 
+/** @param {{ trace: Trace | null, chosen: string | null, go: (row: number) => void, search: string }} props */
 export function Log({ trace, chosen, go, search }) {
-  const [shown, setShown] = useState(PAGE);
-  const body = useRef(null);
   const rows = useMemo(() => {
     if (!trace) return [];
     const query = parse(search);
     const hit = query ? matches(trace, query).hit : null;
+    /** @type {number[]} */
     const list = [];
     for (let i = 0; i < trace.n; i += 1) if (trace.kinds[trace.kind[i]] !== "session" && (!hit || hit[i])) list.push(i);
     return list.sort((a, b) => trace.start[a] - trace.start[b] || a - b);
   }, [trace, search]);
+  if (!trace) return null;
+  return html`<${Lines} trace=${trace} rows=${rows} chosen=${chosen} go=${go} />`;
+}
+
+/** @param {{ trace: Trace, rows: number[], chosen: string | null, go: (row: number) => void }} props */
+function Lines({ trace, rows, chosen, go }) {
+  const [shown, setShown] = useState(PAGE);
+  const body = useRef(/** @type {HTMLElement | null} */ (null));
   const at = rows.findIndex((i) => String(trace.row[i]) === chosen);
+  /** @param {number} step @param {(i: number) => boolean} [test] */
   const move = (step, test = () => true) => {
     for (let k = at < 0 && step < 0 ? rows.length - 1 : at + step; k >= 0 && k < rows.length; k += step) {
       if (!test(rows[k])) continue;
@@ -28,15 +41,17 @@ export function Log({ trace, chosen, go, search }) {
     }
     return undefined;
   };
+  /** @param {number} i */
   const failed = (i) => trace.status[i] === ERROR;
+  /** @param {number} i */
   const turn = (i) => trace.kinds[trace.kind[i]] === "turn";
   useEffect(() => bind({
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1), e: () => move(1, failed), E: () => move(-1, failed),
     n: () => move(1), N: () => move(-1), "[": () => move(-1, turn), "]": () => move(1, turn),
   }), [rows, at]);
   useEffect(() => body.current?.querySelector("tr.chosen")?.scrollIntoView({ block: "nearest" }), [chosen, shown]);
-  if (!trace) return null;
-  const word = (i) => ({ [ERROR]: "✕ failed", [OPEN]: "… open", [UNKNOWN]: "? no end" }[trace.status[i]] ?? "");
+  /** @param {number} i */
+  const word = (i) => WORDS[trace.status[i]] ?? "";
   return html`<section class="log" aria-label="Log"><table class="list"><thead><tr><th>time</th><th>kind</th><th class="wide">span</th><th class="r">duration</th><th>status</th></tr></thead>
     <tbody ref=${body}>${rows.slice(0, shown).map((i) => html`<tr key=${trace.row[i]} class=${`${String(trace.row[i]) === chosen ? "chosen" : ""}${turn(i) ? " log-turn" : ""}`} onClick=${() => go(trace.row[i])}>
       <td class="num dim">${clock(trace.start[i] + trace.t0)}</td><td><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${trace.kinds[trace.kind[i]]}</td>

@@ -1,118 +1,143 @@
-// One session: where the time went, its lanes, its waterfall and other views of it, and a span beside it.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
+// One session: where the time went, its minimap, its waterfall and other views of it, and a span beside it.
+/** @import { Session as SessionAnswer, Turn } from "../../types/answers" */
+/** @import { Go } from "../../types/app" */
+/** @import { SessionState } from "../../types/session" */
 import { cost, count, duration, plural } from "../format/quantity.js";
-import { bind } from "../ui/keys.js";
-import { controller } from "./controller.js";
-import { PARTS } from "../trace/time-parts.js";
 import { visible } from "../format/text.js";
-import { Legend, State, Trouble, useLive, useNow, useTitle } from "../ui/pieces.js";
+import { sums } from "../trace/time-parts.js";
+import { useNow } from "../ui/clock.js";
+import { onText } from "../ui/fields.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { bind } from "../ui/keys.js";
+import { Legend, State } from "../ui/labels.js";
+import { Trouble, useTitle } from "../ui/page.js";
+import { Store, useStore } from "../ui/store.js";
+import { useLive } from "../ui/use-answer.js";
+import { SessionController } from "./controller.js";
 import { Detail } from "./detail.js";
 import { Edits } from "./edits.js";
 import { Flame } from "./flame.js";
 import { Insights } from "./insights.js";
+import { sessionKeys } from "./keys.js";
 import { Log } from "./log.js";
+import { initialState } from "./state.js";
 
-/** Views by the word in the address, with their keys. */
+/** Views by the word in the address, with their names and keys. */
 const VIEWS = [["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
 
+/** @param {{ id: string, query: string, hash: string, go: Go }} props */
 export function Session({ id, query, hash, go }) {
-  const [session, setSession] = useState(null);
-  const [turns, setTurns] = useState([]);
-  const [error, setError] = useState(null);
-  const [chosen, setChosen] = useState(null);
+  const store = useMemo(() => new Store(initialState()), [id]);
+  const { session, turns, error, trace, rev, chosen, found, focus, critical } = useStore(store);
+  const [controller, setController] = useState(/** @type {SessionController | null} */ (null));
   const [search, setSearch] = useState(() => new URLSearchParams(query).get("q") ?? "");
-  const [found, setFound] = useState(null);
-  const [shown, setShown] = useState({ trace: null, rev: 0 });
-  const [focus, setFocus] = useState(null);
-  const [critical, setCritical] = useState(null);
   const asked = new URLSearchParams(query).get("view");
-  const view = VIEWS.some(([word]) => word === asked) ? asked : "waterfall";
-  const kept = useRef({});
-  const host = useRef(null);
-  const strip = useRef(null);
-  const field = useRef(null);
-
-  const model = useMemo(() => controller({
-    id, view: kept.current, setSession, setTurns, setError, setShown, setChosen, setFound, setFocus, setCritical,
-  }), [id]);
+  const view = VIEWS.find(([word]) => word === asked)?.[0] ?? "waterfall";
+  const host = useRef(/** @type {HTMLElement | null} */ (null));
+  const strip = useRef(/** @type {HTMLElement | null} */ (null));
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
 
   useLayoutEffect(() => {
-    model.mount(host.current, strip.current, { hash, query });
-    return () => model.unmount();
-  }, [model]);
+    if (!host.current || !strip.current) return undefined;
+    const made = new SessionController(id, store, { host: host.current, strip: strip.current }, { query, hash });
+    setController(made);
+    return () => made.unmount();
+  }, [id, store]);
   useTitle(`${session?.state === "errored" ? "✕ " : ""}${session?.first_prompt ?? "Session"}`);
-  useEffect(() => model.search(search), [model]);
-  // At once: the rows need no drawing of this component.
+  useEffect(() => controller?.search(search), [controller]);
+  // The rows are filtered at once; they need no drawing of this component.
+  /** @param {string} text */
   const find = (text) => {
-    model.search(text);
+    controller?.search(text);
     setSearch(text);
   };
-  useEffect(() => model.address({ query, hash }), [query, hash, model]);
-  useLive((event, data) => model.event(event, data), [model]);
+  useEffect(() => controller?.follow({ query, hash }), [query, hash, controller]);
+  useLive((event, data) => controller?.event(event, data), [controller]);
+  /** @param {string} word */
   const open = (word) => {
     const url = new URL(location.href);
     url.searchParams.set("view", word);
     go(url.href);
   };
-  // With what is shown, and not a frame later.
-  useLayoutEffect(() => bind(model.keys({
+  // Before the next frame: a key that is pressed in between goes to the view that is shown.
+  useLayoutEffect(() => controller ? bind(sessionKeys(controller, {
     focusFilter: () => field.current?.focus(),
     clear: () => find(""),
     leave: () => (view === "waterfall" ? go("/sessions") : open("waterfall")),
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
     waterfall: view === "waterfall",
-  })), [model, view]);
-  const running = session && (session.state === "running" || session.state === "tool_open");
-  const now = useNow(Boolean(running));
-  useEffect(() => { if (running) model.tick(); }, [now]);
-  const aside = view === "waterfall" || view === "flame" || view === "log";
-  const other = { trace: shown.trace, rev: shown.rev, turns, session, chosen, go: (row) => model.goTo(row), show: (row) => { open("waterfall"); model.goTo(row); } };
+  })) : undefined, [controller, view]);
+  const running = session !== null && (session.state === "running" || session.state === "tool_open");
+  const now = useNow(running);
+  useEffect(() => { if (running) controller?.tick(); }, [now]);
+  /** @param {number} row */
+  const goTo = (row) => controller?.goTo(row);
+  /** @param {number} row */
+  const show = (row) => {
+    open("waterfall");
+    goTo(row);
+  };
+  const beside = view === "waterfall" || view === "flame" || view === "log";
+  const other = { trace, rev, turns, session, chosen, go: goTo, show };
+
+  /** @param {import("../../types/answers").SpanDetail} span */
+  const named = (span) => controller?.named(span);
+  /** @param {string} span */
+  const focusOn = (span) => controller?.focus(span);
+  /** @param {KeyboardEvent} event */
+  const nextMatch = (event) => {
+    if (event.key !== "Enter") return;
+    field.current?.blur();
+    controller?.nextMatch(1);
+  };
 
   return html`<div class="session">
     <header class="bar">
       <h1 class="blurry" title=${visible(session?.first_prompt ?? "")}>${visible(session?.first_prompt ?? (session ? id : " "))}</h1>
-      ${session && html`<${Facts} session=${session} spans=${shown.trace?.n} />`}
+      ${session && html`<${Facts} session=${session} spans=${trace?.n} />`}
     </header>
-    ${error && html`<${Trouble} error=${error} reload=${() => model.load()} />`}
+    ${error && html`<${Trouble} error=${error} reload=${() => controller?.loader.whole()} />`}
     <${PartsBar} turns=${turns} session=${session} />
-    <div class="lanes" ref=${strip} hidden=${!aside}></div>
+    <div class="lanes" ref=${strip} hidden=${!beside}></div>
     <div class="views">
-      <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${(event) => follow(event, () => open(word))}>${name}</a>`)}</nav>
-      ${aside && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
-        value=${search} onInput=${(e) => find(e.target.value)}
-        onKeyDown=${(e) => { if (e.key === "Enter") { e.target.blur(); model.nextMatch(1); } }} />
-      <span class="dim num found" role="status">${found ? `${found.count} ${found.count === 1 ? "match" : "matches"}` : ""}</span>`}
-      ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => model.critical()}>critical path</button>`}
+      <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${plainClick(() => open(word))}>${name}</a>`)}</nav>
+      ${beside && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
+        value=${search} onInput=${onText(find)} onKeyDown=${nextMatch} />
+      <span class="dim num found" role="status">${found === null ? "" : `${found} ${found === 1 ? "match" : "matches"}`}</span>`}
+      ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => controller?.toggleCritical()}>critical path</button>`}
       ${critical && view === "waterfall" && html`<span class="dim num">${duration(critical.own)} model/other + ${plural(critical.steps, "step")}</span>`}
     </div>
-    ${focus && html`<${Focus} focus=${focus} onBack=${() => model.focus(null)} onGo=${(row) => { model.focus(null); model.goTo(row); }} />`}
+    ${focus && html`<${Focus} focus=${focus} onBack=${() => controller?.focus(null)} onGo=${(/** @type {number} */ row) => { controller?.focus(null); goTo(row); }} />`}
     <div class="split">
       <section class="wf" ref=${host} aria-label="Waterfall" hidden=${view !== "waterfall"}></section>
       ${view === "flame" && html`<${Flame} ...${other} />`}
       ${view === "log" && html`<${Log} ...${other} search=${search} />`}
-      ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${shown.rev} />`}
+      ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${rev} />`}
       ${view === "insights" && html`<${Insights} id=${id} ...${other} leave=${() => go("/sessions")} />`}
-      <aside class="pane" aria-label="Span detail" hidden=${!aside}>
-        <${Detail} span=${chosen} rev=${shown.rev} onGo=${(row) => model.goTo(row)} onLoaded=${(span) => model.loaded(span)} onFocus=${(span) => model.focus(span)} group=${shown.trace && model.group(chosen)} /></aside>
+      <aside class="pane" aria-label="Span detail" hidden=${!beside}>
+        <${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} /></aside>
     </div>
     <footer class="keys" aria-hidden="true">j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys</footer>
   </div>`;
 }
 
-// The chosen row moves in the address without a drawing: a plain click takes what the address says now.
-function follow(event, action) {
+/** A handler for plain clicks on a link. The chosen row moves in the address without a drawing, so the link's own address may be
+ * out of date. @param {() => void} action @returns {(event: MouseEvent) => void} */
+const plainClick = (action) => (event) => {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   action();
-}
+};
 
-// The address of another view: what else is in it stays.
+/** The address of another view. The other parameters stay. @param {string} word */
 function href(word) {
   const url = new URL(location.href);
   url.searchParams.set("view", word);
   return url.pathname + url.search + url.hash;
 }
 
+/** The bar above a subagent that is shown alone.
+ * @param {{ focus: NonNullable<SessionState["focus"]>, onBack: () => void, onGo: (row: number) => void }} props */
 function Focus({ focus, onBack, onGo }) {
   const { span, path } = focus;
   return html`<section class="focus" aria-label="One subagent">
@@ -125,6 +150,7 @@ function Focus({ focus, onBack, onGo }) {
   </section>`;
 }
 
+/** @param {{ session: SessionAnswer, spans: number | undefined }} props */
 function Facts({ session, spans }) {
   return html`<p class="facts-line dim"><${State} state=${session.state} />
     <span class="blurry">${visible(session.project ?? "–")}</span><span>${visible(session.model ?? "–")}</span>
@@ -136,12 +162,13 @@ function Facts({ session, spans }) {
     ${session.cost && html`<span class="num" title="an estimate by the prices in the configuration, not a bill; what subagents used is in no hook">${visible(cost(session.cost))}</span>`}</p>`;
 }
 
+/** @param {{ turns: Turn[], session: SessionAnswer | null }} props */
 function PartsBar({ turns, session }) {
-  const sums = PARTS.map((key) => [key, turns.reduce((sum, turn) => sum + turn.parts[`${key}_us`], 0)]).filter(([, us]) => us > 0);
-  const total = sums.reduce((sum, [, us]) => sum + us, 0);
+  const parts = sums(turns.map((turn) => turn.parts));
+  const total = parts.reduce((sum, [, us]) => sum + us, 0);
   const you = session ? Math.max(0, session.wall_us - session.active_us) : 0;
   return html`<section class="parts" aria-label="Where the time went">
-    <div class="parts-bar" aria-hidden="true">${sums.map(([key, us]) => html`<i class=${`k-${key}`} style=${{ flexGrow: us / total }}></i>`)}</div>
-    <${Legend} parts=${sums} total=${total}>${total > 0 && html`<li class="dim"><i class="dot k-you"></i>you <span class="num">${duration(you)}</span> (not in bar)</li>`}<//>
+    <div class="parts-bar" aria-hidden="true">${parts.map(([key, us]) => html`<i class=${`k-${key}`} style=${{ flexGrow: us / total }}></i>`)}</div>
+    <${Legend} parts=${parts} total=${total}>${total > 0 && html`<li class="dim"><i class="dot k-you"></i>you <span class="num">${duration(you)}</span> (not in bar)</li>`}<//>
   </section>`;
 }

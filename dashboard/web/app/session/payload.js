@@ -1,18 +1,27 @@
-// Content of a span: text nodes only, whatever it says.
+// The content of a span. Whatever the content says, only text nodes are made of it.
+/** @import { PayloadItem } from "../../types/answers" */
+/** @import { Failure, View } from "../../types/app" */
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
 import { get, enc } from "../net/api.js";
 import { runs } from "../format/ansi.js";
 import { bytes } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { Loading, Trouble, notify } from "../ui/pieces.js";
+import { notify } from "../ui/notify.js";
+import { Loading, Trouble } from "../ui/page.js";
 
 const DEPTH_MAX = 32;
 const NODES_MAX = 2_000;
 
+/**
+ * What was read of a payload so far.
+ * @typedef {{ text: string, next: number | string | null, total: number | null, loading?: boolean, redacted?: boolean, kind?: string, error?: Failure }} Piece
+ * @param {{ span: string, item: PayloadItem }} props
+ */
 export function Payload({ span, item }) {
-  const [state, set] = useState({ text: "", next: 0, total: 0, loading: true });
+  const [state, set] = useState(/** @type {Piece} */ ({ text: "", next: 0, total: 0, loading: true }));
   const [plain, setPlain] = useState(false);
-  const more = (offset, before) => get(`spans/${span}/payload/${enc(item.part)}?offset=${offset}`).then(
+  /** @param {number | string} offset @param {string} before */
+  const more = (offset, before) => get(`spans/${enc(span)}/payload/${enc(item.part)}?offset=${offset}`).then(
     (piece) => set({ text: before + (piece.text ?? ""), next: piece.next, total: piece.total, redacted: piece.redacted, kind: piece.kind }),
     (error) => set((old) => ({ ...old, error, loading: false })),
   );
@@ -25,17 +34,19 @@ export function Payload({ span, item }) {
   return html`<div class="payload">
     <div class="payload-tools">${item.truncated && html`<span class="warn">▲ cut when it was stored</span>`}<button type="button" class="link" onClick=${() => setPlain(!plain)} hidden=${state.kind !== "json" || Boolean(state.next)} aria-pressed=${plain}>as text</button><button type="button" class="link" onClick=${copy}>copy</button></div>
     <div class="blurry"><${Content} text=${state.text} kind=${state.next || plain ? "text" : state.kind} /></div>
-    ${state.next && html`<button type="button" class="more" onClick=${() => more(state.next, state.text)}>
+    ${state.next && html`<button type="button" class="more" onClick=${() => more(state.next ?? 0, state.text)}>
       more (${bytes(Number(state.next))} of ${bytes(state.total)})</button>`}
   </div>`;
 }
 
+/** @param {{ text: string, kind: string | undefined }} props */
 function Content({ text, kind }) {
   const tree = useMemo(() => (kind === "json" ? parsed(text) : null), [text, kind]);
   if (tree) return html`<div class="json" role="group"><${Value} value=${tree.value} depth=${0} budget=${{ left: NODES_MAX }} /></div>`;
   return html`<pre class="text" tabIndex="0">${text === "" ? html`<span class="dim">empty</span>` : lines(text)}</pre>`;
 }
 
+/** The JSON of a text, when it is an object or a list. @param {string} text @returns {{ value: object } | null} */
 function parsed(text) {
   try {
     const value = JSON.parse(text);
@@ -45,7 +56,7 @@ function parsed(text) {
   }
 }
 
-/** Text with its colours. */
+/** Text with its colours. @param {string} text @returns {(string | View)[]} */
 function lines(text) {
   return runs(text).map(({ text: part, bold, color }) => {
     if (!bold && color === null) return part;
@@ -53,6 +64,7 @@ function lines(text) {
   });
 }
 
+/** @param {{ value: unknown, depth: number, budget: { left: number } }} props `budget` is shared by all levels */
 function Value({ value, depth, budget }) {
   budget.left -= 1;
   if (budget.left < 0) return html`<span class="dim">… the raw hook has the rest</span>`;
@@ -67,10 +79,12 @@ function Value({ value, depth, budget }) {
     ${shown.length < entries.length && html`<div class="dim">… ${entries.length - shown.length} more</div>`}</dl>`;
 }
 
+/** @param {unknown} value */
 function nests(value) {
   return value !== null && typeof value === "object" && Object.keys(value).length > 0;
 }
 
+/** @param {{ text: string }} props */
 function Text({ text }) {
   if (text.includes("\n") || text.length > 120) return html`<pre class="text" tabIndex="0">${lines(text)}</pre>`;
   return html`<span class="str">${text === "" ? html`<span class="dim">""</span>` : lines(text)}</span>`;

@@ -1,11 +1,16 @@
-// The waterfall's columns as typed arrays in pre-order, and deltas merged into them.
+// Decodes a session's spans into columns, and merges deltas into them.
+/** @import { Columns } from "../../types/answers" */
+/** @import { Trace } from "../../types/trace" */
 
 /** Status codes. */
 export const OK = 0, ERROR = 1, OPEN = 2, UNKNOWN = 3;
 /** Flag bits. */
 export const INFERRED_START = 1, INFERRED_END = 2, TRUNCATED = 4, PAYLOAD = 8, TENTATIVE = 16, LATE = 32;
 
-/** A trace from an answer of `GET sessions/{id}/spans`. */
+/** Columns that a span keeps wherever it moves. */
+const COPIED = /** @type {const} */ (["row", "start", "dur", "wait", "label", "kind", "status", "flags"]);
+
+/** A trace from an answer of `GET sessions/{id}/spans`. @param {Columns} answer */
 export function decode(answer) {
   const n = answer.n;
   const trace = blank(n);
@@ -34,6 +39,10 @@ export function decode(answer) {
   return trace;
 }
 
+/** A trace without spans. */
+export const empty = () => blank(0);
+
+/** @param {number} n @returns {Trace} */
 function blank(n) {
   return {
     n,
@@ -53,11 +62,11 @@ function blank(n) {
     depth: new Uint16Array(n),
     last: new Int32Array(n),
     parentRow: null,
-    index: null,
+    index: new Map(),
   };
 }
 
-// Depth, and the index after the last descendant: pre-order makes both one pass.
+/** Computes depth, and the index after the last descendant. Pre-order makes each one pass. @param {Trace} trace */
 function shape(trace) {
   const { n, parent, depth, last } = trace;
   for (let i = 0; i < n; i += 1) {
@@ -67,14 +76,16 @@ function shape(trace) {
   for (let i = n - 1; i >= 0; i -= 1) {
     if (parent[i] >= 0 && last[parent[i]] < last[i]) last[parent[i]] = last[i];
   }
-  trace.index = new Map();
+  trace.index.clear();
   for (let i = 0; i < n; i += 1) trace.index.set(trace.row[i], i);
 }
 
-/** `base` with the changed rows of `answer`, or null when something must have been removed: fetch all again. */
+/** `base` with the changed rows of `answer`. Null when a row was removed: then all spans must be fetched again.
+ * @param {Trace} base @param {Columns} answer */
 export function merge(base, answer) {
   if (answer.n === 0 && answer.total === base.n) return Object.assign(base, { rev: answer.rev });
-  const delta = decode({ ...answer, parent: answer.n ? answer.parent : [] });
+  const parents = answer.parent ?? [];
+  const delta = decode({ ...answer, parent: answer.n ? parents : [] });
   let added = 0;
   for (let i = 0; i < delta.n; i += 1) if (!base.index.has(delta.row[i])) added += 1;
   if (base.n + added !== answer.total) return null;
@@ -86,6 +97,7 @@ export function merge(base, answer) {
   const strOf = interner(all.strs);
   const kindOf = interner(all.kinds);
   const parentRow = new Float64Array(all.n);
+  /** @param {number} i @param {Trace} from @param {number} j @param {number} label @param {number} kind */
   const put = (i, from, j, label, kind) => {
     all.row[i] = from.row[j];
     all.start[i] = from.start[j] + from.t0 - all.t0;
@@ -104,11 +116,12 @@ export function merge(base, answer) {
   for (let j = 0; j < delta.n; j += 1) {
     const i = base.index.get(delta.row[j]) ?? next++;
     put(i, delta, j, strOf(delta.strs[delta.label[j]]), kindOf(delta.kinds[delta.kind[j]]));
-    parentRow[i] = answer.parent[j];
+    parentRow[i] = parents[j];
   }
   return reorder(all, parentRow);
 }
 
+/** @param {string[]} list @returns {(value: string) => number} */
 function interner(list) {
   const known = new Map(list.map((value, i) => [value, i]));
   return (value) => {
@@ -121,13 +134,15 @@ function interner(list) {
   };
 }
 
-// Parents before children, siblings by start then row: the order the server gives a whole session in.
+/** Sorts rows as the server does: parents before children, siblings by start, then by row.
+ * @param {Trace} from @param {Float64Array} parentRow */
 function reorder(from, parentRow) {
   const n = from.n;
   const index = new Map();
   for (let i = 0; i < n; i += 1) index.set(from.row[i], i);
   const sorted = Array.from({ length: n }, (_, i) => i);
   sorted.sort((a, b) => from.start[a] - from.start[b] || from.row[a] - from.row[b]);
+  /** @type {Map<number, number[]>} */
   const children = new Map();
   for (const i of sorted) {
     const up = index.get(parentRow[i]) ?? -1;
@@ -136,11 +151,12 @@ function reorder(from, parentRow) {
     if (list) list.push(i);
     else children.set(key, [i]);
   }
+  /** @type {number[]} */
   const order = [];
   const place = new Int32Array(n).fill(-1);
+  /** @param {number[]} stack */
   const visit = (stack) => {
-    while (stack.length) {
-      const i = stack.pop();
+    for (let i = stack.pop(); i !== undefined; i = stack.pop()) {
       if (place[i] >= 0) continue;
       place[i] = order.push(i) - 1;
       const below = children.get(i);
@@ -148,13 +164,13 @@ function reorder(from, parentRow) {
     }
   };
   visit((children.get(-1) ?? []).slice().reverse());
-  // What hangs in a circle is shown at the top rather than lost.
+  // Rows whose parents form a circle are shown at the top rather than lost.
   if (order.length < n) visit(sorted.slice().reverse());
   const out = blank(n);
   Object.assign(out, { rev: from.rev, t0: from.t0, strs: from.strs, kinds: from.kinds });
   for (let i = 0; i < n; i += 1) {
     const j = order[i];
-    for (const name of ["row", "start", "dur", "wait", "label", "kind", "status", "flags"]) out[name][i] = from[name][j];
+    for (const name of COPIED) out[name][i] = from[name][j];
     const up = index.get(parentRow[j]);
     const at = up === undefined ? -1 : place[up];
     out.parent[i] = at >= 0 && at < i ? at : -1;

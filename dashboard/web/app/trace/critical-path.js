@@ -1,11 +1,13 @@
-// The critical path: what a span waited for, from its end backwards. Shortening anything else makes it no faster.
+// The critical path: what a span waited for, from its end backwards. Shortening anything else makes the span no faster.
+/** @import { CriticalPath, Trace } from "../../types/trace" */
 import { endOf } from "./rows.js";
 
 /**
- * Which rows lie on the critical path of `top`, and for how long each: `{marked, steps: [{i, us}], own}`. `own` is the time
- * of `top` in which nothing below it ran. Steps come in the order of time.
+ * Which rows lie on the critical path of `top`, and for how long each.
+ * @param {Trace} trace @param {number} top @param {number} now @returns {CriticalPath}
  */
 export function criticalPath(trace, top, now) {
+  /** @type {Map<number, number[]>} */
   const children = new Map();
   for (let i = top + 1; i < trace.last[top]; i += 1) {
     const list = children.get(trace.parent[i]);
@@ -13,10 +15,11 @@ export function criticalPath(trace, top, now) {
     else children.set(trace.parent[i], [i]);
   }
   const marked = new Uint8Array(trace.n);
+  /** @type {Map<number, number>} */
   const time = new Map();
   const stack = [[top, trace.start[top], endOf(trace, top, now)]];
-  while (stack.length) {
-    const [i, from, to] = stack.pop();
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const [i, from, to] = next;
     marked[i] = 1;
     let at = to;
     let own = 0;
@@ -32,7 +35,7 @@ export function criticalPath(trace, top, now) {
     }
     time.set(i, own + Math.max(0, at - from));
   }
-  const own = time.get(top);
+  const own = time.get(top) ?? 0;
   const steps = [...time].filter(([i, us]) => i !== top && us > 0).map(([i, us]) => ({ i, us })).sort((a, b) => trace.start[a.i] - trace.start[b.i]);
   return { marked, steps, own };
 }

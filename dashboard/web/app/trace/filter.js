@@ -1,8 +1,11 @@
-// The filter bar: words and `key:value` terms, all of which must hold.
-import { ERROR, OPEN } from "./columns.js";
+// The filter bar of a session: words and `key:value` terms. A row matches when all of them hold.
+/** @import { Query, Trace } from "../../types/trace" */
+import { ERROR, OK, OPEN, UNKNOWN } from "./columns.js";
 
-/** `kind:shell status:error dur>2s cargo test` as a query, or null when there is nothing to ask. */
+/** `kind:shell status:error dur>2s cargo test` as a query; null when the text asks for nothing.
+ * @param {string} text @returns {Query | null} */
 export function parse(text) {
+  /** @type {Query} */
   const query = { words: [], kind: null, status: null, minUs: null, maxUs: null };
   for (const term of text.trim().split(/\s+/)) {
     const [, key, value] = /^(kind|status|tool):(.+)$/i.exec(term) ?? [];
@@ -17,10 +20,14 @@ export function parse(text) {
   return empty ? null : query;
 }
 
-/** Units of a duration, microseconds. */
+/** Units of a duration, microseconds. @type {Record<string, number>} */
 export const UNIT_US = { us: 1, "µs": 1, ms: 1e3, s: 1e6, m: 60e6, h: 3_600e6 };
 
-/** Which rows of a trace match: labels are looked at once each, however many rows have them. */
+/** @type {Record<string, number>} */
+const STATUS = { ok: OK, error: ERROR, open: OPEN, unknown: UNKNOWN };
+
+/** Which rows of a trace match. Each distinct label is looked at once.
+ * @param {Trace} trace @param {Query} query */
 export function matches(trace, query) {
   const hit = new Uint8Array(trace.n);
   const label = trace.strs.map((text) => {
@@ -28,7 +35,7 @@ export function matches(trace, query) {
     return query.words.every((word) => lower.includes(word));
   });
   const kind = trace.kinds.map((name) => !query.kind || name.startsWith(query.kind));
-  const status = { error: ERROR, open: OPEN, ok: 0, unknown: 3 }[query.status];
+  const status = STATUS[query.status ?? ""];
   let count = 0;
   for (let i = 0; i < trace.n; i += 1) {
     if (!label[trace.label[i]] || !kind[trace.kind[i]]) continue;

@@ -1,15 +1,18 @@
-// Active time as a flame graph: spans with the same path of names put together, widest first.
+// Active time as a flame graph: spans with the same path of names are one node, widest first.
+/** @import { FlameBox, FlameNode, Trace } from "../../types/trace" */
 import { ERROR } from "./columns.js";
 import { endOf } from "./rows.js";
 
 const ALL = "all turns";
 
 /**
- * The tree `{name, kind, us, count, errors, first, children}`. Turns are one node; a session is the root. `us` of a node is
- * what its spans lasted together, so parallel children may be wider than their parent: `width` is scaled down where they are.
+ * The tree. All turns are one node; the session is the root. `us` of a node is the sum of its spans, so parallel children
+ * may be wider than their parent: `boxes` scales those down.
+ * @param {Trace} trace @param {number} now @returns {FlameNode}
  */
 export function flame(trace, now) {
   const root = node("session", "session", -1);
+  /** @type {Growing[]} */
   const at = new Array(trace.n);
   for (let i = 0; i < trace.n; i += 1) {
     const kind = trace.kinds[trace.kind[i]];
@@ -32,38 +35,47 @@ export function flame(trace, now) {
   }
   root.us = [...root.map.values()].reduce((sum, one) => sum + one.us, 0);
   root.count = 1;
-  return settle(root);
+  return sorted(root);
 }
 
+/**
+ * A node whose children are still found by name.
+ * @typedef {FlameNode & { map: Map<string, Growing> }} Growing
+ * @param {string} name @param {string} kind @param {number} first @returns {Growing}
+ */
 function node(name, kind, first) {
   return { name, kind, first, us: 0, count: 0, errors: 0, map: new Map(), children: [] };
 }
 
-function settle(top) {
+/** Sorts the children of every node, widest first. @param {Growing} top */
+function sorted(top) {
   const stack = [top];
-  while (stack.length) {
-    const one = stack.pop();
-    one.children = [...one.map.values()].sort((a, b) => b.us - a.us);
-    one.map = null;
-    stack.push(...one.children);
+  for (let one = stack.pop(); one; one = stack.pop()) {
+    const children = [...one.map.values()].sort((a, b) => b.us - a.us);
+    one.children = children;
+    one.map.clear();
+    stack.push(...children);
   }
   return top;
 }
 
-/** Boxes `{node, depth, x, w}` (shares of the width) of what is wide enough to be seen, at most `max`. */
+/** Boxes of the nodes that are wide enough to be seen, at most `max`.
+ * @param {FlameNode} root @param {{ min?: number, max?: number }} [limits] */
 export function boxes(root, { min = 0.002, max = 600 } = {}) {
+  /** @type {FlameBox[]} */
   const out = [];
-  const stack = [[root, 0, 0, 1]];
-  while (stack.length && out.length < max) {
-    const [one, depth, x, w] = stack.shift();
-    out.push({ node: one, depth, x, w });
+  /** @type {FlameBox[]} */
+  const queue = [{ node: root, depth: 0, x: 0, w: 1 }];
+  for (let box = queue.shift(); box && out.length < max; box = queue.shift()) {
+    const { node: one, depth, x, w } = box;
+    out.push(box);
     const sum = one.children.reduce((all, child) => all + child.us, 0);
     const scale = w / Math.max(one.us, sum, 1);
     let left = x;
     for (const child of one.children) {
       const width = child.us * scale;
       if (width < min) break;
-      stack.push([child, depth + 1, left, width]);
+      queue.push({ node: child, depth: depth + 1, x: left, w: width });
       left += width;
     }
   }

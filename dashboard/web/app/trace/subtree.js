@@ -1,12 +1,28 @@
-// One span and what hangs under it, as a trace of its own.
+// One span and its descendants, as a trace of its own.
+/** @import { Trace } from "../../types/trace" */
 
-const COLUMNS = ["row", "start", "dur", "wait", "label", "kind", "status", "flags", "last", "depth", "parent"];
 
-/** The part of `trace` from the row `top` down; shares its strings, keeps its clock. */
+/** The part of `trace` from the row `top` down. It shares the strings and keeps the clock. @param {Trace} trace @param {number} top */
 export function subtree(trace, top) {
   const to = trace.last[top];
-  const part = { ...trace, n: to - top, like: undefined, index: new Map() };
-  for (const name of COLUMNS) part[name] = trace[name].slice(top, to);
+  /** @type {Trace} */
+  const part = {
+    ...trace,
+    n: to - top,
+    like: undefined,
+    index: new Map(),
+    row: trace.row.slice(top, to),
+    start: trace.start.slice(top, to),
+    dur: trace.dur.slice(top, to),
+    wait: trace.wait.slice(top, to),
+    label: trace.label.slice(top, to),
+    kind: trace.kind.slice(top, to),
+    status: trace.status.slice(top, to),
+    flags: trace.flags.slice(top, to),
+    parent: trace.parent.slice(top, to),
+    depth: trace.depth.slice(top, to),
+    last: trace.last.slice(top, to),
+  };
   for (let i = 0; i < part.n; i += 1) {
     part.parent[i] = i === 0 ? -1 : part.parent[i] - top;
     part.last[i] -= top;
@@ -16,13 +32,13 @@ export function subtree(trace, top) {
   return part;
 }
 
-/** The nearest subagent at or above `i`, or -1. */
+/** The nearest subagent at or above `i`, else the one that the call `i` started, else -1. @param {Trace} trace @param {number} i */
 export function subagentOf(trace, i) {
   const kind = trace.kinds.indexOf("subagent");
   let at = i;
   while (at >= 0 && trace.kind[at] !== kind) at = trace.parent[at];
   if (at >= 0 || i < 0) return at;
-  // A call that delegates: the subagent is right below it.
+  // The subagent of a call that delegates is right below the call.
   for (let k = i + 1; k < trace.last[i]; k += 1) if (trace.parent[k] === i && trace.kind[k] === kind) return k;
   return -1;
 }

@@ -1,11 +1,13 @@
-// Sums over the calls of a trace.
+// Totals per tool over the calls of a trace.
+/** @import { ToolTotal, Trace } from "../../types/trace" */
 import { ERROR } from "./columns.js";
 import { endOf, head } from "./rows.js";
 
 const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
 
-/** `{name, kind, n, errors, us}` per tool, most time first. Parallel calls count each. */
+/** Totals per tool, most time first. Parallel calls count each. @param {Trace} trace @param {number} now */
 export function byTool(trace, now) {
+  /** @type {Map<string, ToolTotal>} */
   const sums = new Map();
   for (let i = 0; i < trace.n; i += 1) {
     const kind = trace.kinds[trace.kind[i]];

@@ -1,5 +1,6 @@
-// What a browser keeps for us between visits. One that keeps nothing still shows everything.
+// What the browser keeps for us between visits. A browser that keeps nothing still shows everything.
 
+/** @param {string} key */
 export function read(key) {
   try {
     return localStorage.getItem(key);
@@ -8,12 +9,12 @@ export function read(key) {
   }
 }
 
-/** Keeps a value, or with `null` forgets it. */
+/** Keeps a value, or forgets it when the value is null. @param {string} key @param {string | null} value */
 export function write(key, value) {
   try {
     if (value === null) localStorage.removeItem(key);
     else localStorage.setItem(key, value);
   } catch {
-    // Nothing to do: see above.
+    // The browser refuses storage: the value holds until the page is left.
   }
 }

@@ -1,8 +1,9 @@
-// What needs the person now: asked for once, shown by the overview, the rail, the tab's title and icon.
+// What needs the person now. Asked for once; shown by the overview, the rail, the tab's title and its icon.
 import { useEffect, useMemo, useState } from "./html.js";
 import { live } from "../net/event-stream.js";
 import { setCount } from "./title.js";
-import { throttle, useAnswer } from "./pieces.js";
+import { throttle } from "../net/throttle.js";
+import { useAnswer } from "./use-answer.js";
 
 function midnight() {
   const day = new Date();
@@ -10,7 +11,7 @@ function midnight() {
   return day.getTime() * 1_000;
 }
 
-/** The answer of `GET overview` for the person's day, renewed when a session changes and every minute. */
+/** The answer of `GET overview` for the person's day. Renewed when a session changes, and every minute. @param {boolean} on */
 export function useOverview(on) {
   const [from, setFrom] = useState(midnight);
   const { data, error, reload } = useAnswer(on ? `overview?from_us=${from}` : null);

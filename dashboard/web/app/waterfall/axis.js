@@ -1,13 +1,17 @@
 // Time to pixels: linear, except that idle gaps are cut to a fixed width. Times are microseconds from the session's start.
+/** @import { Interval } from "../../types/trace" */
+/** @import { Axis, AxisPart } from "../../types/waterfall" */
 
 /** Gaps longer than this are cut. */
 export const CUT_MIN_US = 60e6;
 const CUT_PX = 24;
 
-/** Gaps between busy intervals (sorted or not), as `[from, to]`. */
+/** Gaps between busy intervals, sorted or not. @param {Interval[]} intervals @param {number} [min] */
 export function gaps(intervals, min = CUT_MIN_US) {
   const sorted = intervals.slice().sort((a, b) => a[0] - b[0]);
+  /** @type {Interval[]} */
   const out = [];
+  /** @type {number | null} */
   let end = null;
   for (const [from, to] of sorted) {
     if (end !== null && from - end > min) out.push([end, from]);
@@ -16,19 +20,21 @@ export function gaps(intervals, min = CUT_MIN_US) {
   return out;
 }
 
-/** An axis over `[from, to]` in `width` pixels, with the cuts that lie inside. */
+/** An axis over `[from, to]` in `width` pixels, with the cuts that lie inside.
+ * @param {number} from @param {number} to @param {number} width @param {Interval[]} [cuts] @returns {Axis} */
 export function axis(from, to, width, cuts = []) {
   if (!(to > from)) to = from + 1_000;
   const inside = [];
   for (const [a, b] of cuts) {
     const lo = Math.max(a, from);
     const hi = Math.min(b, to);
-    // A window that lies within a gap shows it as it is.
+    // A window that lies within a gap shows the gap uncut.
     if (hi > lo && !(lo === from && hi === to)) inside.push([lo, hi, b - a]);
   }
   const cutPx = inside.length ? Math.min(CUT_PX, width / 5 / inside.length) : 0;
   const cutUs = inside.reduce((sum, [a, b]) => sum + b - a, 0);
   const scale = (width - cutPx * inside.length) / Math.max(1, to - from - cutUs);
+  /** @type {AxisPart[]} */
   const parts = [];
   let t = from;
   let x = 0;
@@ -45,6 +51,7 @@ export function axis(from, to, width, cuts = []) {
   return { from, to, width, scale, parts };
 }
 
+/** The part of the axis that holds a time or a pixel. @param {Axis} axis @param {"t0" | "x0"} key @param {number} value */
 function part(axis, key, value) {
   const { parts } = axis;
   let lo = 0;
@@ -57,13 +64,13 @@ function part(axis, key, value) {
   return parts[lo];
 }
 
-/** The pixel of a time, beyond the edges too. */
+/** The pixel of a time, also beyond the edges. @param {Axis} axis @param {number} t */
 export function toX(axis, t) {
   const p = part(axis, "t0", t);
   return p.x0 + (t - p.t0) * p.scale;
 }
 
-/** The time of a pixel. */
+/** The time of a pixel. @param {Axis} axis @param {number} x */
 export function toTime(axis, x) {
   const p = part(axis, "x0", x);
   return p.scale > 0 ? p.t0 + (x - p.x0) / p.scale : p.t0;
@@ -78,7 +85,7 @@ const STEPS_US = [
   ...[2, 5, 10, 20, 50, 100].map((d) => d * 86_400e6),
 ];
 
-/** Ticks `{t, x}` at round offsets, at least `minPx` apart and never inside a cut; and their step. */
+/** Ticks at round offsets, at least `minPx` apart and never inside a cut; and their step. @param {Axis} axis @param {number} [minPx] */
 export function ticks(axis, minPx = 90) {
   const step = STEPS_US.find((us) => us * axis.scale >= minPx) ?? STEPS_US[STEPS_US.length - 1];
   const out = [];
@@ -93,7 +100,7 @@ export function ticks(axis, minPx = 90) {
         last = x;
       }
     }
-    // A part too short for a round offset still says where it begins.
+    // A part too short for a round offset gets a tick at its beginning.
     if (first > p.t1 && p.x0 - last >= minPx && (p.t1 - p.t0) * p.scale > 12 && p.x0 <= axis.width - 60) {
       const t = Math.round(p.t0 / 1e6) * 1e6;
       if (t >= p.t0 && t <= p.t1) {

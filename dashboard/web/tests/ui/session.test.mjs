@@ -226,6 +226,24 @@ test("the theme follows the system and the choice", { skip }, async () => {
   }
 });
 
+test("what is painted takes the colours of the theme, also when it changes", { skip }, async () => {
+  const { tab, close } = await open("", { colorScheme: "dark" });
+  // The strongest pixel of the first strip: a colour of the theme, nearly opaque.
+  const strip = () => tab.evaluate(() => {
+    const canvas = document.querySelector(".lanes canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, Math.round(canvas.height / 2));
+    let best = [0, 0, 0, 0];
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > best[3]) best = [...data.slice(i, i + 4)];
+    return best.join(" ");
+  });
+  const dark = await eventually("painted", async () => (await strip()) !== "0 0 0 0" && strip());
+  assert.ok(!dark.startsWith("0 0 0 "), dark);
+  await tab.emulateMedia({ colorScheme: "light" });
+  const light = await eventually("painted again", async () => (await strip()) !== dark && strip());
+  assert.ok(!light.startsWith("0 0 0 "), light);
+  await close();
+});
+
 test("blur is in force before anything is shown", { skip }, async () => {
   const { tab, close } = await open();
   await tab.keyboard.press("b");

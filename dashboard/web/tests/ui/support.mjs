@@ -4,6 +4,7 @@
 // example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -90,7 +91,7 @@ export async function eventually(what, condition, ms = 15_000) {
 
 /** What axe-core finds on a page in the dark, and of its colours in the light, as text. Our own policy refuses script tags, so it goes in through the debugger. */
 export async function axe(context, tab) {
-  const source = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   const debug = await context.newCDPSession(tab);
   await debug.send("Runtime.evaluate", { expression: source });
   const found = [];

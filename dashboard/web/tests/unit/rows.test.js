@@ -1,33 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decode, ERROR, OK } from "../../app/trace/columns.js";
+import { ERROR } from "../../app/trace/columns.js";
 import { criticalPath } from "../../app/trace/critical-path.js";
 import { boxes, flame } from "../../app/trace/flame-tree.js";
 import { head, visibleRows } from "../../app/trace/rows.js";
 import { subagentOf, subtree } from "../../app/trace/subtree.js";
 import { byTool } from "../../app/trace/tool-totals.js";
-
-/** A trace from `[depth, kind, label, start, duration, status]` lines in pre-order, milliseconds. */
-function trace(lines) {
-  const strs = [...new Set(lines.map(([, , label]) => label))];
-  const kinds = [...new Set(lines.map(([, kind]) => kind))];
-  const last = [];
-  const up = lines.map(([depth], i) => {
-    last[depth] = i;
-    return depth === 0 ? 0 : i - last[depth - 1];
-  });
-  const starts = lines.map(([, , , start]) => start * 1_000);
-  return decode({
-    n: lines.length, rev: 1, total: lines.length, t0_us: 0, strs, kinds, up, wait: [],
-    row: lines.map((_, i) => (i === 0 ? 10 : 1)),
-    label: lines.map(([, , label]) => strs.indexOf(label)),
-    kind: lines.map(([, kind]) => kinds.indexOf(kind)),
-    start_us: starts.map((us, i) => us - (i === 0 ? 0 : starts[i - 1])),
-    dur_us: lines.map(([, , , , ms]) => ms * 1_000),
-    status: lines.map(([, , , , , status]) => status ?? OK),
-    flags: lines.map(() => 0),
-  });
-}
+import { trace } from "./trace.js";
 
 const SESSION = [
   [0, "session", "session", 0, 1_000],

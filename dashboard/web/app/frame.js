@@ -1,0 +1,96 @@
+// The frame around every page: navigation, help, palette, messages.
+/** @import { Failure } from "../types/app" */
+import { post } from "./net/api.js";
+import { live } from "./net/event-stream.js";
+import { said } from "./pages/overview.js";
+import { page } from "./routes.js";
+import { toggle } from "./ui/dialog.js";
+import { Help } from "./ui/help.js";
+import { html, useEffect, useRef, useState } from "./ui/html.js";
+import { bind } from "./ui/keys.js";
+import { useOverview } from "./ui/needs.js";
+import { copyAddress, onNotify } from "./ui/notify.js";
+import { Palette } from "./ui/palette.js";
+import { PAGES, Rail } from "./ui/rail.js";
+import { go, useRoute } from "./ui/router.js";
+import { setBlur, setTheme, THEMES } from "./ui/theme.js";
+
+const NOTE_MS = 2_500;
+
+/** @param {{ failed: Failure | null }} props why signing in failed */
+export function Frame({ failed }) {
+  const route = useRoute();
+  const { connection, failing } = useConnection();
+  const [theme, chooseTheme] = useState(() => document.documentElement.dataset.theme ?? "system");
+  const [blurred, chooseBlur] = useState(() => document.documentElement.dataset.blur === "1");
+  const [spoken, speak] = useState("");
+  const note = useNote();
+  const help = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const palette = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const overview = useOverview(route.path !== "/login");
+  // Spoken when the list changes, not when an age ticks.
+  const needs = said(overview.data?.needs ?? []);
+  useEffect(() => { if (overview.data) speak(needs); }, [needs]);
+  useEffect(() => { setBlur(blurred); }, [blurred]);
+  useEffect(() => bind({
+    "?": () => toggle(help.current),
+    "Ctrl k": () => toggle(palette.current),
+    y: copyAddress,
+    Escape: () => history.length > 1 && history.back(),
+    b: () => chooseBlur((on) => !on),
+    ...Object.fromEntries(PAGES.map(([url, , keys]) => [keys, () => go(url)])),
+  }, { base: true }), []);
+  const nextTheme = () => {
+    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    setTheme(next);
+    chooseTheme(next);
+  };
+  const actions = {
+    blurred, blur: () => chooseBlur(!blurred), theme, nextTheme, goTo: () => toggle(palette.current), help: () => toggle(help.current),
+  };
+  const commands = [
+    { name: blurred ? "show text sharp" : "blur text, for a shared screen", hint: "b", run: actions.blur },
+    { name: "next theme: system, dark, light", run: nextTheme },
+    { name: "keys", hint: "?", run: actions.help },
+    { name: "copy the address of this view", hint: "y", run: copyAddress },
+    { name: "sign out", run: () => post("logout", {}).then(() => location.assign("/login")) },
+  ];
+  return html`<div class="frame">
+    <${Rail} path=${route.path} waiting=${overview.data?.needs.length ?? 0} failing=${failing} connection=${connection} actions=${actions} />
+    <p class="sr" role="status">${spoken}</p>
+    <main id="main" tabindex="-1">${page(route, failed, overview)}</main>
+    <p class="toast" role="status">${note}</p>
+    <${Palette} dialog=${palette} pages=${PAGES} commands=${commands} go=${go} />
+    <${Help} dialog=${help} />
+  </div>`;
+}
+
+/** How the stream is, and which destinations fail. */
+function useConnection() {
+  const [connection, setConnection] = useState(live.state);
+  const [failing, setFailing] = useState(/** @type {string[]} */ ([]));
+  useEffect(() => {
+    // The stream may have changed between the first drawing and now.
+    setConnection(live.state);
+    return live.listen((event, data) => {
+      if (event === "state") setConnection(data);
+      if (event === "health") setFailing(data.failing);
+    });
+  }, []);
+  return { connection, failing };
+}
+
+/** The last message, for a short time. */
+function useNote() {
+  const [note, setNote] = useState("");
+  useEffect(() => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    return onNotify((text) => {
+      clearTimeout(timer);
+      setNote(text);
+      timer = setTimeout(() => setNote(""), NOTE_MS);
+    });
+  }, []);
+  return note;
+}

@@ -1,0 +1,77 @@
+// The keys of a session's page.
+/** @import { KeyMap } from "../../types/app" */
+/** @import { SessionController } from "./controller.js" */
+import { get } from "../net/api.js";
+import { ERROR } from "../trace/columns.js";
+import { kindIndex } from "../trace/rows.js";
+import { subagentOf } from "../trace/subtree.js";
+import { copyAddress, notify } from "../ui/notify.js";
+import { seek, waterfallKeys } from "../waterfall/keys.js";
+
+/**
+ * @typedef {object} PageActions
+ * @property {() => void} focusFilter
+ * @property {() => void} clear clears the filter
+ * @property {() => void} leave
+ * @property {KeyMap} views keys of the views
+ * @property {boolean} waterfall whether the waterfall is the view that is shown
+ */
+
+/** @param {SessionController} controller @param {PageActions} page @returns {KeyMap} */
+export function sessionKeys(controller, { focusFilter, clear, leave, views, waterfall }) {
+  const shown = waterfall ? whenLoaded(controller, { ...waterfallKeys(controller.waterfall), ...traceKeys(controller) }) : {};
+  return {
+    ...shown,
+    ...views,
+    "/": focusFilter,
+    y: () => copySpan(controller),
+    Escape: () => {
+      if (controller.query) clear();
+      else if (controller.criticalRow !== null && waterfall) controller.toggleCritical();
+      else if (controller.focusRow !== null) controller.unfocus();
+      else leave();
+    },
+  };
+}
+
+/** Keys that do nothing before the session is loaded. @param {SessionController} controller @param {KeyMap} keys @returns {KeyMap} */
+function whenLoaded(controller, keys) {
+  /** @type {KeyMap} */
+  const ready = {};
+  for (const [key, action] of Object.entries(keys)) ready[key] = (event) => controller.model.loaded && action(event);
+  return ready;
+}
+
+/** @param {SessionController} controller @returns {KeyMap} */
+function traceKeys(controller) {
+  return {
+    e: () => seekError(controller, 1), E: () => seekError(controller, -1),
+    n: () => controller.nextMatch(1), N: () => controller.nextMatch(-1),
+    s: () => toggleSubagent(controller), c: () => controller.toggleCritical(),
+  };
+}
+
+/** Goes to the next failed call; without one, to the next failed row. @param {SessionController} controller @param {number} step */
+function seekError({ waterfall, model: { trace } }, step) {
+  const session = kindIndex(trace, "session");
+  return seek(waterfall, step, (i) => trace.status[i] === ERROR && trace.last[i] === i + 1)
+    || seek(waterfall, step, (i) => trace.status[i] === ERROR && trace.kind[i] !== session);
+}
+
+/** Shows the subagent of the chosen row alone, or the session again. @param {SessionController} controller */
+function toggleSubagent(controller) {
+  const { model: { trace, selected }, focusRow } = controller;
+  const at = selected < 0 ? -1 : subagentOf(trace, selected);
+  if (at >= 0 && trace.row[at] !== focusRow) controller.focus(trace.row[at]);
+  else if (focusRow !== null) controller.unfocus();
+  else notify("no subagent here: choose one, or a row of one");
+}
+
+/** Copies the address of the chosen row. The pane may not have put the row into the address yet. @param {SessionController} controller */
+async function copySpan(controller) {
+  const { model } = controller;
+  if (model.selected >= 0) {
+    await get(`spans/${model.trace.row[model.selected]}`).then((span) => controller.named(span), () => {});
+  }
+  copyAddress();
+}

@@ -1,0 +1,49 @@
+// What the page says and does about turns. Pure.
+/** @import { Turn } from "../../types/answers" */
+/** @import { Trace } from "../../types/trace" */
+import { cost, count, plural } from "../format/quantity.js";
+import { ERROR } from "../trace/columns.js";
+import { kindIndex } from "../trace/rows.js";
+import { mix } from "../trace/time-parts.js";
+
+/** Indices of all turns. @param {Trace} trace */
+export function turnsOf(trace) {
+  const turn = kindIndex(trace, "turn");
+  const all = [];
+  for (let i = 0; i < trace.n; i += 1) if (trace.kind[i] === turn) all.push(i);
+  return all;
+}
+
+/**
+ * The turn that is open when the page opens: the last one with an error, else the last. Undefined without turns.
+ * @param {Trace} trace @param {number[]} turns
+ */
+export function turnToOpen(trace, turns) {
+  const failed = turns.findLast((i) => trace.status.subarray(i, trace.last[i]).includes(ERROR));
+  return failed ?? turns.at(-1);
+}
+
+/** The text beside a turn. @param {Turn} turn */
+function note(turn) {
+  const words = [
+    turn.calls ? plural(turn.calls, "call") : null,
+    turn.errors ? `${turn.errors} err` : null,
+    turn.tokens ? `${count(turn.tokens.input + turn.tokens.output)} tok` : null,
+    turn.cost ? cost(turn.cost) : null,
+  ];
+  return words.filter(Boolean).join(" · ");
+}
+
+/** Notes and backgrounds of turns, by row key: the columns do not carry tokens, errors and parts. @param {Trace} trace @param {Turn[]} turns */
+export function annotations(trace, turns) {
+  const byStart = new Map(turns.map((one) => [one.start_us, one]));
+  const notes = new Map();
+  const mixes = new Map();
+  for (const i of turnsOf(trace)) {
+    const one = byStart.get(trace.start[i] + trace.t0);
+    if (!one) continue;
+    notes.set(trace.row[i], note(one));
+    mixes.set(trace.row[i], mix(one.parts));
+  }
+  return { notes, mixes };
+}

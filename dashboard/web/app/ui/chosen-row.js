@@ -1,0 +1,16 @@
+// The chosen row of a list, moved by keys.
+import { useRef, useState } from "./html.js";
+
+/** The chosen row among `n`. `list` is the ref of the element whose rows hold a link each. */
+export function useRows(n = 0) {
+  const [at, setAt] = useState(-1);
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @param {number} step */
+  const move = (step) => {
+    if (!n) return;
+    const to = Math.max(0, Math.min(n - 1, at + step));
+    setAt(to);
+    list.current?.querySelectorAll("tbody tr, li.row")[to]?.querySelector("a")?.focus();
+  };
+  return { at: Math.min(at, n - 1), setAt, list, move };
+}

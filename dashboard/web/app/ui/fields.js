@@ -1,0 +1,61 @@
+// Filters and choices of a page's bar. They are kept in the address.
+/** @import { QueryParams, Go } from "../../types/app" */
+import { html, useMemo } from "./html.js";
+
+/** The parameters of the address, and how to set one. @param {string} path @param {string} query @param {Go} go @returns {QueryParams} */
+export function useQuery(path, query, go) {
+  const params = useMemo(() => new URLSearchParams(query), [query]);
+  /** @param {string} name @param {string} value */
+  const set = (name, value) => {
+    const changed = new URLSearchParams(location.search);
+    changed.delete("cursor");
+    if (value) changed.set(name, value);
+    else changed.delete(name);
+    go(`${path}${changed.size ? `?${changed}` : ""}`, { replace: true });
+  };
+  return { params, set };
+}
+
+/** A handler that passes on the text of the field or choice. @param {(text: string) => unknown} action @returns {(event: Event) => unknown} */
+export const onText = (action) => (event) => action(/** @type {HTMLInputElement | HTMLSelectElement} */ (event.currentTarget).value);
+
+/** A handler that passes on whether the box is ticked. @param {(ticked: boolean) => unknown} action @returns {(event: Event) => unknown} */
+export const onTick = (action) => (event) => action(/** @type {HTMLInputElement} */ (event.currentTarget).checked);
+
+/** A filter of the bar: a text field, or a choice when there are `options`.
+ * @param {QueryParams & { name: string, label?: string, options?: string[], size?: number | string }} props */
+export function Field({ name, label = name, params, set, options, size = 10 }) {
+  const value = params.get(name) ?? "";
+  if (options) {
+    return html`<label class="field">${label} <select value=${value} onChange=${onText((text) => set(name, text))}>
+      ${options.map((option) => html`<option value=${option}>${option ? option.replace("_", " ") : "all"}</option>`)}</select></label>`;
+  }
+  return html`<label class="field">${label} <input size=${size} value=${value} onChange=${onText((text) => set(name, text.trim()))} /></label>`;
+}
+
+/**
+ * A group of buttons of which one is pressed.
+ * @template {string | number} T
+ * @param {{ name: string, values: T[], now: T, choose: (value: T) => unknown, word?: (value: T) => string | number }} props
+ */
+export function Choice({ name, values, now, choose, word = (value) => value }) {
+  return html`<span class="choice" role="group" aria-label=${name}>${values.map((value) => html`
+    <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
+}
+
+/** The number of days that the address asks for, 30 unless it names another of `values`; and the choice to draw.
+ * @param {number[]} values @param {QueryParams} query @returns {[number, import("../../types/app").View]} */
+export function useDays(values, { params, set }) {
+  const asked = Number(params.get("days"));
+  const days = values.includes(asked) ? asked : 30;
+  /** @param {number} n */
+  const word = (n) => (n === 365 ? "1 y" : `${n} d`);
+  /** @param {number} value */
+  const choose = (value) => set("days", String(value));
+  return [days, html`<${Choice} name="days" values=${values} now=${days} choose=${choose} word=${word} />`];
+}
+
+/** The head of a column by which a list can be sorted. @param {{ label: string, now: boolean, sort: () => unknown }} props */
+export function SortHead({ label, now, sort }) {
+  return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${sort}>${label}${now ? " ▾" : ""}</button></th>`;
+}

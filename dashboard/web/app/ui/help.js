@@ -1,0 +1,31 @@
+// The list of keys.
+/** @import { RefObject } from "preact" */
+import { closeBeside } from "./dialog.js";
+import { onTick } from "./fields.js";
+import { html, useState } from "./html.js";
+import { enabled, setEnabled } from "./keys.js";
+
+const HELP = [
+  ["j k ↓ ↑", "next, previous row"], ["→ ←", "unfold, fold or go to the parent"], ["Enter", "fold or unfold; open what is chosen"],
+  ["[ ]", "previous, next turn"], ["e E", "next, previous error"], ["n N", "next, previous match"], ["/", "filter or search"],
+  ["1 0", "turns only, everything"], ["a", "axis follows the rows, or stays"], ["f", "fit the whole session"], ["+ −", "zoom"],
+  ["s", "this subagent alone; again or Esc: back"], ["c", "critical path of the turn"], ["w m l d i", "views of a session: waterfall, flame, log, edits, insights"],
+  ["y", "copy the address of this view"], ["b", "blur text, for a shared screen"], ["Ctrl K", "go to a page, session or command"],
+  ["g then o s e l t f v h p", "overview, sessions, errors, latency, time, search, live, health, privacy"],
+  ["Esc", "clear the filter, go back"], ["?", "this list"],
+];
+
+/** @param {{ dialog: RefObject<HTMLDialogElement> }} props */
+export function Help({ dialog }) {
+  const [on, turn] = useState(enabled);
+  /** @param {boolean} ticked */
+  const choose = (ticked) => {
+    setEnabled(ticked);
+    turn(ticked);
+  };
+  return html`<dialog ref=${dialog} aria-labelledby="help-title" onClick=${closeBeside(dialog)}>
+      <form method="dialog"><header><h2 id="help-title">Keys</h2><button>close</button></header></form>
+      <dl>${HELP.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+      <label><input type="checkbox" checked=${on} onChange=${onTick(choose)} /> keys are on (off inside fields)</label>
+    </dialog>`;
+}

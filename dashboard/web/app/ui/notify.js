@@ -1,0 +1,19 @@
+// Short messages at the foot of the page, which a screen reader speaks too.
+
+/** @param {string} text */
+export function notify(text) {
+  dispatchEvent(new CustomEvent("hookspan:notify", { detail: text }));
+}
+
+/** Copies the address of this view to the clipboard, and says so. */
+export function copyAddress() {
+  navigator.clipboard?.writeText(location.href).then(() => notify("address copied"), () => notify("the browser did not allow copying"));
+}
+
+/** Calls `listener` for every message. Returns a function that stops. @param {(text: string) => void} listener */
+export function onNotify(listener) {
+  /** @param {Event} event */
+  const heard = (event) => listener(/** @type {CustomEvent<string>} */ (event).detail);
+  addEventListener("hookspan:notify", heard);
+  return () => removeEventListener("hookspan:notify", heard);
+}

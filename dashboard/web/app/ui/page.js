@@ -1,0 +1,35 @@
+// The frame of a page: its bar, its title, and what stands in place of its content.
+/** @import { Children, Failure, View } from "../../types/app" */
+import { html, useEffect } from "./html.js";
+import { setTitle } from "./title.js";
+
+/** What went wrong, and what to do. @param {{ error: Failure, reload?: () => unknown }} props */
+export function Trouble({ error, reload }) {
+  const signed = error.status === 401;
+  return html`<section class="trouble" role="alert">
+    <h2>${signed ? "Signed out" : error.message}</h2>
+    <p>${error.detail}</p>
+    ${error.hint && html`<p class="dim">${error.hint}</p>`}
+    ${reload && !signed && html`<button type="button" onClick=${reload}>Try again</button>`}
+  </section>`;
+}
+
+/** A quiet placeholder of the final height. */
+export function Loading() {
+  return html`<div class="loading" role="status">loading…</div>`;
+}
+
+/** Names the page. @param {string} title */
+export function useTitle(title) {
+  useEffect(() => setTitle(title), [title]);
+}
+
+/**
+ * A page with a bar. `children` draws the content once `ready` is there.
+ * @param {{ title: string, tools?: Children, error: Failure | null, reload: () => unknown, ready: unknown, children: () => View }} props
+ */
+export function Page({ title, tools, error, reload, ready, children }) {
+  return html`<div class="page"><header class="bar"><h1>${title}</h1>${tools && html`<div class="tools">${tools}</div>`}</header>
+    ${error && html`<${Trouble} error=${error} reload=${reload} />`}
+    ${ready ? html`<div class="scroll">${children()}</div>` : !error && html`<${Loading} />`}</div>`;
+}

@@ -1,0 +1,57 @@
+// Which folder may import from which. A row is complete: what is not listed is forbidden.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const APP = fileURLToPath(new URL("../../app", import.meta.url));
+const MAY_KNOW = {
+  format: [],
+  net: [],
+  trace: ["format"],
+  ui: ["format", "net", "trace", "vendor"],
+  waterfall: ["format", "trace", "ui"],
+  session: ["format", "net", "trace", "ui", "waterfall"],
+  pages: ["format", "net", "trace", "ui"],
+  // What stands in the folder itself puts the rooms together.
+  "": ["net", "pages", "session", "ui"],
+};
+
+const scripts = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js"));
+const room = (name) => (name.includes("/") ? name.split("/")[0] : "");
+
+/** Files that a script imports, as paths below `app`; comments are types alone. */
+function imports(name) {
+  const text = readFileSync(join(APP, name), "utf8");
+  return [...text.matchAll(/^(?:import|export) .*?from "(\.[^"]+)";$/gms)].map(([, path]) => normalize(join(dirname(name), path)));
+}
+
+test("every folder imports only from those that it may know", () => {
+  assert.ok(scripts.length > 60);
+  for (const name of scripts) {
+    for (const target of imports(name)) {
+      const to = target.startsWith("../vendor/") ? "vendor" : room(target);
+      const allowed = to === room(name) || MAY_KNOW[room(name)].includes(to);
+      assert.ok(allowed, `${name} imports ${target}`);
+    }
+  }
+});
+
+test("no scripts import each other in a circle", () => {
+  const done = new Set();
+  const visit = (name, path) => {
+    assert.ok(!path.includes(name), [...path, name].join(" → "));
+    if (done.has(name)) return;
+    for (const target of imports(name)) if (!target.startsWith("../vendor/")) visit(target, [...path, name]);
+    done.add(name);
+  };
+  for (const name of scripts) visit(name, []);
+});
+
+test("a script is of a size that one reads at once", () => {
+  for (const name of scripts) {
+    const lines = readFileSync(join(APP, name), "utf8").split("\n").length;
+    assert.ok(lines <= 320, `${name}: ${lines} lines`);
+  }
+});

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ERROR } from "../../app/trace/columns.js";
+import { coverage, usedLanes } from "../../app/waterfall/coverage.js";
+import { axis } from "../../app/waterfall/axis.js";
+import { Model } from "../../app/waterfall/model.js";
+import { fit, TimeWindow } from "../../app/waterfall/time-window.js";
+import { Store } from "../../app/ui/store.js";
+import { annotations, turnsOf, turnToOpen } from "../../app/session/turns.js";
+import { trace } from "./trace.js";
+
+const LINES = [
+  [0, "session", "session", 0, 400_000],
+  [1, "turn", "turn 1 look", 0, 10_000],
+  [2, "tools", "Read a.rs", 1_000, 500],
+  [2, "tools", "Read b.rs", 2_000, 500],
+  [2, "tools", "Read c.rs", 3_000, 500],
+  [2, "tools", "Read d.rs", 4_000, 500],
+  [2, "shell", "Shell make", 5_000, 1_000, ERROR],
+  [1, "turn", "turn 2 mend", 300_000, 100_000],
+  [2, "shell", "Shell make", 310_000, 20_000],
+];
+
+function shown(lines = LINES) {
+  const model = new Model();
+  model.show(trace(lines), 500e6);
+  return model;
+}
+
+test("rows are the tree with groups and idle gaps, and every span knows its place", () => {
+  const model = shown();
+  assert.deepEqual(model.rows, [0, 1, 2, 6, -1, 7, 8]);
+  assert.deepEqual(model.idle, [[10e6, 300e6, 1]]);
+  assert.deepEqual(model.cuts, [[10e6, 300e6]]);
+  assert.equal(model.at(6), 3);
+  assert.equal(model.at(4), undefined, "within a folded group");
+  assert.equal(model.at(undefined), undefined);
+  assert.equal(model.groupOf(4), 2);
+  assert.equal(model.turnOf(4), 1);
+  assert.equal(model.endOfRow(2), 4.5e6, "a group lasts until its last member");
+});
+
+test("a row that is hidden by a fold or a group is revealed, and nothing else changes", () => {
+  const model = shown();
+  model.toggle(1);
+  assert.deepEqual(model.rows, [0, 1, -1, 7, 8]);
+  assert.equal(model.isExpanded(1), false);
+  assert.equal(model.reveal(8), false, "shown already");
+  assert.equal(model.reveal(4), true);
+  assert.deepEqual(model.rows, [0, 1, 2, 3, 4, 5, 6, -1, 7, 8]);
+  assert.equal(model.isExpanded(2), true);
+});
+
+test("every change has a version of its own, and a leaf cannot be folded", () => {
+  const model = shown();
+  const before = model.version;
+  assert.equal(model.toggle(6), false);
+  assert.equal(model.version, before);
+  assert.equal(model.toggle(2), true);
+  assert.ok(model.version > before);
+  assert.equal(model.rows.length, 10);
+});
+
+test("turns fold together and everything unfolds, groups too", () => {
+  const model = shown();
+  model.foldTurns();
+  model.layout();
+  assert.deepEqual(model.rows, [0, 1, -1, 7]);
+  model.unfoldAll();
+  assert.deepEqual(model.rows, [0, 1, 2, 3, 4, 5, 6, -1, 7, 8]);
+});
+
+test("the window fits the rows in view; the session and parents that leave the view do not count", () => {
+  const model = shown();
+  const [from, to] = fit(model, 2, 4);
+  assert.ok(from > 0.9e6 && from <= 1e6 && to >= 6e6 && to < 6.1e6, `${from} ${to}`);
+  const [, end] = fit(model, 1, 3);
+  assert.ok(end < 5e6, "the turn goes on below the view");
+  assert.deepEqual(fit(model, 0, 1), model.span, "the session alone");
+});
+
+test("while rows scroll the window is fitted at every fourth frame, and a kept window stays", () => {
+  const model = shown(Array.from({ length: 200 }, (_, i) => [0, "turn", `turn ${i}`, i * 1_000, 900]));
+  const time = new TimeWindow();
+  const frame = (first, same = true) => {
+    const { range, scrolling } = time.range(model, first, first + 20, same);
+    time.place(range, 600, model.cuts);
+    return { from: time.axis.from, scrolling };
+  };
+  frame(0, false);
+  const fitted = [1, 2, 3, 4, 5, 6, 7, 8].map((first) => frame(first));
+  assert.equal(new Set(fitted.map(({ from }) => from)).size, 2);
+  assert.ok(fitted.every(({ scrolling }) => scrolling));
+  assert.equal(frame(8).scrolling, false, "the frame after the last one fits exactly");
+  time.manual = [5e6, 6e6];
+  assert.deepEqual([frame(50).from, time.toggled()], [5e6, null]);
+  time.manual = null;
+  assert.equal(time.range(model, 50, 70, false).scrolling, false);
+});
+
+test("zooming goes to the chosen row when it is in view, else to the middle, and stays within the session", () => {
+  const model = shown();
+  const time = new TimeWindow();
+  assert.equal(time.zoomed(model, 0.5), null, "nothing was drawn yet");
+  time.place([0, 400e6], 600, []);
+  assert.deepEqual(time.zoomed(model, 0.5), [100e6, 300e6]);
+  model.selected = 8;
+  assert.deepEqual(time.zoomed(model, 0.5), [220e6, 400e6]);
+});
+
+test("strips hold the busy share of each pixel and where errors are; a call that delegates is its subagent's", () => {
+  const one = trace([
+    [0, "turn", "turn 1", 0, 100],
+    [1, "tools", "Task", 0, 50],
+    [2, "subagent", "explore", 0, 50],
+    [1, "shell", "Shell make", 50, 25, ERROR],
+  ]);
+  const { lanes, errors } = coverage(one, axis(0, 100e3, 4), 4, 0);
+  assert.deepEqual(usedLanes(one), ["tools", "shell", "subagent"]);
+  assert.deepEqual(lanes.map((lane) => Array.from(lane, (share) => Math.round(share * 1e6) / 1e6)).filter((lane) => lane.some(Boolean)), [[0, 0, 1, 0], [1, 1, 0, 0]]);
+  assert.deepEqual([...errors], [0, 0, 1, 0]);
+});
+
+test("a session opens at the last turn with an error, else at the last one", () => {
+  const one = trace(LINES);
+  assert.deepEqual(turnsOf(one), [1, 7]);
+  assert.equal(turnToOpen(one, [1, 7]), 1);
+  assert.equal(turnToOpen(one, [7]), 7);
+  assert.equal(turnToOpen(trace([[0, "session", "session", 0, 1]]), []), undefined);
+});
+
+test("a turn says its calls, errors and tokens beside its bar", () => {
+  const one = trace(LINES);
+  const parts = Object.fromEntries(["thinking", "responding", "hooks", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"].map((key) => [`${key}_us`, key === "shell" ? 1 : 0]));
+  const turn = { start_us: 300e6, calls: 1, errors: 2, tokens: { input: 30_000, output: 1_000 }, cost: null, parts };
+  const { notes, mixes } = annotations(one, [turn]);
+  assert.deepEqual([...notes], [[one.row[7], "1 call · 2 err · 31.0k tok"]]);
+  assert.match(mixes.get(one.row[7]), /--k-shell/);
+});
+
+test("a store tells its listeners after every change, and no longer when they have stopped", () => {
+  const store = new Store({ a: 1, b: 2 });
+  const heard = [];
+  const stop = store.subscribe(() => heard.push(store.value));
+  store.set({ b: 3 });
+  stop();
+  store.set({ a: 9 });
+  assert.deepEqual(heard, [{ a: 1, b: 3 }]);
+  assert.deepEqual(store.value, { a: 9, b: 3 });
+});
