@@ -83,20 +83,38 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A duration in at most six characters, rounded as the pages round it: `420µs`, `12ms`, `3.4s`, `2m05s`, `3h07m`, `12d`.
+/// A duration in at most six characters, rounded: `0s`, `420µs`, `3.4ms`, `12ms`, `20.1s`, `2m05s`, `3h07m`, `3d04h`, `120d`.
+///
+/// Pages follow the same rules for durations, ages, counts and sizes (`dashboard/web/app/format/quantity.js`). Both are tested with
+/// `dashboard/web/tests/corpus/quantities.json`.
 #[must_use]
 pub fn duration(ns: i64) -> String {
-    let ns = ns.max(0).cast_unsigned();
-    let (us, ms, s) = (nearest(ns, 1_000), nearest(ns, 1_000_000), nearest(ns, 1_000_000_000));
-    let (tenths_ms, tenths_s) = (nearest(ns, 100_000), nearest(ns, 100_000_000));
-    let minutes = nearest(ns, 60_000_000_000);
-    match s {
-        _ if us < 1_000 => format!("{us}µs"),
-        _ if tenths_ms < 100 => format!("{}.{}ms", tenths_ms / 10, tenths_ms % 10),
+    // Pages are given whole microseconds.
+    let us = ns.max(0).cast_unsigned() / 1_000;
+    let (tenths_ms, ms) = (nearest(us, 100), nearest(us, 1_000));
+    let (tenths_s, s) = (nearest(us, 100_000), nearest(us, 1_000_000));
+    let (minutes, hours) = (nearest(us, 60_000_000), nearest(us, 3_600_000_000));
+    match us {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{us}µs"),
+        _ if tenths_ms < 100 => format!("{}ms", tenths(tenths_ms)),
         _ if ms < 1_000 => format!("{ms}ms"),
-        _ if tenths_s < 600 => format!("{}.{}s", tenths_s / 10, tenths_s % 10),
-        0..3_600 => format!("{}m{:02}s", s / 60, s % 60),
-        _ if minutes < 2_880 => format!("{}h{:02}m", minutes / 60, minutes % 60),
+        _ if tenths_s < 600 => format!("{}s", tenths(tenths_s)),
+        _ if s < 3_600 => format!("{}m{:02}s", s / 60, s % 60),
+        _ if minutes < 48 * 60 => format!("{}h{:02}m", minutes / 60, minutes % 60),
+        _ if hours < 2_400 => format!("{}d{:02}h", hours / 24, hours % 24),
+        _ => format!("{}d", nearest(us, 86_400_000_000)),
+    }
+}
+
+/// The time since something happened, in whole units and never rounded up: `14s`, `2m10s`, `3h02m`, `5d`. A negative age is `0s`.
+#[must_use]
+pub fn age(ns: i64) -> String {
+    let s = ns.max(0) / 1_000_000_000;
+    match s {
+        0..60 => format!("{s}s"),
+        60..3_600 => format!("{}m{:02}s", s / 60, s % 60),
+        3_600..86_400 => format!("{}h{:02}m", s / 3_600, s / 60 % 60),
         _ => format!("{}d", s / 86_400),
     }
 }
@@ -104,16 +122,31 @@ pub fn duration(ns: i64) -> String {
 /// A count in at most five characters, rounded: `999`, `12.3k`, `171k`, `4.2M`.
 #[must_use]
 pub fn count(n: u64) -> String {
-    for (unit, word) in [(1_000, 'k'), (1_000_000, 'M')] {
-        let (whole, tenths) = (nearest(n, unit), nearest(n, unit / 10));
-        match n {
-            0..1_000 => return n.to_string(),
-            _ if tenths < 1_000 => return format!("{}.{}{word}", tenths / 10, tenths % 10),
-            _ if whole < 1_000 || word == 'M' => return format!("{whole}{word}"),
-            _ => {}
+    if n < 1_000 { n.to_string() } else { scaled(n, 1_000, ["k", "M", "G"]) }
+}
+
+/// A size: `512 B`, `48.0 KiB`, `3.0 GiB`.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    if n < 1_024 { format!("{n} B") } else { scaled(n, 1_024, [" KiB", " MiB", " GiB", " TiB"]) }
+}
+
+/// `n` in the first unit in which it has at most three digits before the point: one decimal below 100, none above.
+fn scaled<const UNITS: usize>(n: u64, base: u64, units: [&str; UNITS]) -> String {
+    let mut unit = 1;
+    let mut shown = n.to_string();
+    for word in units {
+        unit *= base;
+        let (whole, decimal) = (nearest(n, unit), nearest(n.saturating_mul(10), unit));
+        if decimal < 1_000 {
+            return tenths(decimal) + word;
+        }
+        shown = format!("{whole}{word}");
+        if whole < base {
+            break;
         }
     }
-    n.to_string()
+    shown
 }
 
 /// `n` in units, to the nearest whole one.
@@ -121,20 +154,9 @@ fn nearest(n: u64, unit: u64) -> u64 {
     n / unit + u64::from(n % unit * 2 >= unit)
 }
 
-/// Bytes with a unit: `512 B`, `1.5 KiB`, `3.0 GiB`.
-#[must_use]
-pub fn bytes(n: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut tenths = n.saturating_mul(10);
-    let mut shown = format!("{n} B");
-    for unit in units {
-        if tenths < 10_240 {
-            break;
-        }
-        tenths /= 1_024;
-        shown = format!("{}.{} {unit}", tenths / 10, tenths % 10);
-    }
-    shown
+/// A number of tenths as text: 34 is `3.4`.
+fn tenths(n: u64) -> String {
+    format!("{}.{}", n / 10, n % 10)
 }
 
 #[cfg(test)]
@@ -161,19 +183,41 @@ mod tests {
         assert_eq!(right("12", 4), "  12");
     }
 
+    /// The cases that the pages are tested with too: what is given, and how it reads.
+    fn corpus(kind: &str) -> Vec<(i64, String)> {
+        let text = include_str!("../../dashboard/web/tests/corpus/quantities.json");
+        let all: serde_json::Value = serde_json::from_str(text).unwrap();
+        let cases: Vec<(i64, String)> = serde_json::from_value(all[kind].clone()).unwrap();
+        assert!(cases.len() > 2, "{kind}");
+        cases
+    }
+
+    #[track_caller]
+    fn check(kind: &str, show: impl Fn(i64) -> String) {
+        for (given, expected) in corpus(kind) {
+            assert_eq!(show(given), expected, "{kind} of {given}");
+        }
+    }
+
     #[test]
-    fn quantities_are_short() {
-        let shown =
-            [0, 420_000, 1_500_000, 12_000_000, 3_456_000_000, 125_000_000_000].map(duration);
-        assert_eq!(shown, ["0µs", "420µs", "1.5ms", "12ms", "3.5s", "2m05s"]);
-        // A carry goes into the next unit, and nothing is cut off: pages would say another number.
-        let carried =
-            [999_600, 9_960_000, 11_600_000, 999_600_000, 59_960_000_000, 3_599_600_000_000];
-        assert_eq!(carried.map(duration), ["1.0ms", "10ms", "12ms", "1.0s", "1m00s", "1h00m"]);
-        let counts = [1_050, 99_949, 99_950, 999_499, 999_500, 99_950_000, 1_000_000_000];
-        assert_eq!(counts.map(count), ["1.1k", "99.9k", "100k", "999k", "1.0M", "100M", "1000M"]);
-        assert_eq!(duration(11_220_000_000_000), "3h07m");
-        assert_eq!([999, 12_345, 171_149, 4_200_000].map(count), ["999", "12.3k", "171k", "4.2M"]);
-        assert_eq!([512, 1_536, 3 << 30].map(bytes), ["512 B", "1.5 KiB", "3.0 GiB"]);
+    fn quantities_read_as_they_do_on_the_pages() {
+        check("duration", |us| duration(us * 1_000));
+        check("age", |us| age(us * 1_000));
+        check("count", |n| count(n.cast_unsigned()));
+        check("bytes", |n| bytes(n.cast_unsigned()));
+    }
+
+    #[test]
+    fn durations_fit_their_column_and_extremes_are_shown() {
+        for us in
+            (0..80).map(|power| 1.7_f64.powi(power) as i64).filter(|us| *us < 86_400_000_000_000)
+        {
+            assert!(duration(us * 1_000).chars().count() <= 6, "{}", duration(us * 1_000));
+        }
+        assert_eq!(duration(-1), "0s");
+        assert_eq!(duration(999), "0s", "less than a microsecond");
+        assert_eq!(duration(i64::MAX), "106752d");
+        assert_eq!(count(u64::MAX), "18446744074G");
+        assert_eq!(bytes(u64::MAX), "16777216 TiB");
     }
 }

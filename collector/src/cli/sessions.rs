@@ -149,7 +149,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
         let line = format!(
             "{} {state} {} {} {} {errors} {} {} {}",
             text::cell(&short(&session.root), 8),
-            text::cell(&text::duration(now.since(session.last_at)), 6),
+            text::cell(&text::age(now.since(session.last_at)), 6),
             text::right(&text::count(session.generations), 5),
             text::right(&text::count(session.tool_calls), 5),
             text::right(&tokens, 6),

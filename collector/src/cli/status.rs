@@ -55,7 +55,7 @@ fn describe(status: &Status, paint: Paint) -> String {
     }
     let newest = status.last_hook_ns.map_or_else(
         || "none yet".to_owned(),
-        |at| format!("newest {} ago", text::duration(clock::now().0.saturating_sub(at))),
+        |at| format!("newest {} ago", text::age(clock::now().0.saturating_sub(at))),
     );
     let hooks = format!("{received} received, {newest}, {} malformed", status.malformed);
     line("hooks", if status.is_blind() { "not known".to_owned() } else { hooks });
@@ -80,7 +80,7 @@ fn describe(status: &Status, paint: Paint) -> String {
         line("", paint.red("the journal is at its bound: hooks are counted, not kept"));
     }
     if let Some(age) = status.oldest_unread_ms.filter(|age| *age >= 1_000) {
-        let age = text::duration(age.saturating_mul(1_000_000));
+        let age = text::age(age.saturating_mul(1_000_000));
         line("", format!("the oldest of them has waited for {age}"));
     }
     if let Some(queue) = status.queue.filter(|queue| queue.len > 0) {

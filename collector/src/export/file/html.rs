@@ -95,7 +95,7 @@ fn waterfall(spans: &[&Span]) -> Markup {
     let first = spans.first().map(|span| hex(&span.trace_id)).unwrap_or_default();
     html! {
         article {
-            h3 { (duration(end - start)) " " small { "trace " (first) } }
+            h3 { (text::duration((end - start).cast_signed())) " " small { "trace " (first) } }
             @for (depth, span) in in_order(spans) {
                 (row(span, depth, scale))
             }
@@ -158,7 +158,7 @@ fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
                 }
                 span.time {
                     @if failed { b { "failed " } }
-                    (duration(span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano)))
+                    (text::duration(span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano).cast_signed()))
                 }
             }
             dl {
@@ -208,16 +208,6 @@ fn shown(value: Option<&AnyValue>) -> String {
 fn visible(text: &str) -> String {
     let lines = text.split('\n').map(|line| text::visible(line, usize::MAX));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn duration(ns: u64) -> String {
-    let us = ns / 1_000;
-    match us {
-        0..1_000 => format!("{us} µs"),
-        1_000..1_000_000 => format!("{}.{} ms", us / 1_000, us % 1_000 / 100),
-        1_000_000..60_000_000 => format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000),
-        _ => format!("{} min {} s", us / 60_000_000, us % 60_000_000 / 1_000_000),
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {
