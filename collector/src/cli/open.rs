@@ -20,7 +20,7 @@ pub struct Args {
 /// No collector runs, or no browser can be started; the address is then in the text.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let Some(info) = ServeInfo::running(&global.state) else {
-        anyhow::bail!("no collector is running: start one with `hookspan up`");
+        anyhow::bail!("no collector is running: start one with `{}`", global.command("up"));
     };
     let Some(url) = info.signed_in(&global.state) else {
         anyhow::bail!("the collector (process {}) serves no dashboard yet; try again", info.pid);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Config, Environment, paths};
-use crate::dirs::{Places, StateDir};
+use crate::dirs::StateDir;
 
 /// What every command knows: the environment, and where things are. Made once.
 #[derive(Clone, Debug)]
@@ -12,8 +12,10 @@ pub struct Global {
     pub env: Environment,
     /// The state directory; it need not exist yet.
     pub state: StateDir,
-    /// Whether a hook finds it without being told.
+    /// Whether a hook finds it with the home folder alone, as in the bare environment of a desktop.
     pub dir_is_default: bool,
+    /// Whether `--dir` or `HOOKSPAN_DIR` named it.
+    pub dir_is_given: bool,
     /// The configuration file that holds, existing or not; `None` without a home folder.
     pub config_file: Option<PathBuf>,
     /// Whether `--config` named it: then it must exist.
@@ -31,18 +33,34 @@ impl Global {
         config: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
         let places = paths::places(&env);
-        let without_flag = Places { hookspan_dir: None, ..places.clone() };
-        let default = StateDir::resolve(None, &without_flag).ok();
+        let dir_is_given = dir.is_some() || places.hookspan_dir.is_some();
         let flag = dir.map(|dir| env.current_dir().join(dir));
         let state = StateDir::resolve(flag.as_deref(), &places)?;
         let config_required = config.is_some();
         Ok(Self {
-            dir_is_default: default.is_some_and(|default| default.root() == state.root()),
+            dir_is_default: state.is_found_from_home(&places),
+            dir_is_given,
             state,
             config_file: config.or_else(|| paths::default_config_file(&env)),
             config_required,
             env,
         })
+    }
+
+    /// A command line that reaches the same state directory from this environment: for advice.
+    #[must_use]
+    pub fn command(&self, words: &str) -> String {
+        let found = StateDir::resolve(None, &paths::places(&self.env));
+        if found.is_ok_and(|found| found.root() == self.state.root()) {
+            return format!("hookspan {words}");
+        }
+        let dir = self.state.root().display().to_string();
+        let plain = |c: char| c.is_alphanumeric() || "/._-+:".contains(c);
+        let dir = match dir.chars().all(plain) {
+            true => dir,
+            false => format!("'{}'", dir.replace('\'', r"'\''")),
+        };
+        format!("hookspan --dir {dir} {words}")
     }
 
     /// Loads the configuration: defaults, file, environment.
@@ -72,7 +90,7 @@ mod tests {
         check(Some("a"), &[home], "/w/a", false);
         check(None, &[home, ("HOOKSPAN_DIR", "/b")], "/b", false);
         if cfg!(target_os = "linux") {
-            check(None, &[home, ("XDG_STATE_HOME", "/s")], "/s/hookspan", true);
+            check(None, &[home, ("XDG_STATE_HOME", "/s")], "/s/hookspan", false);
             check(
                 None,
                 &[home, ("XDG_STATE_HOME", "relative")],
@@ -88,5 +106,21 @@ mod tests {
             );
         }
         assert!(Global::new(Environment::of(&[], "/work"), None, None).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn advice_names_the_directory_unless_the_environment_does() {
+        #[track_caller]
+        fn check(flag: Option<&str>, variables: &[(&str, &str)], expected: &str) {
+            let env = Environment::of(variables, "/w");
+            let global = Global::new(env, flag.map(PathBuf::from), None).unwrap();
+            assert_eq!(global.command("open"), expected);
+        }
+        let home = ("HOME", "/home/u");
+        check(None, &[home], "hookspan open");
+        check(None, &[home, ("XDG_STATE_HOME", "/s")], "hookspan open");
+        check(Some("/a b"), &[home], "hookspan --dir '/a b' open");
+        check(Some("/home/u/.local/state/hookspan/"), &[home], "hookspan open");
     }
 }

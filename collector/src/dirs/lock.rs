@@ -31,7 +31,7 @@ fn busy(info: Option<&ServeInfo>) -> String {
     match info {
         Some(ServeInfo { pid, address: Some(address), .. }) => format!(
             "a collector is already running for this state directory: process {pid}, \
-             http://{address}/; see it with `hookspan open`, or stop that process first"
+             http://{address}/; see it with `hookspan open` (with the same --dir), or stop that process first"
         ),
         Some(ServeInfo { pid, .. }) => format!(
             "another hookspan command is running for this state directory: process {pid}; wait for \

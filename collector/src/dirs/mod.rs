@@ -4,16 +4,22 @@
 //! checked before use, because the shim writes there from inside another program and must never be led elsewhere.
 
 mod check;
+mod exclusive;
 mod lock;
+mod normal;
 mod private;
+mod regular;
 mod token;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub(crate) use check::is_our_directory;
+pub use exclusive::Exclusive;
 pub use lock::{Lock, LockError, ServeInfo};
+pub use normal::normal;
 pub use private::{create_private, open_private, write_private};
+pub use regular::{Regular, Unfit, read_regular};
 pub use token::Token;
 
 /// What the environment says about places. `config` reads it; nothing here does.
@@ -88,18 +94,31 @@ impl StateDir {
         let given =
             flag.or(places.hookspan_dir.as_deref()).filter(|dir| !dir.as_os_str().is_empty());
         let root = match given {
-            Some(dir) => std::path::absolute(dir).map_err(|source| DirError::Io {
-                action: "find",
-                path: dir.to_path_buf(),
-                source,
-            })?,
+            Some(dir) => dir.to_path_buf(),
             None => default_root(places).ok_or(DirError::Nowhere)?,
         };
+        let root = normal(&root).map_err(|source| DirError::Io {
+            action: "find",
+            path: root.clone(),
+            source,
+        })?;
         // A shim may know another one than this program: cron and some desktops start programs without the variable.
         let named = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
         let mut run_time: Vec<PathBuf> = named.into_iter().chain(own_run_time_dir()).collect();
         run_time.dedup();
         Ok(Self { root, run_time })
+    }
+
+    /// Whether a hook finds the directory when its environment has a home folder and nothing else, as that of a Cursor
+    /// which the desktop started. `XDG_STATE_HOME` of a shell is no help there.
+    #[must_use]
+    pub fn is_found_from_home(&self, places: &Places) -> bool {
+        let bare = Places {
+            home: places.home.clone(),
+            local_app_data: places.local_app_data.clone(),
+            ..Places::default()
+        };
+        Self::resolve(None, &bare).is_ok_and(|found| found.root == self.root)
     }
 
     /// The state directory at `root`, without a run-time directory.
@@ -117,16 +136,29 @@ impl StateDir {
         check::create(&self.imports())?;
         check::files(self)?;
         if !made.is_empty() {
-            // Only who made them may remove them.
-            let folders = serde_json::to_vec(&made).unwrap_or_default();
-            let path = self.folders();
-            write_private(&path, &folders).map_err(|source| DirError::Io {
+            self.remember(made).map_err(|source| DirError::Io {
                 action: "write",
-                path,
+                path: self.folders(),
                 source,
             })?;
         }
         Ok(())
+    }
+
+    /// Notes folders that were made: only who made them may remove them. Several commands may each have made some.
+    fn remember(&self, made: Vec<PathBuf>) -> std::io::Result<()> {
+        let _held = Exclusive::wait(self)?;
+        let mut all = self.made_folders();
+        all.extend(made);
+        // The innermost first.
+        all.sort_by(|a, b| b.cmp(a));
+        all.dedup();
+        write_private(&self.folders(), &serde_json::to_vec(&all)?)
+    }
+
+    fn made_folders(&self) -> Vec<PathBuf> {
+        let text = std::fs::read(self.folders()).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     /// Removes the directory if it holds nothing but what [`crate::journal::prepare`] puts there, and the folders around it that
@@ -147,10 +179,7 @@ impl StateDir {
         if !entries.into_iter().all(is_unused) {
             return Ok(());
         }
-        let made: Vec<PathBuf> = std::fs::read(self.folders())
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok())
-            .unwrap_or_default();
+        let made = self.made_folders();
         for file in [self.folders(), self.losses()] {
             std::fs::remove_file(file).or_else(fine)?;
         }
@@ -321,6 +350,31 @@ mod tests {
         assert_eq!(root(None, &places), Path::new("/env"));
         assert_eq!(root(Some("/flag"), &places), Path::new("/flag"));
         assert!(root(Some("flag"), &places).is_absolute());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_bare_environment_finds_the_default_alone() {
+        let at = |dir: &str, home: &str| {
+            let places = Places { home: Some(home.into()), ..Places::default() };
+            StateDir::resolve(Some(Path::new(dir)), &places).unwrap().is_found_from_home(&places)
+        };
+        assert!(at("/home/u/.local/state/hookspan", "/home/u"));
+        assert!(at("/home/u//.local/state/hookspan/", "/home/u/"));
+        assert!(!at("/x/hookspan", "/home/u"));
+        let places = Places { xdg_state_home: Some("/x".into()), ..places() };
+        let dir = StateDir::resolve(None, &places).unwrap();
+        assert!(!dir.is_found_from_home(&places), "only the shell knows XDG_STATE_HOME");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_home_with_doubled_and_trailing_slashes_gives_one_path() {
+        for home in ["/home/u/", "//home//u//", "/home/./u"] {
+            let places = Places { home: Some(home.into()), ..Places::default() };
+            let dir = StateDir::resolve(None, &places).unwrap();
+            assert_eq!(dir.root().to_str(), Some("/home/u/.local/state/hookspan"));
+        }
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! One command at a time that changes what is installed from a state directory.
+
+use std::fs::File;
+use std::io;
+
+use super::StateDir;
+
+/// Held while a command changes `install.json` and what it tells of. The kernel frees it however the process ends.
+///
+/// The lock is on the directory itself, so that it leaves no file behind.
+#[derive(Debug)]
+pub struct Exclusive {
+    _held: File,
+}
+
+impl Exclusive {
+    /// Waits for the lock of a state directory that exists. Holders keep it for milliseconds.
+    ///
+    /// # Errors
+    /// The directory cannot be opened or locked.
+    #[cfg(unix)]
+    pub fn wait(dir: &StateDir) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        loop {
+            let held = File::open(dir.root())?;
+            held.lock()?;
+            // The holder before may have removed the directory, and somebody may have made another.
+            let (ours, named) = (held.metadata()?, dir.root().metadata()?);
+            if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
+                return Ok(Self { _held: held });
+            }
+        }
+    }
+
+    /// The same where a directory cannot be opened: a file in it.
+    ///
+    /// # Errors
+    /// The file cannot be made or locked.
+    #[cfg(not(unix))]
+    pub fn wait(dir: &StateDir) -> io::Result<Self> {
+        let held = super::create_private(&dir.root().join("install.lock"))?;
+        held.lock()?;
+        Ok(Self { _held: held })
+    }
+}
