@@ -63,6 +63,11 @@ pub fn kind() -> Kind {
 /// Puts the program at `path`, in one step and with mode 0755, so that a hook that starts at this moment runs the old one
 /// or the new one. Does nothing when the file there is already this program.
 ///
+/// The kernel refuses to start a program that anybody has open for writing ("Text file busy"). So the program is written
+/// under another name, the descriptor is closed, and only then the program gets its own name. The descriptor is
+/// close-on-exec, yet a child that another thread of this process forks holds a copy until its exec: callers have no such
+/// thread.
+///
 /// Returns whether anything was changed.
 ///
 /// # Errors
@@ -77,8 +82,24 @@ pub fn install_to(path: &Path) -> io::Result<bool> {
     file.write_all(BINARY)?;
     make_executable(file.path())?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    let closed = file.into_temp_path();
+    closed.persist(path)?;
+    sync_folder(folder)?;
     Ok(true)
+}
+
+/// Makes the new name last through a power cut. Some file systems cannot.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match fs::File::open(folder)?.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Hooks of every account may run the program, and only its owner may replace it, whatever the umask.
@@ -165,6 +186,21 @@ mod tests {
             assert!(install_to(&program).unwrap());
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    /// The kernel's rule that [`install_to`] is made for: with the order of before, a hook may find the file open.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_program_that_is_open_for_writing_does_not_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hookspan-shim");
+        let mut file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
+        file.write_all(BINARY).unwrap();
+        make_executable(file.path()).unwrap();
+        let still_open = file.persist(&path).unwrap();
+        let error = Command::new(&path).stdin(Stdio::null()).spawn().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ExecutableFileBusy);
+        drop(still_open);
     }
 
     #[test]
