@@ -1,11 +1,13 @@
 //! A parsed hooks.json that remembers where everything is in the text.
 
-use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use std::collections::BTreeSet;
+
+use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::{Range, Ranged as _};
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
-use super::entry;
+use super::recognise::{self, Form};
 use crate::config::position;
 
 /// Why a hooks.json cannot be edited. Line and column count from 1.
@@ -54,10 +56,52 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it is one of our entries.
+    /// Whether it is one of our entries, in the form that `install` writes. [`recognise::entries`] finds the other forms.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.command.as_deref().is_some_and(entry::is_ours)
+        let found = self.command.as_deref().and_then(recognise::recognise);
+        found.is_some_and(|found| found.form == Form::Plain)
+    }
+}
+
+/// A command that stands in hooks.json, also one level deeper than Cursor looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The event it stands under.
+    pub event: String,
+    /// Its place in the array of its event; of its group, if it is in one.
+    pub index: usize,
+    /// How many hooks its group has; `None`: it is in none.
+    pub group: Option<usize>,
+    /// Line in the file.
+    pub line: usize,
+    /// Column in the file.
+    pub column: usize,
+    /// The command.
+    pub command: String,
+}
+
+/// Line and column of offsets that only grow, so that the text is counted through once.
+struct Places<'a> {
+    text: &'a str,
+    offset: usize,
+    place: (usize, usize),
+}
+
+impl<'a> Places<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { text, offset: 0, place: (1, 1) }
+    }
+
+    fn at(&mut self, offset: usize) -> (usize, usize) {
+        for c in self.text.get(self.offset..offset).unwrap_or_default().chars() {
+            self.place = match c {
+                '\n' => (self.place.0 + 1, 1),
+                _ => (self.place.0, self.place.1 + 1),
+            };
+        }
+        self.offset = self.offset.max(offset);
+        self.place
     }
 }
 
@@ -102,13 +146,14 @@ impl<'a> Document<'a> {
         self.check_unique(root)?;
         let Some(hooks) = root.get("hooks") else { return Ok(()) };
         let Value::Object(hooks) = &hooks.value else {
-            let what = "`hooks` is not an object of events".to_owned();
+            let what = "\"hooks\" must be an object".to_owned();
             return Err(broken(self.text, hooks.value.start(), what));
         };
         self.check_unique(hooks)?;
         for property in &hooks.properties {
             if !matches!(property.value, Value::Array(_)) {
-                let what = format!("`hooks.{}` is not an array", shorten(property.name.as_str()));
+                let what =
+                    format!("\"hooks.{}\" must be an array", shorten(property.name.as_str()));
                 return Err(broken(self.text, property.value.start(), what));
             }
         }
@@ -117,10 +162,11 @@ impl<'a> Document<'a> {
 
     /// Readers disagree about which of two equal keys counts, so an edit of one of them could have no effect.
     fn check_unique(&self, object: &Object<'_>) -> Result<(), Broken> {
-        for (index, property) in object.properties.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for property in &object.properties {
             let name = property.name.as_str();
-            if object.properties.iter().take(index).any(|other| other.name.as_str() == name) {
-                let what = format!("the key `{}` is there twice", shorten(name));
+            if !seen.insert(name) {
+                let what = format!("the key \"{}\" occurs twice", shorten(name));
                 return Err(broken(self.text, property.start(), what));
             }
         }
@@ -142,27 +188,59 @@ impl<'a> Document<'a> {
     /// Every configured hook, in the order of the file.
     #[must_use]
     pub fn found(&self) -> Vec<Found> {
-        let properties = self.hooks().map(|hooks| hooks.properties.as_slice()).unwrap_or_default();
-        properties.iter().flat_map(|property| self.found_in(property)).collect()
-    }
-
-    fn found_in(&self, property: &ObjectProp<'a>) -> Vec<Found> {
-        let Value::Array(array) = &property.value else { return Vec::new() };
-        let found = |(index, element): (usize, &Value<'a>)| {
+        let mut places = Places::new(self.text);
+        let mut found = Vec::new();
+        for (event, index, element) in self.elements() {
             let object = element.as_object();
-            Found {
-                event: property.name.as_str().to_owned(),
-                command: object
-                    .and_then(|object| object.get_string("command"))
-                    .map(|command| command.value.to_string()),
+            found.push(Found {
+                event: event.to_owned(),
+                command: object.and_then(command_of),
                 index,
                 keys: object.map_or_else(Vec::new, |object| {
                     object.properties.iter().map(|key| key.name.as_str().to_owned()).collect()
                 }),
-                line: position(self.text, element.start()).0,
+                line: places.at(element.start()).0,
+            });
+        }
+        found
+    }
+
+    /// Every command, in the order of the file: those of hooks, and those in groups as Claude's settings have them.
+    #[must_use]
+    pub fn commands(&self) -> Vec<Command> {
+        let mut places = Places::new(self.text);
+        let mut commands = Vec::new();
+        for (event, index, element) in self.elements() {
+            let Some(object) = element.as_object() else { continue };
+            let group = object.get_array("hooks").map(|hooks| hooks.elements.as_slice());
+            let alone = std::slice::from_ref(element);
+            for hook in group.filter(|_| command_of(object).is_none()).unwrap_or(alone) {
+                let Some(command) = hook.as_object().and_then(command_of) else { continue };
+                let (line, column) = places.at(hook.start());
+                commands.push(Command {
+                    event: event.to_owned(),
+                    index,
+                    group: group.filter(|_| !std::ptr::eq(hook, element)).map(<[_]>::len),
+                    line,
+                    column,
+                    command,
+                });
             }
-        };
-        array.elements.iter().enumerate().map(found).collect()
+        }
+        commands
+    }
+
+    /// Event, place and value of every element of every event's array.
+    fn elements(&self) -> impl Iterator<Item = (&str, usize, &Value<'a>)> {
+        let properties = self.hooks().map(|hooks| hooks.properties.as_slice()).unwrap_or_default();
+        properties.iter().flat_map(|property| {
+            let elements = match &property.value {
+                Value::Array(array) => array.elements.as_slice(),
+                _ => &[],
+            };
+            let numbered = elements.iter().enumerate();
+            numbered.map(|(index, element)| (property.name.as_str(), index, element))
+        })
     }
 
     /// The comma that follows the item ending at `end`, and whether a comment stands before it.
@@ -197,15 +275,17 @@ impl<'a> Document<'a> {
     /// Where the token before `start` ends, comments included.
     #[must_use]
     pub fn end_before(&self, start: usize) -> usize {
-        self.tokens
-            .iter()
-            .take_while(|token| token.range.start < start)
-            .last()
-            .map_or(0, |token| token.range.end)
+        let before = self.first_from(start).checked_sub(1);
+        before.and_then(|index| self.tokens.get(index)).map_or(0, |token| token.range.end)
     }
 
     fn after(&self, end: usize) -> impl Iterator<Item = &TokenAndRange<'a>> {
-        self.tokens.iter().skip_while(move |token| token.range.start < end)
+        self.tokens.get(self.first_from(end)..).unwrap_or_default().iter()
+    }
+
+    /// The first token that does not begin before `offset`.
+    fn first_from(&self, offset: usize) -> usize {
+        self.tokens.partition_point(|token| token.range.start < offset)
     }
 }
 
@@ -235,11 +315,15 @@ impl Container {
     }
 }
 
+fn command_of(object: &Object<'_>) -> Option<String> {
+    object.get_string("command").map(|command| command.value.to_string())
+}
+
 fn is_comment(token: &Token<'_>) -> bool {
     matches!(token, Token::CommentLine(_) | Token::CommentBlock(_))
 }
 
-fn broken(text: &str, offset: usize, what: String) -> Broken {
+pub(super) fn broken(text: &str, offset: usize, what: String) -> Broken {
     let (line, column) = position(text, offset);
     Broken { line, column, what }
 }

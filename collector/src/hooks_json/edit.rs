@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Broken, Container, Document, Found};
 use super::entry::{Entry, TIMEOUT_SECONDS};
+use super::recognise::{self, Form};
+use super::version::{self, Version};
 
 /// What `install` made in a file besides the entries, so that `uninstall` can tell ours from what was there, empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,43 +19,102 @@ pub struct Made {
     /// Of the containers we put something into, those that were empty and on one line, with the space that we put before
     /// their closing sign.
     pub opened: BTreeMap<String, String>,
+    /// What stood for `version` where that voided the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// Adds an entry for each of `events`, brings existing ones of ours up to date and takes out those that are not wanted.
 /// Doing it again changes nothing. `made` is added to.
 ///
+/// An event that runs the hook program in another form on this system gets no entry: it would be recorded twice. A void
+/// `version` becomes 1.
+///
 /// # Errors
-/// The text cannot be edited.
+/// The text cannot be edited, or its `version` is newer than what hookspan knows.
 pub fn install(
     text: &str,
     entry: &Entry,
     events: &[&str],
     made: &mut Made,
 ) -> Result<String, Broken> {
-    let mut text = remove_unwanted(text, entry, events, made)?;
+    let mut text = replace_groups(text, entry)?;
+    text = remove_unwanted(&text, entry, events, made)?;
     make_root(&mut text, made)?;
+    repair_version(&mut text, made)?;
     add_key(&mut text, "version", "1", made)?;
     add_key(&mut text, "hooks", "{}", made)?;
-    for event in events {
-        let document = Document::parse(&text)?;
-        if document.found().iter().any(|found| found.is_ours() && found.event == *event) {
-            continue;
-        }
-        if document.event(event).is_none() {
-            let hooks = document.hooks().map(Container::object);
-            let name = serde_json::Value::String((*event).to_owned());
-            if let Some(hooks) = hooks {
-                text = append(&document, &hooks, &format!("{name}: []"), "hooks", made);
-                made.keys.insert(format!("hooks/{event}"));
-            }
-        }
-        let document = Document::parse(&text)?;
-        if let Some(array) = document.event(event).map(Container::array) {
-            let path = format!("hooks/{event}");
-            text = append(&document, &array, &entry.json(event), &path, made);
-        }
+    let covered = covered(&Document::parse(&text)?);
+    for event in events.iter().filter(|event| !covered.contains(**event)) {
+        add_entry(&mut text, entry, event, made)?;
     }
     Ok(text)
+}
+
+/// The events that run the hook program already, in whatever form.
+fn covered(document: &Document<'_>) -> BTreeSet<String> {
+    let ours = recognise::entries(document).into_iter().filter(recognise::Ours::runs_here);
+    ours.map(|ours| ours.event).collect()
+}
+
+fn add_entry(text: &mut String, entry: &Entry, event: &str, made: &mut Made) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    if document.event(event).is_none()
+        && let Some(hooks) = document.hooks().map(Container::object)
+    {
+        let name = serde_json::Value::String(event.to_owned());
+        *text = append(&document, &hooks, &format!("{name}: []"), "hooks", made);
+        made.keys.insert(format!("hooks/{event}"));
+    }
+    let document = Document::parse(text)?;
+    if let Some(array) = document.event(event).map(Container::array) {
+        let path = format!("hooks/{event}");
+        *text = append(&document, &array, &entry.json(event), &path, made);
+    }
+    Ok(())
+}
+
+/// Puts a plain entry in the place of each group that holds the hook program alone: Cursor runs no groups.
+fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
+    let document = Document::parse(text)?;
+    let mut replaced = text.to_owned();
+    let ours = recognise::entries(&document);
+    let alone = |ours: &&recognise::Ours| ours.in_group && !ours.shares_group;
+    let here = |ours: &&recognise::Ours| !matches!(ours.recognised.form, Form::Elsewhere(_));
+    for ours in ours.iter().filter(alone).filter(here).rev() {
+        let element = document.event(&ours.event).and_then(|array| array.elements.get(ours.index));
+        if let Some(group) = element {
+            replaced.replace_range(group.start()..group.end(), &entry.json(&ours.event));
+        }
+    }
+    Ok(replaced)
+}
+
+/// Makes a `version` that voids the file 1, and keeps what stood there.
+fn repair_version(text: &mut String, made: &mut Made) -> Result<(), Broken> {
+    let document = Document::parse(text)?;
+    match version::of(&document) {
+        Version::Valid | Version::Missing => Ok(()),
+        Version::Void { start, end, .. } => {
+            let old = text.get(start..end).unwrap_or_default().to_owned();
+            made.version.get_or_insert(old);
+            text.replace_range(start..end, "1");
+            Ok(())
+        }
+        Version::Newer(broken) => Err(broken),
+    }
+}
+
+/// The inverse of [`repair_version`], unless somebody has written another version since.
+fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
+    let Some(old) = &made.version else { return Ok(()) };
+    let document = Document::parse(text)?;
+    let value = document.root.as_ref().and_then(|root| root.get_number("version"));
+    if let Some(value) = value.filter(|value| value.value == "1") {
+        let range = value.start()..value.end();
+        text.replace_range(range, old);
+    }
+    Ok(())
 }
 
 /// Takes out every entry of ours and whatever of `made` is empty by then. Without `made` (the record is gone) only event
@@ -72,6 +133,7 @@ pub fn uninstall(text: &str, made: Option<&Made>, was_absent: bool) -> Result<St
         made.keys.extend(ours.map(|found| format!("hooks/{}", found.event)));
     }
     let mut text = remove_where(text, &mut made, |_| true)?;
+    restore_version(&mut text, &made)?;
     remove_empty(&mut text, &["hooks"], &made)?;
     let document = Document::parse(&text)?;
     let version_is_needed = was_absent && document.hooks().is_some();
@@ -125,19 +187,19 @@ fn remove_where(
     made: &mut Made,
     unwanted: impl Fn(&Found) -> bool,
 ) -> Result<String, Broken> {
+    let mut doomed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let found = Document::parse(text)?.found();
+    for found in found.into_iter().filter(|found| found.is_ours() && unwanted(found)) {
+        doomed.entry(found.event).or_default().push(found.index);
+    }
     let mut text = text.to_owned();
-    let doomed: Vec<_> = Document::parse(&text)?
-        .found()
-        .into_iter()
-        .filter(|found| found.is_ours() && unwanted(found))
-        .collect();
-    for found in doomed.iter().rev() {
+    for (event, indices) in &doomed {
         let document = Document::parse(&text)?;
-        let Some(array) = document.event(&found.event).map(Container::array) else { continue };
-        let path = format!("hooks/{}", found.event);
-        text = remove(&document, &array, found.index, made.opened.get(&path));
-        remove_empty(&mut text, &["hooks", &found.event], made)?;
-        if Document::parse(&text)?.event(&found.event).is_none() {
+        let Some(array) = document.event(event).map(Container::array) else { continue };
+        let path = format!("hooks/{event}");
+        text = remove_all(&document, &array, indices, made.opened.get(&path));
+        remove_empty(&mut text, &["hooks", event], made)?;
+        if Document::parse(&text)?.event(event).is_none() {
             made.keys.remove(&path);
             made.opened.remove(&path);
         }
@@ -278,25 +340,45 @@ fn remove(
     index: usize,
     opened: Option<&String>,
 ) -> String {
-    let text = document.text;
-    let mut result = text.to_owned();
-    let Some(item) = container.items.get(index) else { return result };
-    let start = document.end_before(item.start);
-    if let Some(comma) = document.comma_after(item.end) {
-        result.replace_range(comma.start..comma.end, "");
-        result.replace_range(start..item.end, "");
-        return result;
-    }
-    let before = index.checked_sub(1).and_then(|before| container.items.get(before));
-    let mut end = item.end;
-    if let (None, Some(close)) = (before, opened)
-        && text.get(end..).is_some_and(|rest| rest.starts_with(close))
-    {
-        end += close.len();
-    }
-    result.replace_range(start..end, "");
-    if let Some(comma) = before.and_then(|before| document.comma_after(before.end)) {
-        result.replace_range(comma.start..comma.end, "");
+    remove_all(document, container, &[index], opened)
+}
+
+/// Takes items out of a container; `indices` grow. The last goes first, so that places before it stay as they were parsed.
+fn remove_all(
+    document: &Document<'_>,
+    container: &Container,
+    indices: &[usize],
+    opened: Option<&String>,
+) -> String {
+    let mut result = document.text.to_owned();
+    // The comma behind the item that is looked at went with the item behind that.
+    let mut comma_is_gone = false;
+    let mut followed = None;
+    for &index in indices.iter().rev() {
+        let Some(item) = container.items.get(index) else { continue };
+        comma_is_gone &= followed == Some(index + 1);
+        followed = Some(index);
+        let start = document.end_before(item.start);
+        let comma = document.comma_after(item.end).filter(|_| !comma_is_gone);
+        if let Some(comma) = comma {
+            result.replace_range(comma.start..comma.end, "");
+            result.replace_range(start..item.end, "");
+            comma_is_gone = false;
+            continue;
+        }
+        let before = index.checked_sub(1).and_then(|before| container.items.get(before));
+        let mut end = item.end;
+        if let (None, Some(close)) = (before, opened)
+            && result.get(end..).is_some_and(|rest| rest.starts_with(close))
+        {
+            end += close.len();
+        }
+        result.replace_range(start..end, "");
+        let comma = before.and_then(|before| document.comma_after(before.end));
+        if let Some(comma) = comma {
+            result.replace_range(comma.start..comma.end, "");
+        }
+        comma_is_gone = comma.is_some();
     }
     result
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+pub use super::recognise::words;
+use super::recognise::{Form, recognise};
+
 /// Seconds. Long against the shim's own deadline, short against a person's patience.
 pub const TIMEOUT_SECONDS: u64 = 10;
 
@@ -50,8 +53,12 @@ impl Entry {
 fn word(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let text = path.to_str().ok_or_else(|| format!("{shown}: the path is not Unicode"))?;
-    if text.contains(['\n', '\r', '\0']) {
-        return Err(format!("{shown}: a hook command cannot hold a line break"));
+    if text.contains(char::is_control) {
+        let shown = text.escape_debug();
+        return Err(format!(
+            "{shown}: a hook command cannot hold a line break or another control character; \
+             choose another state directory with --dir DIR"
+        ));
     }
     if cfg!(windows) {
         return match text.contains([' ', '&', '(', ')', '\'', '"', '%', '^', '`', '$', ';']) {
@@ -68,45 +75,16 @@ fn word(path: &Path) -> Result<String, String> {
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// Whether a command is one of ours: its program, after an optional `exec`, is called `hookspan-shim`.
+/// Whether a command has the form that `install` writes: the hook program, at most after `exec`.
 #[must_use]
 pub fn is_ours(command: &str) -> bool {
-    program(command).is_some_and(|path| {
-        let name = path.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
-        name == "hookspan-shim" || name == "hookspan-shim.exe"
-    })
+    recognise(command).is_some_and(|found| found.form == Form::Plain)
 }
 
 /// The program of a command line: its first word after an optional `exec` or `&`, without quotes.
 #[must_use]
 pub fn program(command: &str) -> Option<String> {
-    words(command).into_iter().find(|word| word != "exec" && word != "&")
-}
-
-/// The words of a command line, quotes resolved. Enough for what [`Entry`] writes and for a person's variations of it.
-#[must_use]
-pub fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = command.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            // Only before a quote or a space: anywhere else it separates the folders of a Windows path.
-            (None, '\\') if chars.peek().is_some_and(|next| matches!(next, '\'' | '"' | ' ')) => {
-                word.get_or_insert_default().extend(chars.next());
-            }
-            (None, _) if c.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
+    words(command).into_iter().find(|word| word != "exec")
 }
 
 #[cfg(test)]
@@ -130,30 +108,5 @@ mod tests {
         check("/ü/hookspan-shim", None, true, "exec /ü/hookspan-shim stop");
         check("/$(x)/hookspan-shim", None, true, "exec '/$(x)/hookspan-shim' stop");
         assert!(Entry::new(Path::new("/a\nb/hookspan-shim"), None, true).is_err());
-    }
-
-    #[test]
-    fn ours_is_told_by_the_program_and_nothing_else() {
-        for ours in [
-            "/x/hookspan-shim stop",
-            "exec /x/hookspan-shim --dir /d stop",
-            "exec \"/x y/hookspan-shim\" stop",
-            r"C:\Users\u\hookspan\bin\hookspan-shim.exe stop",
-            r"& 'C:\a b\Hookspan-Shim.exe' stop",
-            "hookspan-shim stop",
-        ] {
-            assert!(is_ours(ours), "{ours}");
-        }
-        for foreign in [
-            "",
-            "exec",
-            "/x/hookspan-shim-wrapper stop",
-            "/x/my-hookspan-shim stop",
-            "tee /tmp/hookspan-shim",
-            "/hookspan-shim/run stop",
-            "echo hookspan-shim",
-        ] {
-            assert!(!is_ours(foreign), "{foreign}");
-        }
     }
 }

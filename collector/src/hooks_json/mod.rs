@@ -13,9 +13,13 @@ pub mod edit;
 pub mod entry;
 pub mod events;
 pub mod file;
+pub mod git;
 pub mod plan;
+pub mod recognise;
 pub mod record;
 pub mod scope;
+pub mod summary;
+pub mod version;
 
 #[cfg(test)]
 mod tests;

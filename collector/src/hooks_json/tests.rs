@@ -168,12 +168,115 @@ fn a_broken_file_is_refused_with_its_place() {
         assert_eq!(error.to_string(), expected);
     }
     check("{\n  \"hooks\": {\n", "2:12: unterminated object");
-    check("{\n  \"hooks\": [],\n}", "2:12: `hooks` is not an object of events");
-    check("{ \"hooks\": { \"stop\": {} } }", "1:22: `hooks.stop` is not an array");
+    check("{\n  \"hooks\": [],\n}", "2:12: \"hooks\" must be an object");
+    check("{ \"hooks\": { \"stop\": {} } }", "1:22: \"hooks.stop\" must be an array");
     check("[]", "1:1: expected an object `{ ... }`");
-    check("{ \"hooks\": {}, \"hooks\": {} }", "1:16: the key `hooks` is there twice");
+    check("{ \"hooks\": {}, \"hooks\": {} }", "1:16: the key \"hooks\" occurs twice");
     check("{ 'hooks': {} }", "1:3: single-quoted strings are not allowed");
     check("{} {}", "1:4: text cannot contain more than one JSON value");
+}
+
+#[test]
+fn a_void_version_is_repaired_and_comes_back() {
+    for void in ["\"1\"", "null", "0", "1.5", "-1", "true", "[ 1 ]", "{ \"a\": // b\n 1 }"] {
+        let before = format!("{{\n  \"hooks\": {{}},\n  \"version\" : {void} // mine\n}}\n");
+        let (after, made) = installed(&before, &["stop"]);
+        assert!(after.contains("\"version\" : 1 // mine\n"), "{after}");
+        assert_eq!(made.version.as_deref(), Some(void));
+        let (again, _) = installed(&after, &["stop"]);
+        assert_eq!(again, after);
+        assert_eq!(uninstall(&after, Some(&made), false).unwrap(), before);
+        let corrected = after.replace(": 1 // mine", ": 1.0 // mine");
+        let left = uninstall(&corrected, Some(&made), false).unwrap();
+        assert_eq!(left, before.replace(void, "1.0"), "somebody wrote another one");
+    }
+}
+
+#[test]
+fn a_version_that_is_one_stays_as_it_is_written() {
+    for one in ["1.0", "1e0", "1"] {
+        let before = format!("{{ \"version\": {one}, \"hooks\": {{}} }}");
+        let (after, made) = installed(&before, &["stop"]);
+        assert!(after.starts_with(&format!("{{ \"version\": {one}, ")), "{after}");
+        assert_eq!(uninstall(&after, Some(&made), false).unwrap(), before);
+    }
+}
+
+#[test]
+fn an_event_that_is_recorded_in_another_form_gets_no_second_entry() {
+    for command in [
+        "HOOKSPAN_DIR=/d /s/bin/hookspan-shim stop",
+        "sh -c 'exec /s/bin/hookspan-shim --dir /d stop'",
+        "env HOOKSPAN_DIR=/d /s/bin/hookspan-shim stop",
+    ] {
+        let before = format!(
+            "{{ \"version\": 1, \"hooks\": {{ \"stop\": [{{ \"command\": \"{command}\" }}] }} }}"
+        );
+        let (after, made) = installed(&before, &["stop"]);
+        assert_eq!(after, before, "{command}");
+        let (more, made_more) = installed(&before, &["stop", "preToolUse"]);
+        assert_eq!(more.matches("hookspan-shim").count(), 2, "{more}");
+        assert_eq!(uninstall(&after, Some(&made), false).unwrap(), before);
+        assert_eq!(uninstall(&more, Some(&made_more), false).unwrap(), before);
+    }
+}
+
+#[test]
+fn an_entry_of_another_system_is_kept_beside_ours() {
+    let before = r#"{ "version": 1, "hooks": { "stop": [
+  { "command": "C:\\Users\\kim\\hookspan\\bin\\hookspan-shim.exe stop", "timeout": 10 }
+] } }"#;
+    if cfg!(windows) {
+        return;
+    }
+    let (after, made) = installed(before, &["stop"]);
+    assert!(is_subsequence(before, &after), "{after}");
+    assert!(after.contains(OURS), "{after}");
+    assert_eq!(uninstall(&after, Some(&made), false).unwrap(), before);
+}
+
+#[test]
+fn a_group_of_ours_becomes_an_entry_and_a_shared_one_stays() {
+    let group = |more: &str| {
+        format!(
+            r#"{{ "version": 1, "hooks": {{ "stop": [ {{ "hooks": [ {{ "type": "command", "command": "/o/hookspan-shim stop" }}{more} ] }} ] }} }}"#
+        )
+    };
+    let (after, _) = installed(&group(""), &["stop"]);
+    assert_eq!(after, format!(r#"{{ "version": 1, "hooks": {{ "stop": [ {OURS} ] }} }}"#));
+    let shared = group(r#", { "command": "./mine.sh" }"#);
+    let (after, made) = installed(&shared, &["stop"]);
+    assert!(is_subsequence(&shared, &after) && after.contains(OURS), "{after}");
+    assert_eq!(uninstall(&after, Some(&made), false).unwrap(), shared);
+}
+
+/// Quarter of a megabyte: what is done per entry must not look through the whole text again.
+#[test]
+fn a_large_file_is_edited_entry_by_entry_in_one_pass() {
+    let foreign: Vec<String> = (0..2_600)
+        .map(|n| format!("      {{ \"command\": \"/opt/tool-{n}/run --with some --arguments\", \"timeout\": 5 }}"))
+        .collect();
+    let stale: Vec<String> = (0..1_000)
+        .map(|n| format!("      {{ \"command\": \"/old-{n}/hookspan-shim stop\" }}"))
+        .collect();
+    let text = |first: &[String], second: &[String]| {
+        format!(
+            "{{\n  \"version\": 1,\n  \"hooks\": {{\n    \"afterFileEdit\": [\n{}\n    ],\n    \"stop\": [\n{}\n    ]\n  }}\n}}\n",
+            first.join(",\n"),
+            second.join(",\n"),
+        )
+    };
+    let before = text(&foreign, &stale);
+    assert!(before.len() > 220_000);
+    let started = crate::clock::instant();
+    let (after, _) = installed(&before, &Events::Standard.names());
+    let took = crate::clock::instant().duration_since(started);
+    // Seconds in a debug build on a busy machine; the quadratic editor took minutes.
+    assert!(took.as_secs() < 20, "{took:?}");
+    let ours = Document::parse(&after).unwrap().found();
+    assert_eq!(ours.iter().filter(|found| found.is_ours()).count(), 15);
+    let kept = text(&foreign, &[format!("      {OURS}")]);
+    assert!(after.starts_with(&kept[..kept.len() - 20]), "the first stays, up to date");
 }
 
 /// Space and comments that may stand between two tokens, in the newline style of the document.
