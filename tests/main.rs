@@ -24,6 +24,8 @@ mod idle;
 mod bad_input;
 /// `install` and `uninstall` are exact inverses and leave strangers' entries alone.
 mod install;
+/// What `install` writes works where Cursor runs it.
+mod installed;
 /// OTLP backends that nobody here wrote receive the same spans.
 mod export;
 /// The pages in a real browser.

@@ -28,7 +28,9 @@ enum Command {
         json: bool,
     },
     /// Print an example with every key, its meaning and its default
-    #[command(after_help = "Examples:\n  hookspan config example > ~/.config/hookspan/config.toml")]
+    #[command(
+        after_help = "Examples:\n  mkdir -p ~/.config/hookspan\n  hookspan config example > ~/.config/hookspan/config.toml"
+    )]
     Example,
 }
 

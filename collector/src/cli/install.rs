@@ -1,24 +1,39 @@
 //! `hookspan install`: the hook program and its entries in hooks.json.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::output::{Paint, note, print};
-use super::{Global, output, service};
-use crate::hooks_json::plan::Wish;
-use crate::hooks_json::{Events, Plan, Scope};
-use crate::text;
+use super::{Global, consent, service};
+use crate::config::Misuse;
+use crate::hooks_json::document::Document;
+use crate::hooks_json::file::HooksFile;
+use crate::hooks_json::plan::{Applied, Wish};
+use crate::hooks_json::recognise::Ours;
+use crate::hooks_json::record::places;
+use crate::hooks_json::{Events, Plan, Scope, recognise};
+
+/// How often a file may change under an installation that nobody is asked about.
+const ATTEMPTS: usize = 5;
 
 /// Put the hook program in place and add its entries to Cursor's hooks.json
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan install --dry-run\n  hookspan install --events all\n  hookspan install --scope project --yes\n  hookspan install --service"
+    after_help = "Examples:\n  hookspan install --dry-run            show every line of the change, make none\n  \
+                  hookspan install --events all\n  \
+                  hookspan install --scope project --git-exclude --yes\n  \
+                  hookspan install --service            start the collector at login too\n\n\
+                  Without a terminal to ask at, the change is made without asking, as with --yes."
 )]
 pub struct Args {
     #[command(flatten)]
     options: Options,
-    /// Show the change and make none
+    /// Show the change line by line and make none
     #[arg(long)]
     dry_run: bool,
+    /// Show the change line by line before asking
+    #[arg(long)]
+    diff: bool,
     /// Change the files without asking
     #[arg(long, short = 'y')]
     yes: bool,
@@ -31,15 +46,26 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Options {
-    /// Whose hooks.json
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    pub scope: Scope,
+    /// Whose hooks.json [default: user]
+    #[arg(long, value_enum)]
+    pub scope: Option<Scope>,
     /// Which events to record [default: what is installed already, else standard]
     #[arg(long, value_enum)]
     pub events: Option<Events>,
     /// Write the command without `exec`, for a Cursor that starts hooks without a shell
     #[arg(long)]
     pub no_exec: bool,
+    /// With --scope project: list the file in .git/info/exclude, so that git does not offer to commit it
+    #[arg(long)]
+    pub git_exclude: bool,
+}
+
+impl Options {
+    /// The scope that was named, else the person's own.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope.unwrap_or(Scope::User)
+    }
 }
 
 /// Runs the command. A refusal leaves everything as it is and is exit code 1.
@@ -47,33 +73,49 @@ pub struct Options {
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let plan = plan(global, &args.options)?;
     let service = args.service.then(|| service::Service::new(global)).transpose()?;
-    let done = plan.is_done();
-    if done {
+    let plan = plan(global, &args.options)?;
+    if plan.is_done() {
         print(&format!("{}: already up to date, {} hooks\n", plan.path().display(), plan.hooks()))?;
-    } else {
-        print(&describe(&plan, Paint::stdout(&global.env)))?;
     }
     if args.dry_run {
+        print(&consent::describe(&plan, true, Paint::stdout(&global.env)))?;
+        warn(global, &args.options, &plan);
         if let Some(service) = &service {
             print(&service.describe())?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if !done {
-        if !consent(args.yes, "Make this change?")? {
-            note("nothing was changed");
+    if !plan.is_done() {
+        let ask = |plan: &Plan| {
+            print(&consent::describe(plan, args.diff, Paint::stdout(&global.env)))?;
+            warn(global, &args.options, plan);
+            consent::ask(args.yes, "Make this change?")
+        };
+        if !carry_out(global, &args.options, plan, ask)? {
+            note("Nothing was changed.");
             return Ok(ExitCode::FAILURE);
         }
-        apply(global, &args.options, plan)?;
     }
-    if let Some(service) = service {
-        service.install()?;
-    } else {
-        note("Start the collector with `hookspan up`. `hookspan uninstall` undoes all of this.");
+    match service {
+        Some(service) => service.install()?,
+        None => note(&next_step(global, args.options.scope())),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to do next. `up` installs for the person too, which would double the hooks of another scope.
+fn next_step(global: &Global, scope: Scope) -> String {
+    let start = if scope == Scope::User { "up" } else { "serve" };
+    let undo = match scope {
+        Scope::User => "uninstall".to_owned(),
+        other => format!("uninstall --scope {}", other.as_str()),
+    };
+    format!(
+        "Start the collector with `{}`. `{}` undoes all of this.",
+        global.command(start),
+        global.command(&undo)
+    )
 }
 
 /// Plans what `options` ask for.
@@ -81,71 +123,103 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// There is no such hooks.json to find, or it cannot be edited.
 pub fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
+    let scope = options.scope();
+    if options.git_exclude && scope != Scope::Project {
+        anyhow::bail!(Misuse("--git-exclude needs --scope project".to_owned()));
+    }
     let wish = Wish {
-        scope: options.scope,
-        path: hooks_path(global, options.scope)?,
+        scope,
+        path: hooks_path(global, scope)?,
         events: options.events,
         no_exec: options.no_exec,
-        dir_is_default: global.dir_is_default,
+        pin_dir: match scope {
+            // One machine's file is for all its accounts, whose own home folders say where to write.
+            Scope::Enterprise => global.dir_is_given,
+            Scope::User | Scope::Project => !global.dir_is_default,
+        },
+        git_exclude: options.git_exclude,
     };
     Plan::install(&global.state, &wish)
 }
 
-/// Carries a plan out and says so.
+/// Asks, then carries the plan out. When the file was edited meanwhile, plans and asks again. Returns whether it was done.
 ///
 /// # Errors
-/// A file cannot be written.
-pub fn apply(global: &Global, options: &Options, plan: Plan) -> anyhow::Result<()> {
-    let (path, hooks) = (plan.path().display().to_string(), plan.hooks());
-    plan.apply(&global.state)?;
-    let tick = Paint::stderr(&global.env).green("Done:");
-    note(&format!("{tick} {hooks} hooks in {path}. Restart Cursor if nothing arrives."));
-    if options.scope == Scope::Project {
-        note("The entries name a program in your own home folder: do not commit this hooks.json.");
+/// A file cannot be written, or it changes all the time.
+pub fn carry_out(
+    global: &Global,
+    options: &Options,
+    plan: Plan,
+    ask: impl Fn(&Plan) -> anyhow::Result<bool>,
+) -> anyhow::Result<bool> {
+    let mut plan = plan;
+    for _ in 0..ATTEMPTS {
+        let (path, hooks) = (plan.path().display().to_string(), plan.hooks());
+        if !plan.is_done() {
+            if !ask(&plan)? {
+                return Ok(false);
+            }
+            if plan.apply(&global.state)? == Applied::Changed {
+                note(&format!("{path} was changed in the meantime; looking at it again."));
+                plan = self::plan(global, options)?;
+                continue;
+            }
+        }
+        let tick = Paint::stderr(&global.env).green("Done:");
+        note(&format!("{tick} {hooks} hooks in {path}. Restart Cursor if nothing arrives."));
+        return Ok(true);
     }
-    Ok(())
+    anyhow::bail!("{}: changes all the time; nothing was changed here", plan.path().display())
+}
+
+/// Says what else a person should know before agreeing.
+fn warn(global: &Global, options: &Options, plan: &Plan) {
+    let scope = options.scope();
+    for (other, path) in also_installed(global, plan) {
+        note(&format!(
+            "note: hookspan's hooks are in {} too (scope {}): where both files hold, each event starts two hooks.",
+            path.display(),
+            other.as_str()
+        ));
+    }
+    if scope == Scope::Enterprise && global.dir_is_given {
+        note(&format!(
+            "note: hooks of every account will write to {}, which other accounts may not enter.",
+            global.state.root().display()
+        ));
+    }
+    if scope == Scope::Enterprise && !global.dir_is_given && !global.dir_is_default {
+        note(
+            "note: each account's hooks write below its own home folder; XDG_STATE_HOME of this shell does not reach them.",
+        );
+    }
+    if scope == Scope::Project {
+        consent::warn_of_git(plan);
+    }
+}
+
+/// Other files that run the hook program.
+pub(super) fn also_installed(global: &Global, plan: &Plan) -> Vec<(Scope, PathBuf)> {
+    let others = places(&global.env, global.state.root()).into_iter();
+    let others = others.filter(|place| place.path != plan.path());
+    others
+        .filter(|place| !entries_at(&place.path).is_empty())
+        .map(|place| (place.scope, place.path))
+        .collect()
+}
+
+/// The entries of a hooks.json that run the hook program on this system.
+pub(super) fn entries_at(path: &Path) -> Vec<Ours> {
+    let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
+    let entries = Document::parse(&text).map(|document| recognise::entries(&document));
+    entries.unwrap_or_default().into_iter().filter(Ours::runs_here).collect()
 }
 
 /// The hooks.json of a scope.
 ///
 /// # Errors
 /// There is no home folder.
-pub fn hooks_path(global: &Global, scope: Scope) -> anyhow::Result<std::path::PathBuf> {
+pub fn hooks_path(global: &Global, scope: Scope) -> anyhow::Result<PathBuf> {
     let path = scope.path(&global.env);
     path.ok_or_else(|| anyhow::anyhow!("there is no home folder: set HOME, or use --scope project"))
-}
-
-/// Whether to go on: yes when told so or when nobody could answer, else as the person says.
-///
-/// # Errors
-/// Standard input cannot be read.
-pub fn consent(yes: bool, question: &str) -> anyhow::Result<bool> {
-    if yes || !output::can_ask() { Ok(true) } else { output::ask(question) }
-}
-
-/// The plan as a person reads it: the program, then the change to hooks.json as a diff.
-#[must_use]
-pub fn describe(plan: &Plan, paint: Paint) -> String {
-    let mut out = String::new();
-    if let Some((program, verb)) = plan.program_step() {
-        out += &format!("{verb} {}\n", program.display());
-    }
-    let diff = plan.diff();
-    if diff.is_empty() {
-        return out;
-    }
-    out += &format!("change {}\n\n", plan.path().display());
-    for (sign, line) in diff {
-        let line = text::visible(&line, usize::MAX);
-        let line = match sign {
-            '+' => paint.green(&format!("+ {line}")),
-            '-' => paint.red(&format!("- {line}")),
-            '@' => paint.dim("  ..."),
-            _ => format!("  {line}"),
-        };
-        out += &line;
-        out += "\n";
-    }
-    out += "\n";
-    out
 }

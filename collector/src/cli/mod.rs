@@ -23,7 +23,9 @@ pub mod backup;
 pub mod prune;
 pub mod config;
 pub mod destinations;
+mod consent;
 mod cost;
+mod purge;
 pub mod output;
 pub mod service;
 

@@ -34,7 +34,7 @@ pub fn note(line: &str) {
 /// Prints an error with its causes and gives the exit code.
 #[must_use]
 pub fn failure(error: &anyhow::Error) -> ExitCode {
-    note(&format!("error: {error:#}"));
+    note(&format!("error: {}", described(error)));
     if open::is_damage_below(error) {
         note(
             "hookspan.db is damaged. A collector (`hookspan serve`) moves it aside when it meets the damage, and saves what can be \
@@ -42,6 +42,15 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
         );
     }
     ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })
+}
+
+/// An error and its causes. A cause that the text before ends with is left out: many texts end with their cause.
+fn described(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |told, cause| match cause.to_string() {
+        cause if told.is_empty() => cause,
+        cause if told.contains(&cause) => told,
+        cause => format!("{told}: {cause}"),
+    })
 }
 
 /// Whether a question can be asked: standard input and standard error are a terminal.

@@ -1,37 +1,73 @@
 //! `hookspan uninstall`: the exact inverse of `install`.
 
-use std::fs;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::Context as _;
-
-use super::install::{consent, describe, hooks_path};
+use super::install::hooks_path;
 use super::output::{Paint, note, print};
-use super::{Global, service};
-use crate::dirs::Lock;
+use super::{Global, consent, purge, service};
+use crate::clock;
+use crate::dirs::{Lock, StateDir};
+use crate::hooks_json::plan::{Applied, remove_if_empty};
+use crate::hooks_json::recognise::Form;
+use crate::hooks_json::record::{Place, places};
 use crate::hooks_json::{Plan, Scope};
-use crate::journal;
+
+/// How long a collector may take to end when its service is stopped.
+const STOPPING: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(20);
 
 /// Take hookspan's entries out of hooks.json again and remove the hook program
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan uninstall --dry-run\n  hookspan uninstall\n  hookspan uninstall --purge"
+    after_help = "Examples:\n  hookspan uninstall --dry-run          show every line of the change, make none\n  \
+                  hookspan uninstall\n  \
+                  hookspan uninstall --all              every scope, and every project that it was installed in\n  \
+                  hookspan uninstall --purge            the same, and delete the recorded data"
 )]
 pub struct Args {
-    /// Whose hooks.json
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    scope: Scope,
-    /// Show the change and make none
+    /// Whose hooks.json [default: user]
+    #[arg(long, value_enum, conflicts_with_all = ["all", "purge"])]
+    scope: Option<Scope>,
+    /// Every hooks.json that is known: yours, this project's, the machine's, and those of projects it was installed in
+    #[arg(long)]
+    all: bool,
+    /// Show the change line by line and make none
     #[arg(long)]
     dry_run: bool,
+    /// Show the change line by line before asking
+    #[arg(long)]
+    diff: bool,
     /// Change the files without asking
     #[arg(long, short = 'y')]
     yes: bool,
-    /// Also delete the recorded data: journal, database, token
+    /// Also delete the recorded data: journal, database, token, and the history of `hookspan demo`; includes --all
     #[arg(long)]
     purge: bool,
+}
+
+/// What will be undone.
+struct Undo {
+    plans: Vec<(Place, Plan)>,
+    /// Files that cannot be changed, and why.
+    refused: Vec<String>,
+    service: Option<service::Service>,
+    data: Vec<(StateDir, Vec<PathBuf>)>,
+}
+
+impl Undo {
+    fn is_nothing(&self) -> bool {
+        self.plans.is_empty()
+            && self.refused.is_empty()
+            && self.service.is_none()
+            && self.data.iter().all(|(_, files)| files.is_empty())
+    }
+
+    fn deletes(&self) -> bool {
+        self.data.iter().any(|(_, files)| !files.is_empty())
+    }
 }
 
 /// Runs the command. A refusal leaves everything as it is and is exit code 1.
@@ -39,104 +75,177 @@ pub struct Args {
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let plan = Plan::uninstall(&global.state, args.scope, &hooks_path(global, args.scope)?)?;
-    let service = service::Service::installed(global);
-    let data = if args.purge { data_files(global)? } else { Vec::new() };
-    if args.purge && !args.dry_run && Lock::is_held(&global.state) {
-        anyhow::bail!("a collector is running: stop it before its data is deleted");
-    }
-    if plan.is_done() && service.is_none() && data.is_empty() {
-        print(&format!("{}: nothing of hookspan's is in it\n", plan.path().display()))?;
+    let undo = look(global, &args)?;
+    if undo.is_nothing() {
+        for place in wanted(global, &args)? {
+            print(&format!("{}: hookspan is not installed there\n", place.path.display()))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
-    print(&describe(&plan, Paint::stdout(&global.env)))?;
-    for path in service.iter().map(|service| &service.path).chain(&data) {
-        print(&format!("delete {}\n", path.display()))?;
-    }
+    describe(global, &args, &undo)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    if !data.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
-        anyhow::bail!(
-            "nobody can be asked, and the recorded data would be gone: add --yes to delete it"
-        );
+    check_collectors(&undo)?;
+    if undo.deletes() && !args.yes && !std::io::stdin().is_terminal() {
+        anyhow::bail!("not a terminal: pass --yes to delete recorded data");
     }
     let question =
-        if data.is_empty() { "Make this change?" } else { "Make this change and delete the data?" };
-    if !consent(args.yes, question)? {
-        note("nothing was changed");
+        if undo.deletes() { "Make this change and delete the data?" } else { "Make this change?" };
+    if !consent::ask(args.yes, question)? {
+        note("Nothing was changed.");
         return Ok(ExitCode::FAILURE);
     }
-    plan.apply(&global.state)?;
-    if let Some(service) = service {
-        service.uninstall()?;
-    }
-    purge(global, &data)?;
-    let left = global.state.root();
-    match left.exists() {
-        true => note(&format!(
-            "Done. What was recorded stays in {}; `hookspan uninstall --purge` deletes it.",
-            left.display()
-        )),
-        false => note("Done: nothing of hookspan is left."),
-    }
-    Ok(ExitCode::SUCCESS)
+    carry_out(global, undo)
 }
 
-/// What hookspan keeps in the state directory, by its own names: the directory may hold other things if `--dir` said so.
-fn data_files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
-    let root = global.state.root();
-    let entries = match fs::read_dir(root) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.with_context(|| format!("cannot read {}", root.display()))?,
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let entry = entry.with_context(|| format!("cannot read {}", root.display()))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let is_ours = [
-            "journal",
-            "journal.stop",
-            "losses",
-            "torn",
-            "lock",
-            "token",
-            "serve.json",
-            "imports",
-            "ballast",
-        ]
-        .contains(&name.as_ref())
-            || name.starts_with("seg-")
-            || name.starts_with("damaged-")
-            || name.starts_with("hookspan.db")
-            || name.starts_with("search.db");
-        if is_ours {
-            files.push(entry.path());
-        }
+/// The files to look at.
+fn wanted(global: &Global, args: &Args) -> anyhow::Result<Vec<Place>> {
+    if args.all || args.purge {
+        return Ok(places(&global.env, global.state.root()));
     }
-    files.extend(journal::spilled(&global.state));
-    files.extend(journal::spare_losses(&global.state));
-    files.sort();
-    Ok(files)
+    let scope = args.scope.unwrap_or(Scope::User);
+    let path = hooks_path(global, scope)?;
+    Ok(vec![Place { scope, path, recorded: false }])
 }
 
-fn purge(global: &Global, files: &[PathBuf]) -> anyhow::Result<()> {
-    for path in files {
-        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        match removed {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot delete {}", path.display()));
-            }
-            _ => {}
+fn look(global: &Global, args: &Args) -> anyhow::Result<Undo> {
+    let everything = args.all || args.purge;
+    let mut undo = Undo { plans: Vec::new(), refused: Vec::new(), service: None, data: Vec::new() };
+    for place in wanted(global, args)? {
+        match Plan::uninstall(&global.state, place.scope, &place.path) {
+            Ok(plan) if plan.is_done() => {}
+            Ok(plan) => undo.plans.push((place, plan)),
+            Err(error) if everything => undo.refused.push(format!("{error:#}")),
+            Err(error) => return Err(error),
         }
     }
-    if !files.is_empty() {
-        let root = global.state.root();
-        global
-            .state
-            .remove_if_unused()
-            .with_context(|| format!("cannot remove {}", root.display()))?;
+    // The collector at login is part of what was installed for the person, and of no project.
+    if everything || args.scope.is_none_or(|scope| scope == Scope::User) {
+        undo.service = service::Service::installed(global);
+    }
+    if args.purge {
+        for state in purge::directories(&global.state) {
+            let files = purge::data_files(&state)?;
+            undo.data.push((state, files));
+        }
+    }
+    Ok(undo)
+}
+
+fn describe(global: &Global, args: &Args, undo: &Undo) -> anyhow::Result<()> {
+    let paint = Paint::stdout(&global.env);
+    for (_, plan) in &undo.plans {
+        print(&consent::describe(plan, args.dry_run || args.diff, paint))?;
+    }
+    for path in undo.service.iter().map(|service| &service.path) {
+        print(&format!("delete {}\n", path.display()))?;
+    }
+    for path in undo.data.iter().flat_map(|(_, files)| files) {
+        print(&format!("delete {}\n", path.display()))?;
+    }
+    for refused in &undo.refused {
+        note(&format!("warning: {refused}"));
     }
     Ok(())
+}
+
+/// Nothing is deleted below a collector that runs. One that the service starts is stopped with the service.
+fn check_collectors(undo: &Undo) -> anyhow::Result<()> {
+    for (state, _) in undo.data.iter().filter(|(_, files)| !files.is_empty()) {
+        let of_service = undo.service.is_some() && !is_demo(undo, state);
+        if !of_service && Lock::is_held(state) {
+            anyhow::bail!("{}", purge::running(state));
+        }
+    }
+    Ok(())
+}
+
+fn is_demo(undo: &Undo, state: &StateDir) -> bool {
+    undo.data.first().is_some_and(|(first, _)| first != state)
+}
+
+fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
+    let mut failed = undo.refused;
+    for (place, plan) in undo.plans {
+        match apply(global, &place, plan) {
+            Ok(Some(backup)) => note(&format!(
+                "{} does not have its bytes of before: it was edited since the installation, or had entries of hookspan then. \
+                 Those bytes are kept in {}.",
+                place.path.display(),
+                backup.display()
+            )),
+            Ok(None) => {}
+            Err(error) => failed.push(format!("{error:#}")),
+        }
+    }
+    if let Some(service) = undo.service {
+        service.uninstall()?;
+    }
+    let made: Vec<_> = undo.data.iter().flat_map(|(state, _)| state.made_folders()).collect();
+    for (state, _) in &undo.data {
+        wait_for_end(state);
+        if Lock::is_held(state) {
+            anyhow::bail!("{}", purge::running(state));
+        }
+        // Hooks may have written since the question, and a collector while it ended.
+        let mut files = purge::data_files(state)?;
+        if failed.is_empty() {
+            files.extend(purge::memory(state));
+        }
+        purge::delete(state, &files)?;
+    }
+    // One directory may have been made in folders that were made for the other.
+    made.iter().try_for_each(|folder| remove_if_empty(folder))?;
+    conclude(global, &failed)
+}
+
+/// Carries one plan out. A plan depends on what the plans before it left, so each is made anew.
+fn apply(global: &Global, place: &Place, plan: Plan) -> anyhow::Result<Option<PathBuf>> {
+    let mut plan = plan;
+    for _ in 0..3 {
+        if let Applied::Done { backup } = plan.apply(&global.state)? {
+            return Ok(backup);
+        }
+        plan = Plan::uninstall(&global.state, place.scope, &place.path)?;
+    }
+    anyhow::bail!("{}: changes all the time; run this again", place.path.display())
+}
+
+fn wait_for_end(state: &StateDir) {
+    let start = clock::instant();
+    while Lock::is_held(state) && clock::instant().duration_since(start) < STOPPING {
+        std::thread::sleep(STEP);
+    }
+}
+
+fn conclude(global: &Global, failed: &[String]) -> anyhow::Result<ExitCode> {
+    for failure in failed {
+        note(&format!("error: {failure}"));
+    }
+    for place in places(&global.env, global.state.root()) {
+        let entries = super::install::entries_at(&place.path);
+        let advice = match entries.iter().any(|ours| ours.recognised.form == Form::Plain) {
+            true => format!("`{}` removes them", global.command("uninstall --all")),
+            false => "in a form of their own: remove them by hand".to_owned(),
+        };
+        if !entries.is_empty() {
+            note(&format!(
+                "hookspan's hooks are still in {} (scope {}); {advice}.",
+                place.path.display(),
+                place.scope.as_str()
+            ));
+        }
+    }
+    let root = global.state.root();
+    if root.exists() {
+        note(&format!(
+            "Done. What was recorded stays in {}; `{}` deletes it.",
+            root.display(),
+            global.command("uninstall --purge")
+        ));
+    } else if failed.is_empty() {
+        note("Done: nothing of hookspan is left.");
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

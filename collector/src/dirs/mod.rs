@@ -156,9 +156,14 @@ impl StateDir {
         write_private(&self.folders(), &serde_json::to_vec(&all)?)
     }
 
-    fn made_folders(&self) -> Vec<PathBuf> {
+    /// The folders around it that were made for it, the innermost first.
+    #[must_use]
+    pub fn made_folders(&self) -> Vec<PathBuf> {
         let text = std::fs::read(self.folders()).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
+        let mut made: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
+        // Only those around it, whatever the file says.
+        made.retain(|folder| self.root.starts_with(folder));
+        made
     }
 
     /// Removes the directory if it holds nothing but what [`crate::journal::prepare`] puts there, and the folders around it that
@@ -184,9 +189,7 @@ impl StateDir {
             std::fs::remove_file(file).or_else(fine)?;
         }
         std::fs::remove_dir(&self.root).or_else(fine)?;
-        // Only those around it, whatever the file says.
-        let around = |folder: &&PathBuf| self.root.starts_with(folder);
-        made.iter().filter(around).try_for_each(|folder| std::fs::remove_dir(folder).or_else(fine))
+        made.iter().try_for_each(|folder| std::fs::remove_dir(folder).or_else(fine))
     }
 
     fn is_empty_losses(&self, entry: &std::fs::DirEntry) -> bool {

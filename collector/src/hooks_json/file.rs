@@ -1,11 +1,16 @@
 //! Reading and replacing hooks.json: through symbolic links, same mode and owner, all or nothing.
+//!
+//! The last name may be a symbolic link, because people keep hooks.json in a repository of dotfiles; the file at its end is
+//! written, and the link stays. At the end must be a regular file or nothing: a link to `/dev/null` switches hooks off on
+//! purpose, and replacing the device would break the machine.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::Broken;
 use crate::config::position;
+use crate::dirs::{Unfit, read_regular};
 
 /// Nobody's hooks.json is this large; a file that is was not meant to be one.
 const MAX_BYTES: u64 = 8 << 20;
@@ -29,20 +34,57 @@ pub enum FileError {
         /// Its size.
         bytes: u64,
     },
+    /// Something else than a file is there.
+    #[error(
+        "{place} is {kind}, not a regular file; nothing was changed. Put a file there, or remove it"
+    )]
+    NotRegular {
+        /// The path, and where it leads.
+        place: String,
+        /// "a FIFO" and so on.
+        kind: &'static str,
+    },
+    /// It is another account's.
+    #[error("{} belongs to another account (uid {owner}); nothing was changed. Run this as that account", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// A link leads out of the repository.
+    #[error(
+        "{} leads to {}, outside the project {}; nothing was changed. Replace the link by a file, or use --scope user",
+        .path.display(), .target.display(), .root.display()
+    )]
+    Outside {
+        /// The file, as it is named.
+        path: PathBuf,
+        /// Where it is.
+        target: PathBuf,
+        /// The project.
+        root: PathBuf,
+    },
+    /// Somebody wrote it since it was read.
+    #[error("{} was changed by somebody else in the meantime; nothing was changed here. Run this again", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", .path.display())]
+    #[error("cannot {action} {}: {cause}", .path.display())]
     Io {
         /// What was tried.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What came back.
-        source: io::Error,
+        /// What came back. Not the source of this error, since the text has it.
+        cause: io::Error,
     },
 }
 
 /// A hooks.json as it lies on disk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksFile {
     /// As it is named.
     pub path: PathBuf,
@@ -51,6 +93,7 @@ pub struct HooksFile {
     /// Its text without a byte order mark, or `None` when it is not there.
     pub text: Option<String>,
     bom: bool,
+    owner: Option<u32>,
 }
 
 const BOM: &str = "\u{feff}";
@@ -59,26 +102,23 @@ impl HooksFile {
     /// Reads the file; a missing one is fine.
     ///
     /// # Errors
-    /// It cannot be read, is not UTF-8, or is far too large.
+    /// It is no regular file, cannot be read, is not UTF-8, or is far too large.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let target = resolve(path).map_err(|source| FileError::Io {
-            action: "follow",
-            path: path.to_path_buf(),
-            source,
-        })?;
-        let io = |source| FileError::Io { action: "read", path: target.clone(), source };
-        let bytes = match fs::metadata(&target) {
-            Ok(meta) if meta.len() > MAX_BYTES => {
-                return Err(FileError::TooLarge { path: target, bytes: meta.len() });
-            }
-            Ok(_) => Some(fs::read(&target).map_err(io)?),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(io(error)),
+        let io = |action, path: &Path| {
+            let path = path.to_path_buf();
+            move |cause| FileError::Io { action, path, cause }
         };
-        let text = bytes.map(|bytes| decode(path, bytes)).transpose()?;
+        let target = resolve(path).map_err(io("follow", path))?;
+        let found = read_regular(&target, MAX_BYTES).map_err(|unfit| match unfit {
+            Unfit::Kind(kind) => FileError::NotRegular { place: place(path, &target), kind },
+            Unfit::TooLarge(bytes) => FileError::TooLarge { path: target.clone(), bytes },
+            Unfit::Io(cause) => io("read", &target)(cause),
+        })?;
+        let owner = found.as_ref().and_then(|found| owner(&found.metadata));
+        let text = found.map(|found| decode(path, found.bytes)).transpose()?;
         let bom = text.as_ref().is_some_and(|text| text.starts_with(BOM));
         let text = text.map(|text| text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text));
-        Ok(Self { path: path.to_path_buf(), target, text, bom })
+        Ok(Self { path: path.to_path_buf(), target, text, bom, owner })
     }
 
     /// Names the file in an error about its text.
@@ -87,47 +127,131 @@ impl HooksFile {
         FileError::Broken { path: self.path.clone(), broken }
     }
 
+    /// Its bytes, or `None` when it is not there.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        self.text.as_deref().map(|text| self.encoded(text))
+    }
+
+    fn encoded(&self, text: &str) -> Vec<u8> {
+        [if self.bom { BOM } else { "" }, text].concat().into_bytes()
+    }
+
+    /// Whether this account may replace it: a new file would be this account's. An administrator can keep the owner.
+    ///
+    /// # Errors
+    /// [`FileError::Foreign`].
+    pub fn check_owner(&self) -> Result<(), FileError> {
+        match self.owner.filter(|owner| !may_replace(*owner)) {
+            Some(owner) => Err(FileError::Foreign { path: self.target.clone(), owner }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it lies below `root` with every link followed.
+    ///
+    /// # Errors
+    /// [`FileError::Outside`].
+    pub fn check_within(&self, root: &Path) -> Result<(), FileError> {
+        let folder = self.target.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
+        let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+        if folder.as_ref().is_some_and(|folder| folder.starts_with(&real)) {
+            return Ok(());
+        }
+        let name = self.target.file_name().unwrap_or_default();
+        Err(FileError::Outside {
+            path: self.path.clone(),
+            target: folder.unwrap_or_default().join(name),
+            root: root.to_path_buf(),
+        })
+    }
+
     /// The folders that [`Self::write`] has to make, outermost first.
     #[must_use]
     pub fn missing_folders(&self) -> Vec<PathBuf> {
         missing_parents(&self.target)
     }
 
-    /// Replaces the text: written beside the target, synced, renamed over it, with its mode and owner.
+    /// Whether a file can be made beside it, before anything else is done for it. A folder that is missing is not looked at.
     ///
     /// # Errors
-    /// The folder cannot be written. The old file is then still whole.
+    /// The folder cannot be written.
+    pub fn check_writable(&self) -> Result<(), FileError> {
+        let folder = self.target.parent().filter(|folder| folder.exists());
+        let tried = folder.map(|folder| self.stage(folder)).transpose();
+        tried.map(drop)
+    }
+
+    /// A new file beside the target.
+    fn stage(&self, folder: &Path) -> Result<tempfile::NamedTempFile, FileError> {
+        let staged = tempfile::Builder::new().prefix(".hooks.json.").tempfile_in(folder);
+        staged.map_err(|error| FileError::Io {
+            action: "write beside",
+            path: self.target.clone(),
+            // Without the random name of the new file.
+            cause: error.raw_os_error().map_or(error, io::Error::from_raw_os_error),
+        })
+    }
+
+    /// Reads the file again and compares.
+    ///
+    /// # Errors
+    /// [`FileError::Changed`] when something else is there by now.
+    pub fn check_unchanged(&self) -> Result<(), FileError> {
+        if Self::read(&self.path).is_ok_and(|now| now == *self) {
+            return Ok(());
+        }
+        Err(FileError::Changed { path: self.path.clone() })
+    }
+
+    /// Replaces the text: written beside the target, synced, renamed over it, with its mode and owner. The file is read
+    /// again right before that.
+    ///
+    /// # Errors
+    /// The file was changed since it was read, or the folder cannot be written. The file there is then still whole.
     pub fn write(&self, text: &str) -> Result<(), FileError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         let io = |action| {
             let path = self.target.clone();
-            move |source| FileError::Io { action, path, source }
+            move |cause| FileError::Io { action, path, cause }
         };
         fs::create_dir_all(folder).map_err(io("make the folder of"))?;
-        let mut new = tempfile::Builder::new()
-            .prefix(".hooks.json.")
-            .tempfile_in(folder)
-            .map_err(io("write beside"))?;
-        let bom = if self.bom { BOM } else { "" };
-        new.write_all(bom.as_bytes())
-            .and_then(|()| new.write_all(text.as_bytes()))
-            .map_err(io("write beside"))?;
+        let mut new = self.stage(folder)?;
+        new.write_all(&self.encoded(text)).map_err(io("write beside"))?;
         keep_mode(&self.target, new.as_file()).map_err(io("keep the mode of"))?;
         new.as_file().sync_all().map_err(io("sync"))?;
-        new.persist(&self.target).map_err(|error| io("replace")(error.error))?;
-        Ok(())
+        self.check_unchanged()?;
+        let placed = match self.text {
+            Some(_) => new.persist(&self.target),
+            // What appears at this very moment is not replaced either.
+            None => new.persist_noclobber(&self.target),
+        };
+        placed.map_err(|error| match error.error.kind() {
+            io::ErrorKind::ResourceBusy => io("replace the mounted file")(error.error),
+            _ => io("replace")(error.error),
+        })?;
+        sync_folder(folder).map_err(io("sync the folder of"))
     }
 
     /// Removes the file; a symbolic link to it stays.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The file was changed since it was read, or the folder cannot be written.
     pub fn remove(&self) -> Result<(), FileError> {
-        fs::remove_file(&self.target).map_err(|source| FileError::Io {
+        self.check_unchanged()?;
+        fs::remove_file(&self.target).map_err(|cause| FileError::Io {
             action: "remove",
             path: self.target.clone(),
-            source,
+            cause,
         })
+    }
+}
+
+/// A path and where it leads, for a person.
+fn place(path: &Path, target: &Path) -> String {
+    match path == target {
+        true => path.display().to_string(),
+        false => format!("{} leads to {}, which", path.display(), target.display()),
     }
 }
 
@@ -172,12 +296,15 @@ pub fn missing_parents(path: &Path) -> Vec<PathBuf> {
 #[cfg(unix)]
 fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
-    match fs::metadata(old) {
+    match fs::symlink_metadata(old) {
         Ok(meta) => {
             let ours = new.metadata()?;
-            if (ours.uid(), ours.gid()) != (meta.uid(), meta.gid()) {
-                // Only an administrator may give a file away; for others the group at most differs.
-                let _kept = fchown(new, Some(meta.uid()), Some(meta.gid()));
+            if ours.uid() != meta.uid() {
+                fchown(new, Some(meta.uid()), None)?;
+            }
+            if ours.gid() != meta.gid() {
+                // One may give a file to one's own groups only; an administrator to any.
+                let _kept = fchown(new, None, Some(meta.gid()));
             }
             new.set_permissions(fs::Permissions::from_mode(meta.mode() & 0o7777))
         }
@@ -185,8 +312,43 @@ fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
     }
 }
 
+#[cfg(unix)]
+fn owner(found: &fs::Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(found))
+}
+
+#[cfg(unix)]
+fn may_replace(owner: u32) -> bool {
+    let me = rustix::process::geteuid();
+    me.is_root() || me.as_raw() == owner
+}
+
+/// Makes a rename last through a power cut. Some file systems cannot, and lose nothing but the change then.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match fs::File::open(folder)?.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
 #[cfg(not(unix))]
 fn keep_mode(_old: &Path, _new: &fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn owner(_found: &fs::Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn may_replace(_owner: u32) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -245,5 +407,67 @@ mod tests {
         assert_eq!(missing, [folder.path().join("a"), folder.path().join("a/b")]);
         file.write("{}").unwrap();
         assert_eq!(fs::read_to_string(&link).unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_file_that_was_changed_since_it_was_read_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.json");
+        fs::write(&path, "{}").unwrap();
+        let file = HooksFile::read(&path).unwrap();
+        fs::write(&path, "{ \"mine\": 1 }").unwrap();
+        assert!(matches!(file.write("{ }"), Err(FileError::Changed { .. })));
+        assert!(matches!(file.remove(), Err(FileError::Changed { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{ \"mine\": 1 }");
+
+        let missing = folder.path().join("new.json");
+        let file = HooksFile::read(&missing).unwrap();
+        fs::write(&missing, "{}").unwrap();
+        assert!(matches!(file.write("{ }"), Err(FileError::Changed { .. })));
+        assert_eq!(fs::read_to_string(&missing).unwrap(), "{}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file is left");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_a_device_is_refused_with_both_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hooks.json");
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let error = HooksFile::read(&path).unwrap_err().to_string();
+        let expected = format!(
+            "{} leads to /dev/null, which is a device, not a regular file; nothing was changed. \
+             Put a file there, or remove it",
+            path.display()
+        );
+        assert_eq!(error, expected);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let error = HooksFile::read(&path).unwrap_err().to_string();
+        assert!(error.contains("hooks.json is a directory, not a regular file"), "{error}");
+        assert_eq!(error.matches("directory").count(), 1, "{error}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_out_of_a_project_is_seen_wherever_it_stands() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("repo"), folder.path().join("home"));
+        fs::create_dir_all(inside.join("config")).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        let path = inside.join(".cursor/hooks.json");
+        let check = || HooksFile::read(&path).unwrap().check_within(&inside);
+
+        assert!(check().is_ok(), "a folder that is to be made");
+        symlink(&outside, inside.join(".cursor")).unwrap();
+        assert!(matches!(check(), Err(FileError::Outside { .. })));
+        fs::remove_file(inside.join(".cursor")).unwrap();
+        fs::create_dir(inside.join(".cursor")).unwrap();
+        symlink("../../home/hooks.json", &path).unwrap();
+        assert!(matches!(check(), Err(FileError::Outside { .. })));
+        fs::remove_file(&path).unwrap();
+        symlink("../config/hooks.json", &path).unwrap();
+        assert!(check().is_ok());
     }
 }

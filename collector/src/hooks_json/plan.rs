@@ -11,10 +11,14 @@ use similar::{ChangeTag, TextDiff};
 use super::document::Document;
 use super::edit::{self, Made};
 use super::entry::{Entry, PROGRAM, words};
-use super::file::{HooksFile, missing_parents};
+use super::file::{FileError, HooksFile, missing_parents};
+use super::git::{Excluded, WorkTree};
+use super::recognise::{self, Form, Ours};
 use super::record::{Installed, Record};
+use super::scope::project_of;
+use super::summary::Summary;
 use super::{Events, Scope};
-use crate::dirs::{self, StateDir};
+use crate::dirs::{self, Exclusive, StateDir};
 use crate::shim_binary;
 
 /// What will be done. Making one changes nothing.
@@ -46,8 +50,23 @@ pub struct Wish {
     pub events: Option<Events>,
     /// Whether commands go without `exec`; otherwise as they are, else with it.
     pub no_exec: bool,
-    /// Whether a hook finds the state directory by itself.
-    pub dir_is_default: bool,
+    /// Whether commands name the state directory.
+    pub pin_dir: bool,
+    /// Whether a project's hooks.json is kept out of git.
+    pub git_exclude: bool,
+}
+
+/// What came of carrying a plan out.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// All of it.
+    Done {
+        /// The copy of hooks.json from before the installation, where `uninstall` could not restore its bytes because
+        /// somebody has edited the file since.
+        backup: Option<PathBuf>,
+    },
+    /// Nothing: the file, or what is known of it, is not what the plan was made for.
+    Changed,
 }
 
 impl Plan {
@@ -56,34 +75,40 @@ impl Plan {
     /// # Errors
     /// hooks.json cannot be read or edited; nothing was touched.
     pub fn install(state: &StateDir, wish: &Wish) -> anyhow::Result<Self> {
-        let file = HooksFile::read(&wish.path)?;
+        let file = read(wish.scope, &wish.path)?;
         let record = Record::load(state.root());
         let before = file.text.clone().unwrap_or_default();
-        let found = Document::parse(&before).map_err(|broken| file.broken(broken))?.found();
-        let ours: Vec<_> = found.iter().filter(|found| found.is_ours()).collect();
-        let names: Vec<&str> = ours.iter().map(|found| found.event.as_str()).collect();
+        let document = Document::parse(&before).map_err(|broken| file.broken(broken))?;
+        let ours: Vec<Ours> =
+            recognise::entries(&document).into_iter().filter(may_be_managed).collect();
+        let names: Vec<&str> = ours.iter().map(|ours| ours.event.as_str()).collect();
         let events = wish.events.or_else(|| Events::of(&names)).unwrap_or(Events::Standard);
-        let is_bare = |command: &Option<String>| {
-            command
-                .as_deref()
-                .is_some_and(|command| words(command).first().is_some_and(|w| w != "exec"))
-        };
-        let bare = !ours.is_empty() && ours.iter().all(|found| is_bare(&found.command));
+        let plain: Vec<_> =
+            ours.iter().filter(|ours| ours.recognised.form == Form::Plain).collect();
+        let is_bare =
+            |ours: &&Ours| words(&ours.command).first().is_some_and(|first| first != "exec");
+        let bare = !plain.is_empty() && plain.iter().all(is_bare);
 
         let program = program(state, wish.scope);
-        let dir = (!wish.dir_is_default).then(|| state.root());
+        let dir = wish.pin_dir.then(|| state.root());
         let with_exec = cfg!(unix) && !wish.no_exec && !bare;
         let entry = Entry::new(&program, dir, with_exec).map_err(anyhow::Error::msg)?;
         let installed = record.of(&wish.path).filter(|_| file.text.is_some()).cloned();
         let mut next = installed.clone().unwrap_or_else(|| Installed {
             path: wish.path.clone(),
+            scope: None,
             program: PathBuf::new(),
             was_absent: file.text.is_none(),
             folders: [missing_parents(state.root()), file.missing_folders()].concat(),
             backup: file.text.as_ref().map(|_| backup_path(state, &wish.path)),
             made: Made::default(),
+            excluded: None,
         });
+        next.scope = Some(wish.scope);
         next.program = program;
+        if wish.git_exclude && next.excluded.is_none() {
+            next.excluded = exclusion(&wish.path)?;
+        }
         let after = edit::install(&before, &entry, &events.names(), &mut next.made)
             .map_err(|broken| file.broken(broken))?;
         Ok(Self { file, after: Some(after), record, installed, step: Step::Install(next) })
@@ -94,7 +119,7 @@ impl Plan {
     /// # Errors
     /// hooks.json cannot be read or edited; nothing was touched.
     pub fn uninstall(state: &StateDir, scope: Scope, path: &Path) -> anyhow::Result<Self> {
-        let file = HooksFile::read(path)?;
+        let file = read(scope, path)?;
         let record = Record::load(state.root());
         let installed = record.of(path).cloned();
         let was_absent = installed.as_ref().is_some_and(|installed| installed.was_absent);
@@ -119,11 +144,47 @@ impl Plan {
     pub fn is_done(&self) -> bool {
         let same = self.file.text == self.after;
         match &self.step {
-            Step::Install(next) => same && shim_binary::is_installed_at(&next.program),
+            Step::Install(next) => {
+                let excluded = self.installed.as_ref().and_then(|now| now.excluded.as_ref());
+                same && next.excluded.as_ref() == excluded
+                    && shim_binary::is_installed_at(&next.program)
+            }
             Step::Uninstall { program } => {
                 same && self.installed.is_none() && (self.others_use(program) || !program.exists())
             }
         }
+    }
+
+    /// Whether the plan takes entries out.
+    #[must_use]
+    pub fn is_uninstall(&self) -> bool {
+        matches!(self.step, Step::Uninstall { .. })
+    }
+
+    /// The change by entries, for a person.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let before = self.file.text.as_deref().unwrap_or_default();
+        Summary::of(before, self.after.as_deref().unwrap_or_default())
+    }
+
+    /// What happens to hooks.json, or `None`: nothing.
+    #[must_use]
+    pub fn file_step(&self) -> Option<&'static str> {
+        match (&self.file.text, &self.after) {
+            (before, after) if before == after => None,
+            (None, _) => Some("create"),
+            (Some(_), None) => Some("remove"),
+            (Some(_), Some(_)) => Some("change"),
+        }
+    }
+
+    /// The line that keeps a project's hooks.json out of git, if one will be added.
+    #[must_use]
+    pub fn exclusion(&self) -> Option<&Excluded> {
+        let Step::Install(next) = &self.step else { return None };
+        let now = self.installed.as_ref().and_then(|now| now.excluded.as_ref());
+        next.excluded.as_ref().filter(|next| Some(*next) != now)
     }
 
     /// The hooks.json.
@@ -146,12 +207,16 @@ impl Plan {
         }
     }
 
-    /// How many hooks are ours afterwards.
+    /// How many entries run the hook program here afterwards.
     #[must_use]
     pub fn hooks(&self) -> usize {
-        let after = self.after.as_deref().unwrap_or_default();
-        Document::parse(after)
-            .map_or(0, |document| document.found().iter().filter(|found| found.is_ours()).count())
+        hooks(self.after.as_deref())
+    }
+
+    /// How many entries run the hook program here now.
+    #[must_use]
+    pub fn hooks_now(&self) -> usize {
+        hooks(self.file.text.as_deref())
     }
 
     /// The change to hooks.json line by line: sign and text, with three lines of context and `@@` between.
@@ -177,11 +242,29 @@ impl Plan {
         lines
     }
 
-    /// Does it.
+    /// Does it, or nothing when the file is not what it was when the plan was made.
     ///
     /// # Errors
     /// A file cannot be written. hooks.json is then as it was.
-    pub fn apply(mut self, state: &StateDir) -> anyhow::Result<()> {
+    pub fn apply(mut self, state: &StateDir) -> anyhow::Result<Applied> {
+        if matches!(self.step, Step::Install(_)) {
+            if self.after != self.file.text {
+                self.file.check_writable()?;
+            }
+            state.prepare()?;
+        }
+        let held = state.root().exists().then(|| Exclusive::wait(state)).transpose();
+        let _held = held.with_context(|| format!("cannot lock {}", state.root().display()))?;
+        self.record = Record::load(state.root());
+        let is_known = match self.step {
+            Step::Install(_) => {
+                self.record.of(&self.file.path).filter(|_| self.file.text.is_some())
+            }
+            Step::Uninstall { .. } => self.record.of(&self.file.path),
+        };
+        if is_known != self.installed.as_ref() || self.file.check_unchanged().is_err() {
+            return Ok(Applied::Changed);
+        }
         match std::mem::replace(&mut self.step, Step::Uninstall { program: PathBuf::new() }) {
             Step::Install(next) => self.apply_install(state, next),
             Step::Uninstall { program } => self.apply_uninstall(state, &program),
@@ -190,38 +273,51 @@ impl Plan {
 
     /// The program comes first and the record before the file, so that no hook points at nothing and no change of ours is
     /// one that `uninstall` does not know of.
-    fn apply_install(mut self, state: &StateDir, next: Installed) -> anyhow::Result<()> {
+    fn apply_install(mut self, state: &StateDir, next: Installed) -> anyhow::Result<Applied> {
         crate::journal::prepare(state)?;
         shim_binary::install_to(&next.program).with_context(|| {
             format!("cannot put the hook program at {}", next.program.display())
         })?;
-        if let (Some(backup), Some(_)) = (&next.backup, &self.file.text)
-            && self.installed.is_none()
+        if let (Some(backup), Some(bytes), None) =
+            (&next.backup, self.file.bytes(), &self.installed)
         {
-            let bytes = fs::read(&self.file.target)
-                .with_context(|| format!("cannot read {}", self.file.target.display()))?;
             make_private_folder(backup)?;
             dirs::write_private(backup, &bytes)
                 .with_context(|| format!("cannot write {}", backup.display()))?;
         }
+        if let Some(excluded) = self.exclusion_of(&next) {
+            excluded.add().with_context(|| format!("cannot write {}", excluded.path.display()))?;
+        }
         let before = self.record.clone();
         self.record.put(next);
         save(&self.record, state)?;
-        if let (Some(after), true) = (&self.after, self.after != self.file.text)
-            && let Err(error) = self.file.write(after)
-        {
-            save(&before, state)?;
-            return Err(error.into());
+        let write = match &self.after {
+            Some(after) if self.after != self.file.text => self.file.write(after),
+            _ => Ok(()),
+        };
+        match write {
+            Ok(()) => Ok(Applied::Done { backup: None }),
+            Err(error) => {
+                save(&before, state)?;
+                unless_changed(error)
+            }
         }
-        Ok(())
+    }
+
+    fn exclusion_of<'a>(&self, next: &'a Installed) -> Option<&'a Excluded> {
+        let now = self.installed.as_ref().and_then(|now| now.excluded.as_ref());
+        next.excluded.as_ref().filter(|next| Some(*next) != now)
     }
 
     /// hooks.json comes first, so that no hook is left that points at nothing.
-    fn apply_uninstall(mut self, state: &StateDir, program: &Path) -> anyhow::Result<()> {
+    fn apply_uninstall(mut self, state: &StateDir, program: &Path) -> anyhow::Result<Applied> {
         if self.after != self.file.text {
-            match &self.after {
-                Some(after) => self.file.write(after)?,
-                None => self.file.remove()?,
+            let written = match &self.after {
+                Some(after) => self.file.write(after),
+                None => self.file.remove(),
+            };
+            if let Err(error) = written {
+                return unless_changed(error);
             }
         }
         let installed = self.installed.take();
@@ -233,21 +329,84 @@ impl Plan {
         if state.root().exists() {
             save(&self.record, state)?;
         }
-        if let Some(backup) = installed.as_ref().and_then(|installed| installed.backup.as_ref()) {
-            remove_file(backup)?;
-            remove_if_empty(backup.parent().unwrap_or(Path::new("")))?;
+        if let Some(excluded) = installed.as_ref().and_then(|installed| installed.excluded.as_ref())
+        {
+            excluded
+                .remove()
+                .with_context(|| format!("cannot write {}", excluded.path.display()))?;
         }
+        let backup = installed.as_ref().and_then(|installed| installed.backup.clone());
+        let backup = backup.map(|backup| self.drop_backup(backup)).transpose()?.flatten();
         state
             .remove_if_unused()
             .with_context(|| format!("cannot remove {}", state.root().display()))?;
         let folders = installed.iter().flat_map(|installed| installed.folders.iter().rev());
-        folders.map(PathBuf::as_path).try_for_each(remove_if_empty)
+        folders.map(PathBuf::as_path).try_for_each(remove_if_empty)?;
+        Ok(Applied::Done { backup })
     }
 
+    /// Deletes the copy of before, when hooks.json has these bytes again. It is the only copy otherwise.
+    fn drop_backup(&self, backup: PathBuf) -> anyhow::Result<Option<PathBuf>> {
+        let restored = HooksFile::read(&self.file.path).ok().and_then(|file| file.bytes());
+        match fs::read(&backup) {
+            Ok(bytes) if restored.is_some_and(|restored| restored == bytes) => {}
+            Ok(_) => return Ok(Some(backup)),
+            Err(_) => return Ok(None),
+        }
+        remove_file(&backup)?;
+        remove_if_empty(backup.parent().unwrap_or(Path::new("")))?;
+        Ok(None)
+    }
+
+    /// Whether something still runs the hook program: another file of the record, or an entry of this file that stays.
     fn others_use(&self, program: &Path) -> bool {
         let mut others = self.record.clone();
         others.remove(&self.file.path);
-        others.uses(program)
+        let stays = |after: &str| {
+            let document = Document::parse(after);
+            document.is_ok_and(|document| {
+                let mut left = recognise::entries(&document).into_iter();
+                left.any(|ours| Path::new(&ours.recognised.program) == program)
+            })
+        };
+        others.uses(program) || self.after.as_deref().is_some_and(stays)
+    }
+}
+
+fn hooks(text: Option<&str>) -> usize {
+    let document = Document::parse(text.unwrap_or_default());
+    document.map_or(0, |document| {
+        recognise::entries(&document).iter().filter(|ours| ours.runs_here()).count()
+    })
+}
+
+/// Reads a file that may be edited.
+fn read(scope: Scope, path: &Path) -> anyhow::Result<HooksFile> {
+    let file = HooksFile::read(path)?;
+    file.check_owner()?;
+    if let (Scope::Project, Some(root)) = (scope, project_of(path)) {
+        file.check_within(root)?;
+    }
+    Ok(file)
+}
+
+/// Whether this system could run an entry, once it stands where Cursor looks.
+fn may_be_managed(ours: &Ours) -> bool {
+    !matches!(ours.recognised.form, Form::Elsewhere(_)) && !ours.shares_group
+}
+
+/// The line that keeps a project's file out of git.
+fn exclusion(path: &Path) -> anyhow::Result<Option<Excluded>> {
+    let tree = project_of(path).and_then(WorkTree::at);
+    let tree = tree.context("--git-exclude: there is no git work tree around this folder")?;
+    tree.exclusion(path).context("--git-exclude: cannot read .git/info/exclude")
+}
+
+/// A file that was edited at the last moment is a reason to look again, not a failure.
+fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
+    match error {
+        FileError::Changed { .. } => Ok(Applied::Changed),
+        error => Err(error.into()),
     }
 }
 

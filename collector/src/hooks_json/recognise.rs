@@ -74,9 +74,9 @@ impl System {
             && program.contains("/Library/Application Support/")
         {
             Self::Mac
-        } else if program.starts_with("/home/") {
-            Self::Linux
-        } else if program.starts_with(['/', '~']) && here == Self::Windows {
+        } else if program.starts_with("/home/")
+            || (here == Self::Windows && program.starts_with(['/', '~']))
+        {
             Self::Linux
         } else {
             return None;

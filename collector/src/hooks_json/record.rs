@@ -1,11 +1,16 @@
 //! What `install` did, so that `uninstall` undoes that and no more: `install.json` in the state directory.
+//!
+//! It is read and written with [`dirs::Exclusive`] held, so that installs into many projects at once are all in it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Scope;
 use super::edit::Made;
+use super::git::Excluded;
+use crate::config::Environment;
 use crate::dirs;
 
 /// Everything that is installed from one state directory.
@@ -20,6 +25,9 @@ pub struct Record {
 pub struct Installed {
     /// The file, as it is named.
     pub path: PathBuf,
+    /// Whose file it is; records of older versions do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// The hook program its entries run.
     pub program: PathBuf,
     /// Whether there was no such file before.
@@ -30,6 +38,42 @@ pub struct Installed {
     pub backup: Option<PathBuf>,
     /// What was made in it besides the entries.
     pub made: Made,
+    /// The line that keeps it out of git, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded: Option<Excluded>,
+}
+
+/// A hooks.json that may run the hook program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The file, which need not exist.
+    pub path: PathBuf,
+    /// Whether `install.json` lists it.
+    pub recorded: bool,
+}
+
+/// Every hooks.json that may run the hook program: where Cursor looks from the working folder, then what `install.json` of
+/// the state directory lists besides. Each file once.
+#[must_use]
+pub fn places(env: &Environment, dir: &Path) -> Vec<Place> {
+    let record = Record::load(dir);
+    let mut places: Vec<Place> = Vec::new();
+    for scope in Scope::ALL {
+        let Some(path) = scope.path(env) else { continue };
+        // In the home folder itself, the project's file is the user's.
+        if places.iter().all(|place| place.path != path) {
+            places.push(Place { scope, recorded: record.of(&path).is_some(), path });
+        }
+    }
+    for installed in record.files {
+        if places.iter().all(|place| place.path != installed.path) {
+            let scope = installed.scope.unwrap_or(Scope::Project);
+            places.push(Place { scope, path: installed.path, recorded: true });
+        }
+    }
+    places
 }
 
 impl Record {
@@ -81,5 +125,56 @@ impl Record {
     #[must_use]
     pub fn uses(&self, program: &Path) -> bool {
         self.files.iter().any(|installed| installed.program == program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(path: &Path, scope: Option<Scope>) -> Installed {
+        Installed {
+            path: path.to_path_buf(),
+            scope,
+            program: "/s/bin/hookspan-shim".into(),
+            was_absent: true,
+            folders: Vec::new(),
+            backup: None,
+            made: Made::default(),
+            excluded: None,
+        }
+    }
+
+    #[test]
+    fn every_scope_and_every_recorded_project_is_a_place_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = Environment::of(&[("HOME", "/home/u")], "/work/here");
+        let user = Scope::User.path(&env).unwrap();
+        let mut record = Record::default();
+        record.put(installed(&user, Some(Scope::User)));
+        record.put(installed(Path::new("/work/other/.cursor/hooks.json"), None));
+        record.save(folder.path()).unwrap();
+        let found = places(&env, folder.path());
+        let seen: Vec<_> = found.iter().map(|place| (place.scope, place.recorded)).collect();
+        assert_eq!(
+            seen,
+            [
+                (Scope::User, true),
+                (Scope::Project, false),
+                (Scope::Enterprise, false),
+                (Scope::Project, true)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_record_of_an_older_version_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = r#"{"files":[{"path":"/h/.cursor/hooks.json","program":"/s/bin/hookspan-shim","was_absent":false,
+            "folders":[],"backup":null,"made":{"keys":["hooks"],"opened":{}}}]}"#;
+        std::fs::write(folder.path().join("install.json"), old).unwrap();
+        let record = Record::load(folder.path());
+        assert_eq!(record.files.len(), 1);
+        assert!(record.files[0].made.keys.contains("hooks"));
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::Environment;
+use crate::dirs::normal;
 
 /// A place where Cursor looks for hooks. All of them run (<https://cursor.com/docs/hooks>).
 #[derive(
@@ -44,8 +45,16 @@ impl Scope {
             }
             Self::Enterprise => PathBuf::from("/etc/cursor"),
         };
-        Some(folder.join("hooks.json"))
+        let path = folder.join("hooks.json");
+        // One spelling, since the record of what was installed knows files by their paths.
+        Some(normal(&path).unwrap_or(path))
     }
+}
+
+/// The folder whose project a hooks.json configures.
+#[must_use]
+pub fn project_of(path: &Path) -> Option<&Path> {
+    path.parent()?.parent()
 }
 
 /// The root of the repository around `folder`, else `folder`. A `.cursor` folder alone is no sign: the home has one.

@@ -110,7 +110,7 @@ mod tests {
         );
         assert_eq!((moved.added, moved.updated, moved.removed), (14, 1, 1));
         assert_eq!(moved.dirs_before, BTreeSet::from(["/x".to_owned()]));
-        assert_eq!(moved.version, Some((1, 14, r#"\"1\""#.to_owned())));
+        assert_eq!(moved.version, Some((1, 14, "\"1\"".to_owned())));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum Version {
         start: usize,
         /// Where the value ends.
         end: usize,
-        /// The value, shortened.
+        /// The beginning of the value, as written.
         found: String,
     },
     /// A later version. Its hooks may have another shape, so `install` leaves the file alone.
@@ -54,7 +54,7 @@ pub fn of(document: &Document<'_>) -> Version {
     }
     let (line, column) = position(document.text, start);
     let found = document.text.get(start..end).unwrap_or_default();
-    let found = found.chars().take(40).flat_map(char::escape_default).collect();
+    let found = found.chars().take(40).collect();
     Version::Void { line, column, start, end, found }
 }
 

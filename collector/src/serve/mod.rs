@@ -281,8 +281,7 @@ fn retention_days(max_age_ns: i64) -> Option<u64> {
 /// Whether the hooks are in place, looked up when a page asks.
 fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
     let (dir, env) = (dir.clone(), env.clone());
-    let default = StateDir::resolve(None, &paths::places(&env)).ok();
-    let default = default.map(|default| default.root().to_path_buf());
+    let pin_dir = !dir.is_found_from_home(&paths::places(&env));
     Box::new(move || {
         let step = |state, hint: &str| InstallStep {
             id: "install",
@@ -295,7 +294,8 @@ fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
             path,
             events: None,
             no_exec: false,
-            dir_is_default: default.as_deref() == Some(dir.root()),
+            pin_dir,
+            git_exclude: false,
         });
         let install = match wish.map(|wish| Plan::install(&dir, &wish)) {
             None => step("failed", "there is no home folder: set HOME"),

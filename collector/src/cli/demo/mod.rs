@@ -8,9 +8,9 @@ use std::{fs, io};
 use anyhow::Context as _;
 
 use super::output::{self, note};
-use super::{Global, import, open};
+use super::{Global, import, open, purge};
 use crate::clock;
-use crate::dirs::{StateDir, create_private};
+use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::store::open as database;
 
 /// Show the dashboard with an invented history, kept apart from your own
@@ -42,6 +42,9 @@ pub struct Args {
 /// The history cannot be written, or the dashboard cannot start.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let demo = apart(global)?;
+    if let (false, Some(info)) = (args.no_serve, ServeInfo::running(&demo.state)) {
+        return show_running(&demo, &args, &info);
+    }
     if args.fresh {
         remove(&demo.state)?;
     }
@@ -58,7 +61,11 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // An invented history goes nowhere.
     config.destinations.clear();
     config.otel.clear();
-    note(&format!("Invented sessions in {}; Ctrl-C ends the demo.", demo.state.root().display()));
+    note(&format!(
+        "Invented sessions in {}; Ctrl-C ends the demo. `{}` opens it again while it runs.",
+        demo.state.root().display(),
+        demo.command("open")
+    ));
     crate::serve::run(&demo.state, &config, &demo.env, |url| {
         if !args.no_open {
             start_browser(url);
@@ -68,15 +75,30 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Another demo serves the same history: its address is what was asked for.
+fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<ExitCode> {
+    let Some(url) = info.signed_in(&demo.state) else {
+        anyhow::bail!("the demo (process {}) serves no dashboard yet; try again", info.pid);
+    };
+    note(&format!("The demo is running already: process {}.", info.pid));
+    if args.fresh {
+        note("Its history stays: stop it before you ask for a fresh one.");
+    }
+    if !args.no_open {
+        start_browser(&url);
+    }
+    output::print(&format!("{url}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The same person, beside their own state directory, and without what the environment says about destinations.
 fn apart(global: &Global) -> anyhow::Result<Global> {
-    let root = global.state.root();
-    let mut name = root.file_name().context("the state directory has no name")?.to_owned();
-    name.push("-demo");
+    let root = purge::demo(global.state.root()).context("the state directory has no name")?;
     Ok(Global {
         env: global.env.without("OTEL_"),
-        state: StateDir::at(root.with_file_name(name)),
+        state: StateDir::at(root),
         dir_is_default: false,
+        dir_is_given: true,
         config_file: None,
         config_required: false,
     })

@@ -1,0 +1,117 @@
+//! What `uninstall --purge` deletes: recorded data, by the names that hookspan gives it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::dirs::{ServeInfo, StateDir};
+use crate::journal;
+
+/// Names of hookspan's own in a state directory.
+const NAMES: [&str; 9] = [
+    "journal",
+    "journal.stop",
+    "losses",
+    "torn",
+    "lock",
+    "token",
+    "serve.json",
+    "imports",
+    "ballast",
+];
+
+/// What `install` remembers: it goes last, and only when everything that it tells of is undone.
+const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
+
+/// Beginnings of such names. A name with a dot in front is that of a file that was being written.
+const BEGINNINGS: [&str; 8] = [
+    "seg-",
+    "damaged-",
+    "hookspan.db",
+    "search.db",
+    ".serve.json-",
+    ".token-",
+    ".install.json-",
+    ".folders-",
+];
+
+/// The state directory and that of `hookspan demo` beside it.
+pub(super) fn directories(state: &StateDir) -> Vec<StateDir> {
+    let demo = demo(state.root()).map(StateDir::at);
+    [Some(state.clone()), demo].into_iter().flatten().collect()
+}
+
+/// Where `hookspan demo` keeps its invented history.
+pub(super) fn demo(root: &Path) -> Option<PathBuf> {
+    let mut name = root.file_name()?.to_owned();
+    name.push("-demo");
+    Some(root.with_file_name(name))
+}
+
+/// What is recorded in the state directory, by hookspan's own names: the directory may hold other things if `--dir` said so.
+pub(super) fn data_files(state: &StateDir) -> anyhow::Result<Vec<PathBuf>> {
+    let root = state.root();
+    let cannot = || format!("cannot read {}", root.display());
+    let entries = match fs::read_dir(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(cannot)?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(cannot)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let begins = BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+        if begins || NAMES.contains(&name.as_ref()) {
+            files.push(entry.path());
+        }
+    }
+    files.extend(journal::spilled(state));
+    files.extend(journal::spare_losses(state));
+    files.sort();
+    Ok(files)
+}
+
+/// What `install` remembers of the state directory's hooks.
+pub(super) fn memory(state: &StateDir) -> impl Iterator<Item = PathBuf> {
+    MEMORY.iter().map(|name| state.root().join(name))
+}
+
+/// Deletes these files, then the directory if nothing else is in it.
+pub(super) fn delete(state: &StateDir, files: &[PathBuf]) -> anyhow::Result<()> {
+    for path in files {
+        let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        match removed {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot delete {}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    state.remove_if_unused().with_context(|| format!("cannot remove {}", state.root().display()))
+}
+
+/// A collector that runs, for a person: its process, what that is, and how to stop it.
+pub(super) fn running(state: &StateDir) -> String {
+    let Some(info) = ServeInfo::running(state) else {
+        return format!(
+            "another hookspan command holds {}; wait for it to end",
+            state.root().display()
+        );
+    };
+    let pid = info.pid;
+    let command = command_of(pid).map(|command| format!(" (`{command}`)")).unwrap_or_default();
+    format!("a collector is running: process {pid}{command}; stop it first, with `kill {pid}`")
+}
+
+/// The command line of a process, where the system tells.
+fn command_of(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let line = words.join(" ");
+    let line = line.trim();
+    (!line.is_empty()).then(|| crate::text::visible(line, 200))
+}
