@@ -6,10 +6,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use e2e_support::collector::Collector;
+use e2e_support::collector::{self, Collector};
 use e2e_support::ledger::{self, Ledger, Verdict};
 use e2e_support::machine::{self, Mounted};
 use e2e_support::player::{self, Reply};
+use e2e_support::wait::{SOON, eventually};
 use e2e_support::world::World;
 use e2e_support::{skip, verify};
 
@@ -266,6 +267,8 @@ fn try_out(
     // What waits is told without a collector, and while the state directory is still as it was.
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["backlog"], stored, "{name}: {status:#}");
+    let spilled = if situation.without == Without::Stored { 0 } else { stored };
+    assert_eq!(status["journal"]["spilled"], spilled, "{name}: {status:#}");
     (situation.repair)(&place);
     let collector = Collector::start(&world);
     // And recording goes on.
@@ -290,6 +293,38 @@ fn account(name: &str, ledger: &Ledger, bodies: &[Vec<u8>], stored: u64) {
     let lost: BTreeSet<u64> = verdict.lost.iter().copied().collect();
     assert_eq!((found, lost.len() as u64), (stored, HOOKS + 1 - stored), "{name}: {verdict:?}");
     assert_eq!(Verdict { lost: Vec::new(), ..verdict }, Verdict::default(), "{name}");
+}
+
+/// A collector whose directory is taken away must not go on storing into a deleted database.
+#[test]
+fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the_hooks() {
+    let donor = World::new();
+    for moved in [false, true] {
+        let mut world = World::new();
+        world.borrow_shim(&donor);
+        let mut collector = Collector::start(&world);
+        let send = |ledger: &mut Ledger, number| {
+            ledger.enter(number, Reply::from(start(&world, number).wait_with_output().unwrap()));
+        };
+        let (mut before, mut ledger) = (Ledger::default(), Ledger::default());
+        send(&mut before, HOOKS);
+        collector.committed(1);
+        if moved {
+            fs::rename(world.state(), world.scratch("moved")).unwrap();
+        } else {
+            fs::remove_dir_all(world.state()).unwrap();
+        }
+        (0..HOOKS).for_each(|number| send(&mut ledger, number));
+        eventually("the collector ends", SOON, || {
+            if collector.is_running() { Err("it runs".to_owned()) } else { Ok(()) }
+        });
+        assert!(collector::log(&world).contains("was deleted or replaced"), "says why");
+        let next = Collector::start(&world);
+        next.committed(usize::try_from(HOOKS).unwrap());
+        drop(next);
+        let bodies = verify::raw_bodies(&world);
+        assert_eq!(ledger.compare(bodies.iter().map(Vec::as_slice)), Verdict::default());
+    }
 }
 
 /// Two hundred hooks and a collector make the same directory at the same moment.

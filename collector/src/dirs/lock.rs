@@ -1,6 +1,6 @@
 //! One collector per state directory.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{DirError, StateDir, Token, create_private, open_private, write_priva
 /// Held while this process is the collector. The kernel frees it however the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 /// Why the lock was not had.
@@ -72,7 +72,17 @@ impl Lock {
         // The file is never unlinked: a second one under the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+
+    /// Whether the lock file has been deleted or replaced. Then the state directory is another one than the one that was
+    /// locked, and hooks go to the new one. A directory that cannot be looked at just now is not lost.
+    #[must_use]
+    pub fn is_lost(&self, dir: &StateDir) -> bool {
+        match std::fs::symlink_metadata(dir.lock_file()) {
+            Ok(found) => self.file.metadata().is_ok_and(|held| !is_same(&held, &found)),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
     }
 
     /// Whether some process holds the lock of `dir`.
@@ -81,6 +91,18 @@ impl Lock {
         let Ok(file) = open_private(&dir.lock_file()) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
+}
+
+#[cfg(unix)]
+fn is_same(left: &Metadata, right: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (left.dev(), left.ino()) == (right.dev(), right.ino())
+}
+
+/// Elsewhere a file that is open can be neither deleted nor replaced.
+#[cfg(not(unix))]
+fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    true
 }
 
 /// `serve.json`: who serves this state directory. Readable only by its owner; holds no token.
@@ -209,6 +231,21 @@ mod tests {
         drop(held);
         assert_eq!(ServeInfo::running(&dir), None);
         Lock::acquire(&dir).unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_lock_is_lost_with_its_directory_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        let held = Lock::acquire(&dir).unwrap();
+        assert!(!held.is_lost(&dir));
+        std::fs::rename(dir.root(), temp.path().join("moved")).unwrap();
+        assert!(held.is_lost(&dir));
+        dir.prepare().unwrap();
+        let other = Lock::acquire(&dir).unwrap();
+        assert!(held.is_lost(&dir) && !other.is_lost(&dir));
     }
 
     #[test]

@@ -77,9 +77,14 @@ pub fn run(
     let mut ready = Some(ready);
     loop {
         let address = listener.local_addr()?;
-        let one = One { dir, config, env, token: &token, settings: &settings };
+        let one = One { dir, lock: &lock, config, env, token: &token, settings: &settings };
         match one.run(listener, destinations.clone(), &mut ready)? {
             Ended::Asked => break,
+            Ended::Replaced => anyhow::bail!(
+                "{} was deleted or replaced while this collector used it; hooks wait in the new directory: \
+                 start `hookspan serve` again",
+                dir.root().display()
+            ),
             Ended::Restart(Restart::Damaged) => threads::set_aside(dir)?,
             Ended::Restart(Restart::FellBack) => {
                 tracing::error!(
@@ -93,10 +98,16 @@ pub fn run(
     Ok(())
 }
 
+/// How often to make sure that the state directory is still the same. Less than the age at which a segment may be deleted,
+/// so that nothing of a new directory is deleted because an old database has it.
+const LOOK_AT_LOCK: Duration = Duration::from_secs(5);
+
 /// Why serving ended.
 enum Ended {
     /// A signal came.
     Asked,
+    /// The state directory is another one now.
+    Replaced,
     /// The database needs a new start.
     Restart(Restart),
 }
@@ -104,6 +115,7 @@ enum Ended {
 /// What one run over one database needs.
 struct One<'a> {
     dir: &'a StateDir,
+    lock: &'a Lock,
     config: &'a Config,
     env: &'a Environment,
     token: &'a Token,
@@ -117,7 +129,7 @@ impl One<'_> {
         destinations: Vec<Destination>,
         ready: &mut Option<impl FnOnce(&str) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
-        let Self { dir, config, env, token, settings } = self;
+        let Self { dir, lock, config, env, token, settings } = self;
         let dashboard = &config.dashboard;
         let address = listener.local_addr()?;
         let threads = Threads::start(dir, config)?;
@@ -201,9 +213,12 @@ impl One<'_> {
         if let Some(ready) = ready.take() {
             ready(&info.url(Some(token)).unwrap_or_default())?;
         }
-        let ended = runtime.block_on(serve(listener, router, &close, closing, restart));
+        let replaced = wait_for_replacement(lock, dir);
+        let ended = runtime.block_on(serve(listener, router, &close, closing, restart, replaced));
 
-        ServeInfo::remove(dir);
+        if !lock.is_lost(dir) {
+            ServeInfo::remove(dir);
+        }
         // Last user of the engine's channel beside its own threads: without it the engine ends.
         finish(runtime, &exporters, threads);
         search.stop();
@@ -372,6 +387,7 @@ async fn serve(
     close: &watch::Sender<bool>,
     mut closing: watch::Receiver<bool>,
     mut restart: watch::Receiver<Option<Restart>>,
+    replaced: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
@@ -389,12 +405,20 @@ async fn serve(
             Ended::Asked
         }
         why = wait_for_restart(&mut restart) => Ended::Restart(why),
+        () = replaced => Ended::Replaced,
     };
     close.send_replace(true);
     // Pages that are still loading are cut off: the browser asks again.
     drop(tokio::time::timeout(GOODBYE / 2, &mut server).await);
     server.abort();
     Ok(ended)
+}
+
+/// Ends when the state directory is another one: what is read from it now would be committed to a deleted database.
+async fn wait_for_replacement(lock: &Lock, dir: &StateDir) {
+    while !lock.is_lost(dir) {
+        tokio::time::sleep(LOOK_AT_LOCK).await;
+    }
 }
 
 async fn wait_for_restart(restart: &mut watch::Receiver<Option<Restart>>) -> Restart {
