@@ -102,6 +102,31 @@ fn the_clock_is_read_in_one_file_alone() {
     check_absent(&files, &banned, &["collector/src/clock.rs"]);
 }
 
+/// A file operation of the journal that does not go through `disk` is one that no test makes fail.
+#[test]
+fn the_journal_reaches_its_files_through_one_module() {
+    let banned = [
+        "fs::read",
+        "fs::write",
+        "fs::rename",
+        "fs::remove",
+        "fs::hard_link",
+        "fs::metadata",
+        "fs::symlink",
+        "File::open",
+        "File::create",
+        "OpenOptions",
+        "create_private",
+        ".metadata()",
+        ".sync_data(",
+    ];
+    let mut files = rust_files("collector/src/journal/follower");
+    let others = ["files", "reserve", "torn", "segment", "assemble", "sync", "losses"];
+    let folder = binaries::project().join("collector/src/journal");
+    files.extend(others.map(|name| folder.join(name).with_extension("rs")));
+    check_absent(&files, &banned, &["collector/src/journal/follower/deleting.rs"]);
+}
+
 #[test]
 fn tests_are_run_and_do_not_sleep() {
     let own = ["tests/tidy.rs"];

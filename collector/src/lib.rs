@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod dirs;
 pub mod clock;
+pub mod disk;
 pub mod search;
 pub mod serve;
 pub mod journal;

@@ -79,6 +79,11 @@ fn describe(status: &Status, paint: Paint) -> String {
     if status.journal.stopped {
         line("", paint.red("the journal is at its bound: hooks are counted, not kept"));
     }
+    for problem in &status.journal.problems {
+        let age = clock::now().0.saturating_sub(problem.since_us.saturating_mul(1_000)).max(0);
+        let what = format!("for {}: {}", text::duration(age), text::visible(&problem.what, 300));
+        line("", paint.yellow(&what));
+    }
     if let Some(age) = status.oldest_unread_ms.filter(|age| *age >= 1_000) {
         let age = text::age(age.saturating_mul(1_000_000));
         line("", format!("the oldest of them has waited for {age}"));

@@ -213,6 +213,10 @@ fn state_of_the_store(status: &Status) -> Vec<Finding> {
             "start the collector; while one runs, raise journal.max_bytes",
         ));
     }
+    findings.extend(status.journal.problems.iter().map(|problem| {
+        let what = text::visible(&problem.what, 300);
+        Finding::problem("journal", what, "correct that; the collector goes on by itself")
+    }));
     findings.extend(status.damaged.iter().map(|aside| {
         let remedy = "keep the folder for a repair by hand, or delete it";
         Finding::warning("database", aside.clone(), remedy)

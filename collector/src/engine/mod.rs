@@ -30,6 +30,7 @@ pub use steps::COUNTER as CLOCK_STEPS;
 pub const SESSION_FULL: &str = "session_full";
 pub use thread::{Input, spawn};
 
+use crate::disk::spare;
 use crate::store::damage;
 use crate::store::write::{Committed, Store};
 
@@ -242,7 +243,7 @@ impl Engine {
             self.store.make_room();
         } else if needs_reopening(error) {
             let known = self.store.last_seq();
-            if let Err(error) = self.store.reopen() {
+            if let Err(error) = spare::lend(|| self.store.reopen()) {
                 tracing::warn!(%error, "the database cannot be opened again yet");
             } else if self.store.last_seq() < known {
                 self.signals.restart.send_replace(Some(Restart::FellBack));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hookspan_core::Timestamp;
 
 use crate::dirs::{StateDir, create_private};
+use crate::disk;
 
 /// An import that waits to be taken in. Its file's name says when it was made and what its run is called, nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,14 +68,11 @@ pub fn stage(
 /// # Errors
 /// When the folder cannot be listed; a missing one is empty.
 pub fn pending(dir: &StateDir) -> io::Result<Vec<Staged>> {
-    let entries = match fs::read_dir(dir.imports()) {
+    let names = match disk::list(&dir.imports()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        names => names?,
     };
-    let mut staged = Vec::new();
-    for entry in entries {
-        staged.extend(named(&entry?.path()));
-    }
+    let mut staged: Vec<Staged> = names.iter().filter_map(|path| named(path)).collect();
     staged.sort_by(|a, b| a.run.cmp(&b.run));
     Ok(staged)
 }

@@ -7,7 +7,7 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 
 use super::line::{self, Ids, Line};
 use super::stage::Staged;
-use crate::dirs::open_private;
+use crate::disk;
 use crate::engine::{Batch, Horizon, ImportStep};
 use crate::store::write::Preparer;
 
@@ -112,7 +112,7 @@ struct Lines {
 
 impl Lines {
     fn open(staged: &Staged) -> io::Result<Self> {
-        let file = open_private(&staged.path)?;
+        let file = disk::open_private(&staged.path)?;
         Ok(Self { input: BufReader::with_capacity(1 << 18, file), buffer: Vec::new(), first: true })
     }
 

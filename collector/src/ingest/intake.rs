@@ -28,7 +28,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Opens the journal at `position`, as the store has it. One that cannot be read means the beginning: what is stored
+    /// Opens the journal at `position`, as the store has it. A text that is no position means the beginning: what is stored
     /// already is known by its id.
     ///
     /// # Errors
@@ -50,20 +50,18 @@ impl Intake {
     }
 
     /// What is there now, at most a batch of it, and the position it goes up to. The batch's horizon says whether that was
-    /// all.
-    ///
-    /// # Errors
-    /// When the file system fails; nothing is lost by it.
-    pub fn read(&mut self) -> Result<(Batch, Option<Position>), JournalError> {
+    /// all: [`Horizon::Still`] means that a segment could not be read, and that [`Follower::problems`] says why.
+    pub fn read(&mut self) -> (Batch, Option<Position>) {
         let mut batch = Batch::default();
         let (mut bytes, mut last) = (0, None);
         let mut position = None;
         loop {
             let looked_at = clock::now();
-            let found = self.follower.poll(STEP)?;
+            let found = self.follower.poll(STEP);
             position = found.position.or(position);
             if found.records.is_empty() {
-                batch.horizon = Horizon::End(looked_at);
+                // What cannot be read may be older than anything else: time does not pass.
+                batch.horizon = if found.unread { Horizon::Still } else { Horizon::End(looked_at) };
                 break;
             }
             for record in found.records {
@@ -80,7 +78,7 @@ impl Intake {
         batch.position = position.as_ref().map(ToString::to_string);
         batch.counts = self.news();
         batch.gauges = self.losses();
-        Ok((batch, position))
+        (batch, position)
     }
 
     /// The position it was opened at.
@@ -93,6 +91,13 @@ impl Intake {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.follower.usage()
+    }
+
+    /// What the journal's reader cannot do at present, in words.
+    #[must_use]
+    pub fn problems(&self) -> String {
+        let problems = self.follower.problems();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     /// The journal's reader, to wait and to let go of segments.
@@ -135,7 +140,8 @@ impl Intake {
 
     /// Losses by reason, when there are new ones.
     fn losses(&mut self) -> Vec<(String, u64)> {
-        let bytes = losses::bytes(&self.dir);
+        // What cannot be looked at now is looked at with the next batch.
+        let Ok(bytes) = losses::bytes(&self.dir) else { return Vec::new() };
         if bytes == self.losses_bytes {
             return Vec::new();
         }

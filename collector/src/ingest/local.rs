@@ -20,6 +20,10 @@ use crate::store::{imports, prune};
 /// How long a command waits for a database that is locked.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a command tries to read a journal that cannot be read, and how often.
+const UNREAD: Duration = Duration::from_secs(2);
+const UNREAD_STEP: Duration = Duration::from_millis(5);
+
 /// Why it could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
@@ -29,9 +33,12 @@ pub enum LocalError {
     /// The database does not take it.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The journal cannot be read.
+    /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// A part of the journal cannot be read. What could be read is stored.
+    #[error("a part of the journal cannot be read: {0}")]
+    Unread(String),
     /// A staged import cannot be read.
     #[error("the import cannot be read: {0}")]
     Import(#[from] std::io::Error),
@@ -82,14 +89,22 @@ impl Local {
     fn journal(&mut self) -> Result<(), LocalError> {
         let position = self.engine.store().state("journal")?;
         let mut intake = Intake::open(&self.dir, position.as_deref(), Limits::default())?;
+        let mut waited = Duration::ZERO;
         loop {
-            let (batch, _) = intake.read()?;
-            let done = batch.horizon.is_end();
+            let (batch, _) = intake.read();
+            let (done, unread) = (batch.horizon.is_end(), batch.horizon == Horizon::Still);
             // Imports may still follow.
             let horizon = if done { Horizon::Still } else { batch.horizon };
             self.take(Batch { horizon, ..batch })?;
             if done {
                 return Ok(());
+            }
+            if unread && waited >= UNREAD {
+                return Err(LocalError::Unread(intake.problems()));
+            }
+            if unread {
+                intake.follower().wait(UNREAD_STEP);
+                waited += UNREAD_STEP;
             }
         }
     }

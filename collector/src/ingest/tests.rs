@@ -101,7 +101,7 @@ fn hooks_that_were_read_and_not_committed_are_read_again_and_committed_once() {
     (0..5).for_each(|number| append(&mut journal, number));
     let read = || {
         let mut intake = Intake::open(&world.dir, None, Limits::default()).unwrap();
-        intake.read().unwrap().0
+        intake.read().0
     };
     let (lost, again) = (read(), read());
     let ids = |batch: &Batch| batch.arrivals.iter().map(|one| one.id).collect::<Vec<_>>();
@@ -144,6 +144,31 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
                 FROM (SELECT * FROM import_run ORDER BY id)";
     let runs: String = db.query_row(runs, [], |row| row.get(0)).unwrap();
     assert_eq!(runs, "1501/0/1/1 0/1502/0/1");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_import_that_cannot_be_read_at_first_is_stored_later_and_hooks_do_not_wait_for_it() {
+    let world = World::new();
+    let mut journal = world.journal();
+    // A link is refused, as a file is for which there is no descriptor.
+    let staged = world.stage(1, &lines(10));
+    let aside = world.dir.root().join("aside");
+    std::fs::rename(&staged.path, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &staged.path).unwrap();
+    let store = Store::open(&world.dir.database()).unwrap();
+    let intake = Intake::open(&world.dir, None, Limits::default()).unwrap();
+    let (inputs, batches) = bounded(2);
+    let engine = Engine::new(store, hookspan_core::Config::default(), Signals::default(), never());
+    let engine = engine::spawn(engine, batches, || {}).unwrap();
+    let ingest = spawn(&world.dir, intake, inputs, Retention::default(), Arc::default()).unwrap();
+    (0..5).for_each(|number| append(&mut journal, number));
+    eventually("hooks are stored beside it", || world.hooks() == 5);
+    assert!(staged.path.is_symlink(), "it is kept");
+    std::fs::rename(&aside, &staged.path).unwrap();
+    eventually("the import is stored", || world.hooks() == 5 + 12 && !staged.path.exists());
+    ingest.stop();
+    engine.join().unwrap();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The reader as a thread: the journal, and between its batches whatever waits to be imported.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +14,10 @@ use super::Intake;
 use crate::clock;
 use crate::config::Retention;
 use crate::dirs::StateDir;
+use crate::disk;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
 use crate::import::{self, Plan, Staged};
-use crate::journal::{Position, Usage};
+use crate::journal::{Position, Problem, Usage};
 use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
 use crate::store::{ballast, imports, prune};
@@ -30,21 +32,29 @@ const BALLAST: Duration = Duration::from_secs(60);
 /// How often retention is looked after, and how soon again while there is more to delete.
 const PRUNE: Duration = Duration::from_secs(60);
 const PRUNE_ON: Duration = Duration::from_secs(2);
-/// How long hooks gather behind a batch that held all there were. A commit costs a sync, and a page for each thing that changes, however few hooks
-/// it holds; one that comes after a silence is committed at once.
+/// After a batch that emptied the journal, wait this long before reading again, so that hooks arriving meanwhile share one commit.
+/// A commit costs one sync plus one page per changed row, no matter how few hooks it contains. The first hook after a quiet period
+/// is committed immediately.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
 
+/// Wait before an import that could not be read is tried again: hooks come first.
+const IMPORT_AGAIN: Duration = Duration::from_secs(1);
+/// How long such an import is tried before it ends with its error.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(60);
+
 /// How the reading goes, for the health page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// What the journal takes on disk.
     pub usage: Usage,
     /// Batches that wait for the engine.
     pub queued: usize,
-    /// How many may: then reading waits.
+    /// Maximum number of queued batches. The reader blocks when the queue is full.
     pub queue_bound: usize,
+    /// What the reader cannot do at present, and tries again.
+    pub problems: Arc<[Problem]>,
     /// When the newest hook that was read had been received.
     pub read_up_to: Option<Timestamp>,
 }
@@ -120,6 +130,7 @@ pub fn spawn(
         ballast_at: None,
         keep,
         prune_at: None,
+        failing_imports: BTreeMap::new(),
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
     Ok(Ingest { thread, stop, waker, reading, behind })
@@ -151,18 +162,20 @@ struct Reader {
     ballast_at: Option<Instant>,
     keep: Retention,
     prune_at: Option<Instant>,
+    /// Imports that could not be read or removed: since when, and when to try again.
+    failing_imports: BTreeMap<String, (Instant, Instant)>,
 }
 
 /// The engine is gone, or the collector ends.
 struct Ended;
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
         Self::File(error)
     }
 }
 
-enum Problem {
+enum Refusal {
     Ended,
     File(io::Error),
 }
@@ -218,14 +231,7 @@ impl Reader {
         if self.look_again.swap(false, Ordering::Relaxed) {
             self.drained = false;
         }
-        let (batch, position) = match self.intake.read() {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "the journal cannot be read; trying again");
-                self.intake.follower().wait(QUIET);
-                return Ok(());
-            }
-        };
+        let (batch, position) = self.intake.read();
         let behind = matches!(batch.horizon, Horizon::At(_)) || !self.inputs.is_empty();
         self.behind.store(behind, Ordering::Relaxed);
         self.let_go();
@@ -242,8 +248,10 @@ impl Reader {
             let since = self.lone.take().map_or_else(clock::instant, |(_, since)| since);
             self.lone = Some((position, since));
         }
-        if !self.drained || !batch.counts.is_empty() || !batch.gauges.is_empty() {
-            self.drained = true;
+        // While a segment cannot be read, the engine must not take the journal for drained.
+        let drained = batch.horizon.is_end();
+        if (drained && !self.drained) || !batch.counts.is_empty() || !batch.gauges.is_empty() {
+            self.drained = drained;
             return self.send(Batch { position: None, ..batch });
         }
         if let Some((position, _)) =
@@ -260,7 +268,7 @@ impl Reader {
         Ok(())
     }
 
-    fn send(&self, batch: Batch) -> Result<(), Ended> {
+    fn send(&mut self, batch: Batch) -> Result<(), Ended> {
         let full = match self.inputs.try_send(Input::Batch(batch, None)) {
             Ok(()) => return Ok(()),
             Err(TrySendError::Disconnected(_)) => return Err(Ended),
@@ -340,53 +348,77 @@ impl Reader {
         self.inputs.try_send(Input::Delete(roots, answer)).is_ok()
     }
 
-    fn note(&self) {
+    fn note(&mut self) {
         let reading = Reading {
             usage: self.intake.usage(),
             queued: self.inputs.len(),
             queue_bound: self.inputs.capacity().unwrap_or(0),
             read_up_to: self.read_up_to,
+            problems: self.intake.follower().problems(),
         };
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
     }
 
-    /// Takes in whatever waits to be imported, one after another, while live hooks wait in the journal.
+    /// Stores whatever waits to be imported, one file after another, while live hooks wait in the journal.
     fn imports(&mut self) -> Result<(), Ended> {
         let Ok(pending) = import::pending(&self.dir) else { return Ok(()) };
+        self.failing_imports.retain(|run, _| pending.iter().any(|staged| staged.run == *run));
         for staged in pending {
-            self.drained = false;
-            let error = match self.import(&staged) {
-                Ok(()) => None,
-                Err(Problem::Ended) => return Err(Ended),
-                Err(Problem::File(error)) => Some(error.to_string()),
-            };
-            if let Some(error) = error {
-                tracing::warn!(%error, "an import cannot be read");
-                let step = ImportStep {
-                    run: staged.run.clone(),
-                    lines: 0,
-                    done: true,
-                    error: Some(error),
-                };
-                self.commit(Batch { import: Some(step), ..Batch::default() })?;
+            let now = clock::instant();
+            let failing = self.failing_imports.get(&staged.run).copied();
+            if failing.is_some_and(|(_, again_at)| now < again_at) {
+                continue;
             }
-            if let Err(error) = std::fs::remove_file(&staged.path) {
-                tracing::warn!(%error, "an import that is done cannot be removed");
+            self.drained = false;
+            let done = match self.import(&staged) {
+                Err(Refusal::File(error)) => self.import_failed(&staged, error, now)?,
+                Err(Refusal::Ended) => return Err(Ended),
+                Ok(()) => true,
+            };
+            // A file that stays is found again: all of its lines are known to be stored.
+            if done && disk::remove(&staged.path).is_ok() {
+                self.failing_imports.remove(&staged.run);
+            } else {
+                let since = failing.map_or(now, |(since, _)| since);
+                self.failing_imports.insert(staged.run, (since, now + IMPORT_AGAIN));
             }
         }
         Ok(())
     }
 
-    fn import(&self, staged: &Staged) -> Result<(), Problem> {
-        let skip = self.readers.with(|db| imports::lines_done(db, &staged.run)).unwrap_or(0);
+    /// An import could not be read: for lack of a descriptor, perhaps. It is tried again, and given up with its error when that
+    /// lasts. Returns whether it is given up.
+    fn import_failed(
+        &mut self,
+        staged: &Staged,
+        error: io::Error,
+        now: Instant,
+    ) -> Result<bool, Ended> {
+        let failing = self.failing_imports.get(&staged.run);
+        if failing.is_none() {
+            tracing::warn!(%error, "an import cannot be read; trying again");
+        }
+        if failing.is_none_or(|(since, _)| now.duration_since(*since) < IMPORT_PATIENCE) {
+            return Ok(false);
+        }
+        let error = Some(error.to_string());
+        let step = ImportStep { run: staged.run.clone(), lines: 0, done: true, error };
+        self.commit(Batch { import: Some(step), ..Batch::default() })?;
+        Ok(true)
+    }
+
+    fn import(&mut self, staged: &Staged) -> Result<(), Refusal> {
+        let known = self.readers.with(|db| imports::lines_done(db, &staged.run));
+        // Without that number, lines would be counted twice.
+        let skip = known.map_err(|error| Refusal::File(io::Error::other(error)))?;
         let plan = Plan::of(staged)?;
         import::take_in(staged, &plan, skip, |batch| {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Problem::Ended);
+                return Err(Refusal::Ended);
             }
             let done = batch.import.as_ref().is_some_and(|step| step.done);
             let sent = if done { self.commit(batch) } else { self.send(batch) };
-            sent.map_err(|Ended| Problem::Ended)
+            sent.map_err(|Ended| Refusal::Ended)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Puts records together from frames that come in any mixture.
+//! Puts records together from frames of many writers, in any order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
@@ -8,19 +8,19 @@ use hookspan_shim::frame::LAST;
 use super::segment::Frame;
 use super::{Counters, FLAG_TRUNCATED, Record};
 
-/// The most records without their end that are held.
+/// Maximum number of open records: records whose last frame has not come.
 const OPEN_MAX: usize = 1_024;
-/// The most bytes of them together.
+/// Maximum number of bytes of all open records.
 const OPEN_MAX_BYTES: usize = 64 << 20;
 
 /// Which segment a frame came from; any number that does not change.
 pub(super) type SegmentId = u64;
 
-/// Records whose end has not come yet.
+/// Records whose last frame has not come.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     open: HashMap<u64, Open>,
-    /// Ids in the order in which they were opened; those of finished records are left in until they come to the front.
+    /// Ids in the order in which they were opened. Ids of finished records are dropped when they come to the front.
     order: VecDeque<(u64, u64)>,
     opened: u64,
     bytes: usize,
@@ -46,7 +46,7 @@ struct Part {
 }
 
 impl Assembler {
-    /// Takes a frame and returns the record it completes, and any that had to make room.
+    /// Takes a frame. Appends to `records` the record that it completes, and records that were evicted for it.
     pub(super) fn take(
         &mut self,
         segment: SegmentId,
@@ -98,7 +98,7 @@ impl Assembler {
         self.keep_bounds(counters, records);
     }
 
-    /// Gives up on every record that has frames in this segment: nobody is left who could write their ends.
+    /// Closes every open record that has frames in this segment, as truncated: no process can write their last frames.
     pub(super) fn give_up_on(
         &mut self,
         segment: SegmentId,
@@ -128,21 +128,6 @@ impl Assembler {
     /// When the oldest open record was opened.
     pub(super) fn oldest_since(&self) -> Option<Instant> {
         self.open.values().map(|open| open.since).min()
-    }
-
-    /// Forgets the frames of a segment that is about to be read again.
-    pub(super) fn forget(&mut self, segment: SegmentId) {
-        let stale: Vec<u64> = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.starts.iter().any(|(known, _)| *known == segment))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in stale {
-            if let Some(open) = self.open.remove(&id) {
-                self.bytes -= open.bytes;
-            }
-        }
     }
 
     fn keep_bounds(&mut self, counters: &mut Counters, records: &mut Vec<Record>) {

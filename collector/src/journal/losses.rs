@@ -1,8 +1,7 @@
 //! Hooks that a shim could keep nowhere: the disk was full, the journal at its bound, the directory not writable.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+use std::io::ErrorKind::{NotADirectory, PermissionDenied};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use hookspan_shim::losses::{LOSS_BYTES, LOSSES_MAX_BYTES, Loss};
 
 use super::run_time::spare_losses;
 use crate::dirs::StateDir;
+use crate::disk;
 
 /// Losses since the state directory was made, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,10 +43,13 @@ pub fn read(dir: &StateDir) -> io::Result<Losses> {
 }
 
 /// Bytes of all files of losses: what changes when there are new ones.
-#[must_use]
-pub fn bytes(dir: &StateDir) -> u64 {
+///
+/// # Errors
+/// A file cannot be looked at.
+pub fn bytes(dir: &StateDir) -> io::Result<u64> {
     let files = spare_losses(dir).into_iter().chain([dir.losses()]);
-    files.filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum()
+    let lengths = files.map(|path| Ok(disk::look_at(&path)?.map_or(0, |found| found.len())));
+    lengths.sum()
 }
 
 /// Copies losses from the run-time directory, which a restart of the machine empties, into the state directory. Those that
@@ -58,7 +61,7 @@ pub(super) fn gather(dir: &StateDir) -> io::Result<()> {
     let own = entries(&dir.losses())?;
     let new = spare_entries(dir, &own).concat();
     if !new.is_empty() {
-        let mut file = super::write::open(&dir.losses())?;
+        let mut file = disk::create(&dir.losses())?;
         file.write_all(&new)?;
     }
     Ok(())
@@ -67,12 +70,10 @@ pub(super) fn gather(dir: &StateDir) -> io::Result<()> {
 type Entry = [u8; LOSS_BYTES];
 
 fn entries(path: &Path) -> io::Result<Vec<Entry>> {
-    match fs::read(path) {
+    match disk::read(path) {
         // Without a directory, or in one of another user, there is no file of ours.
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
-            Ok(Vec::new())
-        }
-        found => Ok(found?.as_chunks::<LOSS_BYTES>().0.to_vec()),
+        Err(error) if matches!(error.kind(), NotADirectory | PermissionDenied) => Ok(Vec::new()),
+        found => Ok(found?.unwrap_or_default().as_chunks::<LOSS_BYTES>().0.to_vec()),
     }
 }
 
@@ -114,6 +115,8 @@ fn reason(errno: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,17 +1,19 @@
 //! The journal as its reader sees it: segments, frames, records, rotation.
 //!
-//! Shims append frames to `journal` in the state directory and tell nobody. [`Follower`] reads what they append, puts
-//! records together, syncs the file every 50 ms while it grows, and moves on to new segments: `journal` becomes `seg-N` after
-//! 64 MiB or an hour, and `seg-N` is deleted once everything in it is committed and no process, not even a stopped one,
-//! can still write to it. Its caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
+//! Shims append frames to `journal` in the state directory and tell nobody. [`Follower`] reads the frames, puts records together,
+//! syncs the file every 50 ms while it grows, and moves on to new segments. `journal` becomes `seg-N` after 64 MiB or an hour.
+//! `seg-N` is deleted once everything in it is committed and no process, not even a stopped one, can still write to it. The
+//! caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
 //!
-//! Positions never run ahead of the disk: a record may be committed before its bytes are synced, and is then read again
-//! after a power cut and dropped by its id, but a position only ever names synced bytes.
+//! A position never runs ahead of the disk: it names synced bytes only. A record may be committed before its bytes are synced.
+//! After a power cut it is read again and dropped by its id.
+//!
+//! No failure drops a record that was read. [`Follower::poll`] has no error to return: what fails is a [`Problem`] beside the batch.
 //!
 //! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they change,
-//! `reserve` keeps space for a full disk, [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads
-//! one file alone, `run_time` finds what shims left in the run-time directory, `write` appends records that did not come
-//! from a shim.
+//! `reserve` keeps space for a full disk, `trouble` remembers what fails, `run_time` finds what shims left in the run-time directory,
+//! [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads one file alone, `write` appends records that did
+//! not come from a shim. The follower and its parts reach the file system through [`crate::disk`].
 
 mod assemble;
 mod files;
@@ -22,6 +24,7 @@ mod run_time;
 mod segment;
 mod sync;
 mod torn;
+mod trouble;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +43,7 @@ use crate::dirs::StateDir;
 pub use follower::{Follower, Limits, Usage};
 pub use position::Position;
 pub use run_time::{spare_losses, spilled};
+pub use trouble::{Problem, Task};
 
 /// Flag of a [`Record`]: standard input was not closed in time.
 pub const FLAG_NO_EOF: u8 = hookspan_shim::frame::NO_EOF;
@@ -116,6 +120,8 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// Set when there is a new position to store, in the same transaction as the records; it may come without any.
     pub position: Option<Position>,
+    /// A segment could not be read: more may lie in it. It is tried again; see [`Follower::problems`].
+    pub unread: bool,
 }
 
 /// What was wrong with what was read, since the follower was opened.
@@ -137,11 +143,11 @@ pub struct Counters {
     pub truncated: u64,
     /// Records without their beginning, of which nothing can be kept.
     pub headless: u64,
-    /// Syncs that failed. The segment was read again from its last synced position.
+    /// Syncs that failed. Each was made again with a new descriptor.
     pub sync_failed: u64,
 }
 
-/// Why the journal cannot be followed.
+/// A file operation of the journal that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}", path = .path.display())]
 pub struct JournalError {
@@ -157,5 +163,19 @@ impl JournalError {
     fn of(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self { action, path, source }
+    }
+}
+
+impl Counters {
+    fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.torn += other.torn;
+        self.newer += other.newer;
+        self.duplicate += other.duplicate;
+        self.conflicting += other.conflicting;
+        self.evicted += other.evicted;
+        self.truncated += other.truncated;
+        self.headless += other.headless;
+        self.sync_failed += other.sync_failed;
     }
 }

@@ -34,7 +34,6 @@ impl Reader {
         let mut records = Vec::new();
         let now = clock::instant();
         let Self { segment, assembler, counters } = self;
-        // The segment counts what is torn while the assembler counts what is doubled.
         let mut torn = Counters::default();
         while segment.read(now, &mut torn, |frame| {
             assembler.take(0, frame, now, counters, &mut records);

@@ -1,7 +1,10 @@
 //! Space kept behind the journal's end, so that hooks go on being kept when the disk is full.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
+use std::io;
 use std::path::Path;
+
+use crate::disk;
 
 /// What is kept behind the end of the journal, in bytes.
 const RESERVE_BYTES: u64 = 16 << 20;
@@ -17,19 +20,18 @@ pub(super) fn extend(file: &File, len: u64) -> u64 {
     len + STEP_BYTES
 }
 
-/// As [`extend`], for a file known by its path: the follower has it open for reading only, because the lease that tells
-/// whether anybody can still write counts its own descriptors too.
-pub(super) fn extend_at(path: &Path, len: u64) -> u64 {
-    if let Ok(file) = OpenOptions::new().write(true).open(path) {
-        extend(&file, len);
-    }
-    len + STEP_BYTES
+/// As [`extend`], for a file known by its path. The follower has it open for reading only: the lease that tells whether anybody
+/// can still write counts the follower's own descriptors too.
+///
+/// # Errors
+/// The file cannot be opened. Try again: nothing is reserved.
+pub(super) fn extend_at(path: &Path, len: u64) -> io::Result<u64> {
+    Ok(extend(&disk::open_to_write(path)?, len))
 }
 
 /// Makes the file that counts losses, with space of its own, so that a full disk cannot prevent counting.
-pub(super) fn prepare_losses(path: &Path) -> std::io::Result<()> {
-    let file = super::write::open(path)?;
-    reserve(&file, 0, LOSSES_BYTES);
+pub(super) fn prepare_losses(path: &Path) -> io::Result<()> {
+    reserve(&disk::create(path)?, 0, LOSSES_BYTES);
     Ok(())
 }
 
@@ -51,14 +53,8 @@ pub(super) fn prepare(file: &File) {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn prepare(_: &File) {}
 
-#[cfg(target_os = "linux")]
 fn reserve(file: &File, from: u64, bytes: u64) {
-    use rustix::fs::{FallocateFlags, fallocate};
-
-    if let Err(error) = fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes) {
+    if let Err(error) = disk::reserve(file, from, bytes) {
         tracing::debug!(%error, "journal.no_reserve");
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn reserve(_: &File, _: u64, _: u64) {}

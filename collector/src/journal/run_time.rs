@@ -10,56 +10,71 @@
 //! may be written in several ways, so each file may have several names. Shims before version 0.2 called the spill file after
 //! device and inode of the state directory.
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::dirs::StateDir;
+use crate::disk;
 
 /// Where shims of this state directory spill. Few of these files exist, if any.
-pub(super) fn spill_files(dir: &StateDir) -> Vec<PathBuf> {
+///
+/// # Errors
+/// The state directory cannot be looked at. A missing one has its names all the same.
+pub(super) fn spill_files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     let mut names: Vec<String> =
-        ids(dir).into_iter().map(|id| format!("{}{id:x}", prefix::SPILL)).collect();
-    names.extend(fs::metadata(dir.root()).ok().map(|found| {
-        let (device, inode) = super::files::identity(&found);
+        ids(dir)?.into_iter().map(|id| format!("{}{id:x}", prefix::SPILL)).collect();
+    names.extend(disk::look_at(dir.root())?.map(|found| {
+        let (device, inode) = disk::identity(&found);
         format!("{}{device:x}-{inode:x}", prefix::SPILL)
     }));
-    in_folders(dir, &names)
+    Ok(in_folders(dir, &names))
 }
 
 /// Files with records of this state directory that are not stored yet: those that shims write to and those that a collector
 /// has taken over.
 #[must_use]
 pub fn spilled(dir: &StateDir) -> Vec<PathBuf> {
-    spill_files(dir).iter().flat_map(|spill| beside(spill)).collect()
+    let spills = spill_files(dir).unwrap_or_default();
+    spills.iter().flat_map(|spill| beside(spill).unwrap_or_default()).collect()
 }
 
 /// Files with losses of this state directory, in places that belong to us.
 #[must_use]
 pub fn spare_losses(dir: &StateDir) -> Vec<PathBuf> {
-    let names: Vec<String> =
-        ids(dir).into_iter().map(|id| format!("{}{id:x}", prefix::LOSSES)).collect();
+    let names: Vec<String> = ids(dir)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|id| format!("{}{id:x}", prefix::LOSSES))
+        .collect();
     let mut files = in_folders(dir, &names);
-    files
-        .retain(|path| is_ours(path) && path.symlink_metadata().is_ok_and(|found| found.is_file()));
+    let is_file = |path: &Path| disk::regular(path).is_ok_and(|found| found.is_some());
+    files.retain(|path| is_ours(path).unwrap_or(false) && is_file(path));
     files
 }
 
-/// A spill file and the numbered ones beside it.
-pub(super) fn beside(spill: &Path) -> Vec<PathBuf> {
-    if !is_ours(spill) {
-        return Vec::new();
+/// A spill file and the numbered ones beside it, in order.
+///
+/// # Errors
+/// The folder cannot be listed. A missing one, and one of another user, is empty.
+pub(super) fn beside(spill: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(folder) = spill.parent() else { return Ok(Vec::new()) };
+    if !is_ours(spill)? {
+        return Ok(Vec::new());
     }
-    let entries = spill.parent().and_then(|folder| fs::read_dir(folder).ok());
-    let paths = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    let mut found: Vec<PathBuf> =
-        paths.filter(|path| path.file_stem() == spill.file_name()).collect();
+    let mut found = disk::list(folder)?;
+    found.retain(|path| path.file_stem() == spill.file_name());
     found.sort();
-    found
+    Ok(found)
 }
 
 /// Whether the file's folder is a directory of ours. In one of another user, nothing can be believed.
-pub(super) fn is_ours(path: &Path) -> bool {
-    path.parent().is_some_and(crate::dirs::is_our_directory)
+///
+/// # Errors
+/// It cannot be looked at.
+pub(super) fn is_ours(path: &Path) -> io::Result<bool> {
+    let Some(folder) = path.parent() else { return Ok(false) };
+    let found = disk::look_at(folder)?;
+    Ok(found.is_some() && crate::dirs::is_our_directory(folder))
 }
 
 fn in_folders(dir: &StateDir, names: &[String]) -> Vec<PathBuf> {
@@ -69,16 +84,16 @@ fn in_folders(dir: &StateDir, names: &[String]) -> Vec<PathBuf> {
 
 /// The path as it is written, and the path without symbolic links.
 #[cfg(unix)]
-fn ids(dir: &StateDir) -> Vec<u64> {
+fn ids(dir: &StateDir) -> io::Result<Vec<u64>> {
     use std::os::unix::ffi::OsStrExt as _;
 
     let written = Some(dir.root().to_path_buf());
-    let paths = [written, fs::canonicalize(dir.root()).ok()].into_iter().flatten();
+    let paths = [written, disk::without_links(dir.root())?].into_iter().flatten();
     let mut ids: Vec<u64> = paths
         .filter_map(|path| hookspan_shim::fallback::place_id(path.as_os_str().as_bytes(), b""))
         .collect();
     ids.dedup();
-    ids
+    Ok(ids)
 }
 
 #[cfg(unix)]
@@ -88,8 +103,8 @@ mod prefix {
 
 /// There is no run-time directory.
 #[cfg(not(unix))]
-fn ids(_: &StateDir) -> Vec<u64> {
-    Vec::new()
+fn ids(_: &StateDir) -> io::Result<Vec<u64>> {
+    Ok(Vec::new())
 }
 
 #[cfg(not(unix))]
@@ -101,6 +116,7 @@ mod prefix {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -119,7 +135,7 @@ mod tests {
             let root = temp.path().join(path);
             StateDir::resolve(Some(&root), &places).unwrap()
         };
-        let spilled_to = spill_files(&at("real/state")).remove(0);
+        let spilled_to = spill_files(&at("real/state")).unwrap().remove(0);
         fs::write(&spilled_to, "x").unwrap();
         fs::write(spilled_to.with_extension("3"), "x").unwrap();
         fs::write(spilled_to.with_file_name("spill-1"), "x").unwrap();

@@ -1,55 +1,64 @@
-//! Blanking what has been committed: a deleted session must not come back from the journal, nor be read in it.
+//! Blanks what has been committed: a deleted session must not come back from the journal, nor be readable in it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hookspan_shim::frame::HEADER_BYTES;
 
-use super::{Position, files, segment};
+use super::{Position, files, segment, spilled};
 use crate::dirs::StateDir;
+use crate::disk::{self, Identity};
 
 static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
 
-/// How long each segment is now. What is committed beyond these lengths later covers all that is in them.
+/// How long each file of records is, by the file's identity: names change.
+#[derive(Clone, Debug, Default)]
+pub struct Lengths(Vec<(Identity, u64)>);
+
+/// Looks at every file of records. When a later position lies beyond these lengths, all of their bytes are committed.
 ///
 /// # Errors
 /// A file cannot be looked at.
-pub fn lengths(dir: &StateDir) -> io::Result<Vec<(PathBuf, u64)>> {
-    let sealed = match files::segments(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        sealed => sealed?,
-    };
-    let mut found = Vec::new();
-    for path in sealed.into_iter().map(|(_, path)| path).chain([dir.journal()]) {
-        match std::fs::metadata(&path) {
-            Ok(file) => found.push((path, file.len())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+pub fn lengths(dir: &StateDir) -> io::Result<Lengths> {
+    let mut lengths = Vec::new();
+    for path in files(dir)? {
+        let found = disk::look_at(&path)?.filter(Metadata::is_file);
+        lengths.extend(found.map(|found| (disk::identity(&found), found.len())));
     }
-    Ok(found)
+    Ok(Lengths(lengths))
 }
 
-/// Overwrites with zeros whatever `position` says is committed, in every segment; its first header stays, since the segment
-/// is known by it. Returns how many bytes of `before` are not committed yet: come again until it is 0.
+/// Overwrites with zeros every byte that `position` says is committed, in every file of records. The first header stays: a
+/// segment is known by it. Returns how many bytes of `before` are not committed yet. Call again until that is 0.
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn scrub(dir: &StateDir, position: &Position, before: &[(PathBuf, u64)]) -> io::Result<u64> {
+pub fn scrub(dir: &StateDir, position: &Position, before: &Lengths) -> io::Result<u64> {
     super::torn::forget(dir)?;
     let mut left = 0;
-    for (path, _) in lengths(dir)? {
-        let Some(committed) = blank(&path, position)? else { continue };
-        let wanted = before.iter().find(|(known, _)| *known == path).map_or(0, |(_, len)| *len);
-        left += wanted.saturating_sub(committed);
+    for path in files(dir)? {
+        let Some((identity, committed)) = blank(&path, position)? else { continue };
+        let wanted = before.0.iter().find(|(known, _)| *known == identity);
+        left += wanted.map_or(0, |(_, len)| len.saturating_sub(committed));
     }
     Ok(left)
 }
 
-/// Blanks one segment; `None` when it has gone, or holds nothing yet.
-fn blank(path: &Path, position: &Position) -> io::Result<Option<u64>> {
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
+/// Segments, the journal wherever it is, and what shims spilled.
+fn files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
+    let sealed = match files::segments(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        sealed => sealed?,
+    };
+    let sealed = sealed.into_iter().map(|(_, path)| path);
+    Ok(sealed.chain([files::current(dir)]).chain(spilled(dir)).collect())
+}
+
+/// Blanks one file. `None` when it is gone, empty, or no regular file.
+fn blank(path: &Path, position: &Position) -> io::Result<Option<(Identity, u64)>> {
+    let Some(identity) = disk::regular(path)? else { return Ok(None) };
+    let file = match disk::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
@@ -62,8 +71,8 @@ fn blank(path: &Path, position: &Position) -> io::Result<Option<u64>> {
         write_at(&file, zeros, at)?;
         at += len;
     }
-    file.sync_data()?;
-    Ok(Some(committed))
+    disk::sync(&file)?;
+    Ok(Some((identity, committed)))
 }
 
 #[cfg(unix)]

@@ -1,10 +1,13 @@
-//! One file of frames, read from a position on.
+//! Reads one file of frames, from a position on.
 //!
-//! A writer may be killed in the middle of a frame, and its neighbours follow at once. So the length in a header is only
-//! believed when the header's own check holds, and after anything else reading goes on at the next sound header.
+//! A writer may be killed in the middle of a frame, and its neighbours follow at once. So the reader believes the length in a
+//! header only if the header's own checksum holds. After anything else it goes on at the next sound header.
+//!
+//! A read that fails changes nothing: the offset moves only past bytes that were handed out or counted.
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hookspan_shim::frame::{Decoded, HEADER_BYTES, Header, MAGIC, find_magic};
@@ -12,12 +15,12 @@ use hookspan_shim::hash::xxh64;
 
 use super::Counters;
 use super::torn::Piece;
+use crate::disk;
 
 pub(super) const READ_BYTES: usize = 1 << 20;
 
-/// How long a frame that reaches over the end of the file is waited for although what follows its beginning looks like
-/// another frame. That is nearly always a torn one; but a body may contain a copy of a frame, and its write may be seen
-/// half done.
+/// A frame reaches past the end of the file, and its bytes contain another sound header. Nearly always the frame is torn. But a
+/// body may contain a copy of a frame, and the reader may see its write half done. So the reader waits this long first.
 const UNFINISHED: Duration = Duration::from_secs(1);
 
 /// A frame as it was found.
@@ -29,25 +32,27 @@ pub(super) struct Frame<'a> {
     pub at: u64,
 }
 
-/// Bytes of a header that its own check vouches for in every version, with the check.
+/// Bytes of a header that are the same in every version: what its checksum covers, and the checksum.
 const CHECKED_BYTES: usize = 36;
 
 /// A file and how far it has been read.
 #[derive(Debug)]
 pub(super) struct Segment {
-    file: File,
-    /// What has been read and not yet been handed out, from `start` in the file.
+    file: Arc<File>,
+    /// Bytes of the file from `start` on. Those before `cursor` have been handed out.
     buffer: Vec<u8>,
     start: u64,
     cursor: usize,
+    /// The first bytes of the file, until they are enough for a fingerprint.
+    head: Vec<u8>,
     fingerprint: Option<u64>,
     /// The bytes before the cursor belong to a torn stretch that has been counted.
     in_torn: bool,
-    /// When the frame at the cursor was first found unfinished.
+    /// Offset of an unfinished frame, and when it was first seen.
     unfinished_since: Option<(u64, Instant)>,
-    /// Nobody is left who could write: what is unfinished stays so.
+    /// No process can write to the file any more: an unfinished frame stays unfinished.
     pub no_writers: bool,
-    /// What was torn is to be collected for [`Segment::take_torn`].
+    /// Torn bytes are collected for [`Segment::take_torn`].
     pub keeps_torn: bool,
     torn: Vec<Piece>,
 }
@@ -61,12 +66,13 @@ enum Next {
 }
 
 impl Segment {
-    pub(super) fn new(file: File, from: u64) -> Self {
+    pub(super) fn new(file: impl Into<Arc<File>>, from: u64) -> Self {
         Self {
-            file,
+            file: file.into(),
             buffer: Vec::new(),
             start: from,
             cursor: 0,
+            head: Vec::new(),
             fingerprint: None,
             in_torn: false,
             unfinished_since: None,
@@ -76,41 +82,44 @@ impl Segment {
         }
     }
 
-    /// What has been torn since the last call, if it is kept.
+    /// The same for a file whose first header is known.
+    pub(super) fn known(file: Arc<File>, from: u64, fingerprint: Option<u64>) -> Self {
+        Self { fingerprint, ..Self::new(file, from) }
+    }
+
+    /// Torn bytes since the last call, if they are collected.
     pub(super) fn take_torn(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.torn)
     }
 
     /// The file itself.
-    pub(super) fn file(&self) -> &File {
+    pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// Offset up to which everything has been handed out or counted.
+    /// Offset up to which every byte has been handed out or counted.
     pub(super) fn offset(&self) -> u64 {
         self.start + self.cursor as u64
     }
 
     pub(super) fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(disk::look(&self.file)?.len())
     }
 
-    /// Goes back to `offset`, to read what follows again.
-    pub(super) fn rewind(&mut self, file: File, offset: u64) {
-        let fingerprint = self.fingerprint;
-        let (no_writers, keeps_torn) = (self.no_writers, self.keeps_torn);
-        *self = Self { fingerprint, no_writers, keeps_torn, ..Self::new(file, offset) };
+    /// Goes on with another descriptor of the same file.
+    pub(super) fn go_on_with(&mut self, file: Arc<File>) {
+        self.file = file;
     }
 
-    /// What the segment is known by, or `None` as long as it holds no whole header.
-    pub(super) fn fingerprint(&mut self) -> io::Result<Option<u64>> {
-        if self.fingerprint.is_none() {
-            self.fingerprint = fingerprint(&self.file)?;
-        }
-        Ok(self.fingerprint)
+    /// What the segment is known by. `None` until a whole header has been read.
+    pub(super) fn fingerprint(&self) -> Option<u64> {
+        self.fingerprint
     }
 
     /// Reads once and hands every whole frame to `take` until it returns `false`. Returns whether there may be more.
+    ///
+    /// # Errors
+    /// The file cannot be read. Frames handed out before stay handed out, and the next call goes on behind them.
     pub(super) fn read(
         &mut self,
         now: Instant,
@@ -119,7 +128,7 @@ impl Segment {
     ) -> io::Result<bool> {
         let grown = self.fill()?;
         loop {
-            match self.next(now) {
+            match self.next(now)? {
                 Next::Frame(header) => {
                     let from = self.cursor + HEADER_BYTES;
                     let to = from + header.len as usize;
@@ -140,7 +149,7 @@ impl Segment {
                     counters.torn += u64::from(!self.in_torn);
                     self.in_torn = true;
                     let rest = self.buffer.get(self.cursor + 1..).unwrap_or_default();
-                    // A magic may be cut off by the end of what has been read.
+                    // The end of the buffer may cut a magic off.
                     let skipped = find_magic(rest).unwrap_or(rest.len().saturating_sub(3));
                     self.collect_torn(1 + skipped);
                     self.advance(1 + skipped);
@@ -170,11 +179,10 @@ impl Segment {
         self.unfinished_since = None;
     }
 
-    /// Reads more behind what there is, and returns whether the file has still more. What was not handed out counts: a
-    /// reader that takes little at a time must not pile up the segment here, and a frame is far shorter than the buffer.
+    /// Reads on behind the buffer. Returns whether the file has still more. The buffer is bounded: a caller that takes a few
+    /// frames at a time must not load the whole segment, and a frame is far shorter than the buffer.
     fn fill(&mut self) -> io::Result<bool> {
-        // While half of it is left, a whole frame is: moving the rest to the front for each little step costs more than
-        // reading it did.
+        // Half a buffer holds a whole frame. To move the rest to the front at every small step would cost more than reading.
         if self.buffer.len() - self.cursor >= READ_BYTES / 2 {
             return Ok(true);
         }
@@ -190,29 +198,45 @@ impl Segment {
         }
         self.buffer.resize(have + wanted, 0);
         let place = self.buffer.get_mut(have..).unwrap_or_default();
-        let read = read_at(&self.file, place, self.start + have as u64);
+        let read = disk::read_at(&self.file, place, self.start + have as u64);
         self.buffer.truncate(have + read.as_ref().copied().unwrap_or(0));
-        Ok(read? as u64 != missing)
+        let read = read?;
+        self.keep_head(have);
+        Ok(read as u64 != missing)
     }
 
-    fn next(&mut self, now: Instant) -> Next {
+    /// Keeps the first bytes of the file: the buffer from `from` on has just been read.
+    fn keep_head(&mut self, from: usize) {
+        let follows = self.start + from as u64 == self.head.len() as u64;
+        if self.fingerprint.is_some() || !follows {
+            return;
+        }
+        let read = self.buffer.get(from..).unwrap_or_default();
+        let missing = HEADER_BYTES - self.head.len();
+        self.head.extend_from_slice(read.get(..missing).unwrap_or(read));
+        if self.head.len() == HEADER_BYTES {
+            self.fingerprint = Some(xxh64(&self.head, 0));
+        }
+    }
+
+    fn next(&mut self, now: Instant) -> io::Result<Next> {
         let rest = self.buffer.get(self.cursor..).unwrap_or_default();
         let Some(bytes) = rest.first_chunk::<HEADER_BYTES>() else {
             let begins = rest.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
-            return match rest {
+            return Ok(match rest {
                 [] => Next::Wait,
-                // The rest of the header may not have been written yet, or not been read.
-                _ if begins && (!self.no_writers || self.is_behind()) => Next::Wait,
+                // The rest of the header may be unwritten or unread.
+                _ if begins && !self.is_final()? => Next::Wait,
                 _ => Next::Torn,
-            };
+            });
         };
         let (len, header) = match Header::decode(bytes) {
-            Decoded::Bad => return Next::Torn,
+            Decoded::Bad => return Ok(Next::Torn),
             Decoded::Newer { len } => (len as usize, None),
             Decoded::Header(header) => (header.len as usize, Some(header)),
         };
         let payload = rest.get(HEADER_BYTES..).unwrap_or_default();
-        match (payload.get(..len), header) {
+        Ok(match (payload.get(..len), header) {
             (Some(_), None) => {
                 let unchecked = rest.get(CHECKED_BYTES..).unwrap_or_default();
                 let len = HEADER_BYTES - CHECKED_BYTES + len;
@@ -220,32 +244,40 @@ impl Segment {
             }
             (Some(payload), Some(header)) if header.matches(payload) => Next::Frame(header),
             (Some(_), Some(_)) => Next::Torn,
-            (None, _) if self.no_writers && !self.is_behind() => Next::Torn,
+            (None, _) if self.is_final()? => Next::Torn,
             (None, _) if !has_header(payload) => Next::Wait,
-            (None, _) => self.wait_for_unfinished(now),
-        }
+            (None, _) => self.wait_for_unfinished(now)?,
+        })
     }
 
-    /// There are bytes in the file that have not been read into the buffer.
-    pub(super) fn is_behind(&self) -> bool {
-        self.len().is_ok_and(|len| self.start + (self.buffer.len() as u64) < len)
+    /// Whether the file has bytes behind the buffer.
+    ///
+    /// # Errors
+    /// The system does not say. Then no frame may be called torn: its rest may be there.
+    pub(super) fn is_behind(&self) -> io::Result<bool> {
+        Ok(self.start + (self.buffer.len() as u64) < self.len()?)
     }
 
-    fn wait_for_unfinished(&mut self, now: Instant) -> Next {
+    /// Whether the buffer holds the last bytes that the file will ever have.
+    fn is_final(&self) -> io::Result<bool> {
+        Ok(self.no_writers && !self.is_behind()?)
+    }
+
+    fn wait_for_unfinished(&mut self, now: Instant) -> io::Result<Next> {
         let at = self.offset();
         let since = match self.unfinished_since {
             Some((offset, since)) if offset == at => since,
             _ => now,
         };
         self.unfinished_since = Some((at, since));
-        let over = now.duration_since(since) >= UNFINISHED && !self.is_behind();
-        if over { Next::Torn } else { Next::Wait }
+        let over = now.duration_since(since) >= UNFINISHED && !self.is_behind()?;
+        Ok(if over { Next::Torn } else { Next::Wait })
     }
 }
 
-/// How far a frame of a later version is skipped: `len` of these bytes, but not beyond the next sound header. Nobody here can
-/// check what follows [`CHECKED_BYTES`] of its header; its writer may have been killed in the middle of it, and then others' frames lie there.
-/// A whole one cannot hold a header, except as a copy: no text does.
+/// How many of these bytes belong to a frame of a later version: `len`, but never past the next sound header. This version cannot
+/// check the bytes behind [`CHECKED_BYTES`]. If the writer was killed in mid-write, frames of other writers lie there. No text
+/// contains a sound header, except a copy of one.
 fn up_to_header(bytes: &[u8], len: usize) -> usize {
     // A header may begin in the last byte of it.
     let bytes = bytes.get(..len + HEADER_BYTES - 1).unwrap_or(bytes);
@@ -276,33 +308,9 @@ fn has_header(mut bytes: &[u8]) -> bool {
     false
 }
 
-/// What a segment is known by: a hash of its first header's bytes, or `None` when it is shorter.
+/// What a segment is known by: a hash of its first header's bytes. `None` when the file is shorter.
 pub(super) fn fingerprint(file: &File) -> io::Result<Option<u64>> {
     let mut bytes = [0; HEADER_BYTES];
-    let read = read_at(file, &mut bytes, 0)?;
+    let read = disk::read_at(file, &mut bytes, 0)?;
     Ok((read == bytes.len()).then(|| xxh64(&bytes, 0)))
-}
-
-/// Reads until `into` is full or the file ends.
-fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match read_once_at(file, rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
-}
-
-#[cfg(unix)]
-fn read_once_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, into, offset)
-}
-
-#[cfg(windows)]
-fn read_once_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, into, offset)
 }

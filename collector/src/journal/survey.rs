@@ -12,6 +12,7 @@ use super::segment::{self, Segment};
 use super::{Counters, Position, files, record_id, run_time};
 use crate::clock;
 use crate::dirs::StateDir;
+use crate::disk;
 
 /// Unread records that are named; the rest is only counted.
 const NAMED_MAX: usize = 10_000;
@@ -82,10 +83,10 @@ impl Survey {
         left: &mut [u64; 2],
     ) -> io::Result<()> {
         // The collector may delete a segment meanwhile, there may be none yet, or a link in its place.
-        if files::regular(path)?.is_none() {
+        if disk::regular(path)?.is_none() {
             return Ok(());
         }
-        match files::open(path) {
+        match disk::open(path) {
             Ok(file) => self.add(file, position, left),
             // Of a file that belongs to another user, nothing can be believed. The collector refuses it by name.
             Err(error) if matches!(error.kind(), NotFound | PermissionDenied | Other) => Ok(()),

@@ -1,5 +1,5 @@
-//! Syncs segments beside the reading: neither a slow disk nor a database that keeps the reader waiting makes the window of a
-//! power cut wider, and neither keeps hooks from being read.
+//! Syncs segments in a thread of its own. A slow disk, or a database that keeps the reader waiting, does not widen the window of
+//! a power cut, and does not keep hooks from being read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,24 +11,25 @@ use std::time::Duration;
 
 use super::assemble::SegmentId;
 use super::wait::Waker;
+use crate::disk;
 
 /// From the end of one sync to the start of the next while hooks arrive.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What is known of a segment on the disk.
+/// How far a segment is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Synced {
     /// Its length at the last sync that worked.
     UpTo(u64),
-    /// The last sync failed. This descriptor is never synced again: the kernel reports a lost page once.
-    Failed,
+    /// The last sync failed, with this error number. This descriptor is never synced again: the kernel reports a lost page once.
+    Failed(Option<i32>),
 }
 
-/// The thread that syncs, and what it syncs. It rests while the reader waits for the kernel to tell of something new.
+/// The thread that syncs, and what it syncs. It rests while the reader waits to be woken by the kernel.
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<Shared>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -40,27 +41,34 @@ struct Shared {
 }
 
 impl Syncer {
-    /// Starts it; it ends with the [`Syncer`]. `waker` is rung after every sync.
+    /// Starts the thread, which ends with the [`Syncer`]. `waker` is rung after every sync.
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            files: Mutex::default(),
-            awake: AtomicBool::new(true),
-            ended: AtomicBool::new(false),
-            waker,
-        });
-        let own = Arc::clone(&shared);
+        let mut syncer = Self::without_thread(waker);
+        let own = Arc::clone(&syncer.shared);
         let thread = thread::Builder::new().name("sync".into()).spawn(move || own.run())?;
-        Ok(Self { shared, thread })
+        syncer.thread = Some(thread);
+        Ok(syncer)
     }
 
-    /// Syncs `file` from now on, of which so much is known to be on the disk. Replaces what was known under the id.
-    pub(super) fn add(&self, id: SegmentId, file: &File, synced: u64) -> io::Result<()> {
-        let file = Arc::new(file.try_clone()?);
-        self.shared.files().insert(id, (file, Synced::UpTo(synced)));
-        Ok(())
+    /// A syncer that syncs only when [`Self::sync_all`] is called.
+    pub(super) fn without_thread(waker: Waker) -> Self {
+        let (awake, ended) = (AtomicBool::new(true), AtomicBool::new(false));
+        let shared = Arc::new(Shared { files: Mutex::default(), awake, ended, waker });
+        Self { shared, thread: None }
     }
 
-    /// Forgets a segment. What is given back keeps its file open.
+    /// Syncs everything once, in the caller's thread.
+    #[cfg(test)]
+    pub(super) fn sync_all(&self) {
+        self.shared.sync_all();
+    }
+
+    /// Syncs `file` from now on, of which `synced` bytes are known to be on the disk. Replaces what was known under the id.
+    pub(super) fn add(&self, id: SegmentId, file: &Arc<File>, synced: u64) {
+        self.shared.files().insert(id, (Arc::clone(file), Synced::UpTo(synced)));
+    }
+
+    /// Forgets a segment. The file stays open as long as the returned value lives.
     pub(super) fn remove(&self, id: SegmentId) -> Option<Arc<File>> {
         self.shared.files().remove(&id).map(|(file, _)| file)
     }
@@ -73,20 +81,26 @@ impl Syncer {
     /// Something has been read: there may be more to sync.
     pub(super) fn rouse(&self) {
         if !self.shared.awake.swap(true, Ordering::Relaxed) {
-            self.thread.thread().unpark();
+            self.unpark();
         }
     }
 
-    /// Nothing comes: after a last sync it rests.
+    /// Nothing comes: the thread rests after one more sync.
     pub(super) fn rest(&self) {
         self.shared.awake.store(false, Ordering::Relaxed);
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 }
 
 impl Drop for Syncer {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
+        self.unpark();
     }
 }
 
@@ -104,7 +118,7 @@ impl Shared {
             if awake {
                 thread::park_timeout(EVERY);
             } else {
-                // What is added after this sync comes with a call that wakes.
+                // Whoever adds something after this sync calls `rouse`.
                 thread::park();
             }
         }
@@ -117,24 +131,18 @@ impl Shared {
             .iter()
             .filter_map(|(id, (file, synced))| match synced {
                 Synced::UpTo(len) => Some((*id, Arc::clone(file), *len)),
-                Synced::Failed => None,
+                Synced::Failed(_) => None,
             })
             .collect();
         let mut any = false;
         for (id, file, before) in files {
-            let Ok(len) = file.metadata().map(|found| found.len()) else { continue };
-            if len <= before {
-                continue;
-            }
-            any = true;
-            let now = match file.sync_data() {
-                Ok(()) => Synced::UpTo(len),
-                Err(error) => {
-                    tracing::error!(%error, "journal.sync_failed");
-                    Synced::Failed
-                }
+            let now = match sync_up_to(&file, before) {
+                Ok(len) if len <= before => continue,
+                Ok(len) => Synced::UpTo(len),
+                Err(error) => Synced::Failed(error.raw_os_error()),
             };
-            // Unless it has been replaced meanwhile.
+            any = true;
+            // Unless the file has been replaced meanwhile.
             if let Some((known, synced)) = self.files().get_mut(&id)
                 && Arc::ptr_eq(known, &file)
             {
@@ -143,4 +151,13 @@ impl Shared {
         }
         any
     }
+}
+
+/// Syncs `file` if it is longer than `before`. Returns its length before the sync.
+fn sync_up_to(file: &File, before: u64) -> io::Result<u64> {
+    let len = disk::look(file)?.len();
+    if len > before {
+        disk::sync(file)?;
+    }
+    Ok(len)
 }

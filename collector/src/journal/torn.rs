@@ -1,14 +1,14 @@
-//! What was no whole frame, kept aside for whoever wants to look at it.
+//! Keeps torn bytes, which are no whole frame, for a person to look at.
 //!
-//! Nothing reads the file again. It may hold a payload's text, so it goes when a session is deleted, and a week after the
-//! last piece.
+//! No program reads the file. It may hold a payload's text, so it is deleted with any session, and a week after the last piece.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::clock;
-use crate::dirs::{self, StateDir};
+use crate::dirs::StateDir;
+use crate::disk;
 
 /// Size of the file beyond which pieces are counted only.
 const KEPT_MAX_BYTES: u64 = 8 << 20;
@@ -22,15 +22,15 @@ pub(super) struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// Appends `pieces` of `segment`, each behind a line that says where it was. Zeros, as a power cut leaves them, say nothing.
+/// Appends `pieces` of `segment`, each behind a line that says where it was. A power cut leaves zeros: those are not kept.
 pub(super) fn keep(dir: &StateDir, segment: &Path, pieces: &[Piece]) -> io::Result<()> {
     let telling = |piece: &&Piece| piece.bytes.iter().any(|byte| *byte != 0);
     let pieces: Vec<&Piece> = pieces.iter().filter(telling).collect();
     if pieces.is_empty() {
         return Ok(());
     }
-    let mut file = dirs::create_private(&dir.torn())?;
-    let mut size = file.metadata()?.len();
+    let mut file = disk::create(&dir.torn())?;
+    let mut size = disk::look(&file)?.len();
     for Piece { at, bytes } in pieces {
         let name = segment.file_name().unwrap_or_default().to_string_lossy();
         let mut text = format!("{name}, {} bytes at {at}:\n", bytes.len()).into_bytes();
@@ -45,20 +45,15 @@ pub(super) fn keep(dir: &StateDir, segment: &Path, pieces: &[Piece]) -> io::Resu
     Ok(())
 }
 
-/// Removes the file; one that is not there is fine.
+/// Removes the file, if there is one.
 pub(super) fn forget(dir: &StateDir) -> io::Result<()> {
-    match std::fs::remove_file(dir.torn()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    disk::remove(&dir.torn())
 }
 
-/// Removes the file when nothing has come for a week.
+/// Removes the file when the last piece is a week old.
 pub(super) fn forget_old(dir: &StateDir) -> io::Result<()> {
-    let Ok(changed) = std::fs::metadata(dir.torn()).and_then(|found| found.modified()) else {
-        return Ok(());
-    };
-    let changed = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let Some(found) = disk::look_at(&dir.torn())? else { return Ok(()) };
+    let changed = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Duration::from_nanos(u64::try_from(clock::now().0).unwrap_or_default());
     if now.saturating_sub(changed) > KEPT_FOR { forget(dir) } else { Ok(()) }
 }

@@ -28,7 +28,7 @@ pub(super) struct Sleeper {
 
 impl Sleeper {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { bell: Arc::new(imp::Bell::new()?), watch: imp::Watch::new()? })
+        Ok(Self { bell: Arc::new(imp::Bell::new()?), watch: imp::Watch::new() })
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -78,7 +78,8 @@ mod imp {
 
         pub(super) fn wait(&self, watch: Option<&Watch>, at_most: Duration) {
             let bell = PollFd::new(&self.0, PollFlags::IN);
-            let watched = watch.map(|watch| PollFd::new(&watch.inotify, PollFlags::IN));
+            let inotify = watch.and_then(|watch| watch.inotify.as_ref());
+            let watched = inotify.map(|inotify| PollFd::new(inotify, PollFlags::IN));
             let mut both = [bell.clone(), watched.unwrap_or(bell)];
             let timeout = Timespec::try_from(at_most).ok();
             // A signal ends the wait early, which does no harm.
@@ -88,25 +89,28 @@ mod imp {
         }
     }
 
+    /// Without an inotify instance, of which an account has 128 by default, the caller goes on looking.
     #[derive(Debug)]
     pub(super) struct Watch {
-        inotify: OwnedFd,
+        inotify: Option<OwnedFd>,
         watched: Vec<i32>,
     }
 
     impl Watch {
-        pub(super) fn new() -> io::Result<Self> {
-            let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-            Ok(Self { inotify, watched: Vec::new() })
+        pub(super) fn new() -> Self {
+            Self { inotify: init(), watched: Vec::new() }
         }
 
         pub(super) fn start(&mut self, file: &Path, folders: &[&Path]) -> bool {
             self.stop();
+            if self.inotify.is_none() {
+                self.inotify = init();
+            }
+            let Some(inotify) = &self.inotify else { return false };
             let changes = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
             let names = WatchFlags::CREATE | WatchFlags::MOVED_TO;
-            let file = inotify::add_watch(&self.inotify, file, changes).ok();
-            let folders =
-                folders.iter().map(|folder| inotify::add_watch(&self.inotify, *folder, names));
+            let file = inotify::add_watch(inotify, file, changes).ok();
+            let folders = folders.iter().map(|folder| inotify::add_watch(inotify, *folder, names));
             self.watched.extend(file.into_iter().chain(folders.flatten()));
             file.is_some()
         }
@@ -115,11 +119,16 @@ mod imp {
             if self.watched.is_empty() {
                 return;
             }
+            let Some(inotify) = &self.inotify else { return };
             for watched in self.watched.drain(..) {
-                let _ = inotify::remove_watch(&self.inotify, watched);
+                let _ = inotify::remove_watch(inotify, watched);
             }
-            while rustix::io::read(&self.inotify, &mut [0; 4_096]).is_ok_and(|read| read > 0) {}
+            while rustix::io::read(inotify, &mut [0; 4_096]).is_ok_and(|read| read > 0) {}
         }
+    }
+
+    fn init() -> Option<OwnedFd> {
+        inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()
     }
 }
 
@@ -158,8 +167,8 @@ mod imp {
     pub(super) struct Watch;
 
     impl Watch {
-        pub(super) fn new() -> io::Result<Self> {
-            Ok(Self)
+        pub(super) fn new() -> Self {
+            Self
         }
 
         pub(super) fn start(&mut self, _: &Path, _: &[&Path]) -> bool {

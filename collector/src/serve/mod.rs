@@ -12,7 +12,6 @@ mod threads;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -252,8 +251,8 @@ fn export_settings(env: &Environment) -> anyhow::Result<export::Settings> {
 fn journal_health(threads: &Threads) -> crate::source::AskJournal {
     let (reading, trouble) = (threads.reading(), threads.signals.trouble.subscribe());
     Box::new(move || {
-        let Reading { usage, queued, queue_bound, read_up_to } =
-            *reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let Reading { usage, queued, queue_bound, read_up_to, problems } =
+            reading.lock().unwrap_or_else(PoisonError::into_inner).clone();
         JournalHealth {
             segments: usage.segments,
             bytes: usage.bytes,
@@ -262,6 +261,7 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
             read_up_to_ns: read_up_to.map(|at| at.0),
             queue: (queued as u64, queue_bound as u64),
             stopped: usage.stopped,
+            problems: problems.iter().map(|one| (one.since.0, one.to_string())).collect(),
             trouble: trouble.borrow().as_deref().map(str::to_owned),
         }
     })
@@ -356,7 +356,7 @@ impl Control for Controls {
 
 impl Controls {
     /// Blanks the journal up to where it stood, as soon as all of that is committed: the position follows the hooks.
-    fn scrub(&self, before: &[(PathBuf, u64)]) -> Result<(), String> {
+    fn scrub(&self, before: &scrub::Lengths) -> Result<(), String> {
         let mut waited = Duration::ZERO;
         loop {
             let position =

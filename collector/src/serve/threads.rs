@@ -12,6 +12,7 @@ use rusqlite::ErrorCode;
 use crate::clock;
 use crate::config::{Config, Journal};
 use crate::dirs::StateDir;
+use crate::disk;
 use crate::engine::{self, Engine, Input, Signals};
 use crate::evidence;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
@@ -62,6 +63,7 @@ impl WeakInputs {
 impl Threads {
     /// Opens store and journal and starts reading. History is replayed in the engine's thread, so that pages do not wait.
     pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
+        disk::spare::keep();
         let (store, position) = open(dir)?;
         let limits = limits(config.journal);
         let mut intake = Intake::open(dir, position.as_deref(), limits)?;

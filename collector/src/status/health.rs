@@ -27,6 +27,18 @@ pub(super) struct Journal {
     pub queue: Queue,
     /// The journal is at its bound.
     pub stopped: bool,
+    /// What its reader cannot do at present.
+    pub problems: Vec<Problem>,
+}
+
+/// Something that the journal's reader cannot do at present and tries again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Problem {
+    /// When the first attempt failed, microseconds since the epoch.
+    pub since_us: i64,
+    /// What, why, and what it means for hooks.
+    pub what: String,
 }
 
 /// A bounded queue.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use health::{Queue, wake};
+pub use health::{Problem, Queue, wake};
 
 use crate::clock;
 use crate::config::{Global, destination};
@@ -82,6 +82,8 @@ pub struct Journal {
     pub estimated: bool,
     /// It is at its bound: hooks are counted instead of kept.
     pub stopped: bool,
+    /// What the collector cannot do with it at present and tries again.
+    pub problems: Vec<Problem>,
 }
 
 /// One destination.
@@ -140,6 +142,7 @@ impl Status {
                     status.trouble = health.trouble;
                     status.queue = Some(health.journal.queue);
                     status.journal.stopped = health.journal.stopped;
+                    status.journal.problems = health.journal.problems;
                 }
                 Err(error) => {
                     status.trouble = Some(format!("the collector does not answer: {error}"));

@@ -65,6 +65,8 @@ pub struct JournalHealth {
     pub queue: (u64, u64),
     /// The journal is at its bound: hooks are counted instead of kept.
     pub stopped: bool,
+    /// What the journal's reader cannot do at present and tries again: since when, nanoseconds since the epoch, and in words.
+    pub problems: Vec<(i64, String)>,
     /// Why the database does not take hooks, while it does not.
     pub trouble: Option<String>,
 }

@@ -84,6 +84,14 @@ struct JournalItem {
     read_up_to_us: Option<i64>,
     queue: QueueItem,
     stopped: bool,
+    /// What the journal's reader cannot do at present and tries again.
+    problems: Vec<JournalProblem>,
+}
+
+#[derive(Serialize)]
+struct JournalProblem {
+    since_us: i64,
+    what: String,
 }
 
 #[derive(Serialize)]
@@ -168,6 +176,11 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             read_up_to_us,
             queue: queue(),
             stopped: journal.stopped,
+            problems: journal
+                .problems
+                .into_iter()
+                .map(|(since_ns, what)| JournalProblem { since_us: since_ns / 1_000, what })
+                .collect(),
         },
         db: DbItem {
             bytes: health.database_bytes,

@@ -1,5 +1,5 @@
-//! The journal as a whole: writers, one follower. Here what works; [`damage`] flips, cuts and mixes, [`segments`] rotates,
-//! stops, spills and deletes, [`shims`] runs the real program.
+//! The journal as a whole: writers and one follower. [`damage`] flips, cuts and mixes bytes. [`segments`] rolls, stops, spills and
+//! deletes. [`faults`] fails every file operation. [`shims`] runs the real program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +11,8 @@ use crate::clock;
 use crate::dirs::StateDir;
 
 mod damage;
+#[cfg(target_os = "linux")]
+mod faults;
 #[cfg(target_os = "linux")]
 mod segments;
 #[cfg(target_os = "linux")]
@@ -25,10 +27,13 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let temp = tempfile::tempdir().unwrap();
+        let limits = Limits { name_age: Duration::ZERO, ..Limits::default() };
+        Self::below(tempfile::tempdir().unwrap(), limits)
+    }
+
+    fn below(temp: tempfile::TempDir, limits: Limits) -> Self {
         let dir = StateDir::at(temp.path().join("state"));
         dir.prepare().unwrap();
-        let limits = Limits { name_age: Duration::ZERO, ..Limits::default() };
         Self { _temp: temp, dir, limits }
     }
 
@@ -60,7 +65,7 @@ fn poll_until(
     let (mut records, mut position) = (Vec::new(), None);
     let start = clock::instant();
     while clock::instant().duration_since(start) < Duration::from_secs(10) {
-        let batch = follower.poll(100).unwrap();
+        let batch = follower.poll(100);
         records.extend(batch.records);
         position = batch.position.or(position);
         if done(&records, position.as_ref()) {

@@ -30,7 +30,7 @@ fn poll_and_store_until(
     let mut records: Vec<Record> = Vec::new();
     let start = clock::instant();
     while clock::instant().duration_since(start) < Duration::from_secs(10) {
-        let batch = follower.poll(100).unwrap();
+        let batch = follower.poll(100);
         records.extend(batch.records);
         if let Some(position) = batch.position {
             follower.may_forget(&position);
@@ -66,7 +66,7 @@ fn a_segment_stays_until_it_is_stored() {
     world.write(1, b"one");
     poll_until(&mut follower, |_, _| names(&world).len() == 3);
     for _ in 0..20 {
-        follower.poll(10).unwrap();
+        follower.poll(10);
         follower.wait(Duration::from_millis(20));
     }
     assert_eq!(names(&world), ["journal", "journal.stop", "seg-1"]);
@@ -87,7 +87,7 @@ fn what_is_stored_is_worth_making_sure_of_once_a_whole_segment_is() {
     let mut last = Position::default();
     while !follower.would_forget(&last) {
         assert!(clock::instant().duration_since(start) < Duration::from_secs(10));
-        last = follower.poll(10).unwrap().position.unwrap_or(last);
+        last = follower.poll(10).position.unwrap_or(last);
         follower.wait(Duration::from_millis(5));
     }
     assert_eq!(names(&world), ["journal", "journal.stop", "seg-1"]);
@@ -107,7 +107,7 @@ fn a_segment_with_a_writer_stays_and_what_comes_late_is_read() {
     // Many turns of the chores, none of which may delete it.
     for _ in 0..10 {
         follower.wait(Duration::from_millis(50));
-        let batch = follower.poll(10).unwrap();
+        let batch = follower.poll(10);
         follower.may_forget(&batch.position.unwrap_or_default());
     }
     assert_eq!(names(&world), ["journal", "journal.stop", "seg-1"]);
@@ -194,11 +194,11 @@ fn an_open_record_holds_the_position_back() {
 fn a_position_never_names_bytes_that_were_not_synced() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
-    follower.poll(10).unwrap();
+    follower.poll(10);
     // Between two syncs a record is given out and its position is not. A sync may come just then, but not every time.
     let early = (1..=20).any(|id| {
         world.write(id, b"one");
-        let batch = follower.poll(10).unwrap();
+        let batch = follower.poll(10);
         bodies(&batch.records) == ["one"] && batch.position.is_none()
     });
     assert!(early, "no record came before its sync");
@@ -210,7 +210,7 @@ fn every_state_a_crash_leaves_is_put_in_order() {
         let mut follower = world.follow(&Position::default());
         let (records, _) = poll_until(&mut follower, |records, _| records.len() == 1);
         assert_eq!(bodies(&records), ["kept"]);
-        assert_eq!(follower.poll(10).unwrap().records, []);
+        assert_eq!(follower.poll(10).records, []);
         world.write(2, b"new");
         let (records, _) = poll_until(&mut follower, |records, _| records.len() == 1);
         assert_eq!(bodies(&records), ["new"]);
@@ -280,7 +280,7 @@ fn at_the_bound_the_journal_is_stopped_and_goes_on_when_there_is_room() {
         written += 1;
         assert!(written < 50, "never stopped");
         follower.wait(Duration::from_millis(120));
-        stored = follower.poll(10).unwrap().position.or(stored);
+        stored = follower.poll(10).position.or(stored);
     }
     assert!(follower.usage().stopped);
     let refused = OpenOptions::new().append(true).open(world.dir.journal());
@@ -308,6 +308,27 @@ fn a_journal_deleted_under_us_is_made_again() {
 }
 
 #[test]
+fn what_was_not_read_of_a_deleted_journal_is_read_and_one_that_comes_back_goes_on() {
+    let world = World::new();
+    let mut follower = world.follow(&Position::default());
+    world.write(1, b"one");
+    fs::remove_file(world.dir.journal()).unwrap();
+    let (records, _) = poll_until(&mut follower, |records, _| !records.is_empty());
+    assert_eq!(bodies(&records), ["one"]);
+    poll_until(&mut follower, |_, _| world.dir.journal().is_file());
+    world.write(2, b"two");
+    let away = world.dir.root().join("away");
+    fs::rename(world.dir.journal(), &away).unwrap();
+    let (records, _) = poll_until(&mut follower, |records, _| !records.is_empty());
+    assert_eq!(bodies(&records), ["two"]);
+    poll_until(&mut follower, |_, _| world.dir.journal().is_file());
+    fs::rename(&away, world.dir.journal()).unwrap();
+    world.write(3, b"three");
+    let (records, _) = poll_until(&mut follower, |records, _| !records.is_empty());
+    assert_eq!(bodies(&records), ["three"], "nothing is read twice");
+}
+
+#[test]
 fn a_foreign_thing_in_the_journals_place_is_refused_and_named() {
     let world = World::new();
     fs::create_dir(world.dir.journal()).unwrap();
@@ -322,7 +343,7 @@ fn space_is_reserved_behind_the_end() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
     world.write(1, b"one");
-    follower.poll(10).unwrap();
+    follower.poll(10);
     let found = fs::metadata(world.dir.journal()).unwrap();
     assert!(found.len() < 1_000 && found.blocks() * 512 >= 16 << 20, "{}", found.blocks());
 }
@@ -339,7 +360,7 @@ fn a_silent_follower_is_woken_by_a_record_by_its_waker_and_by_an_import() {
     // Until it is silent.
     let start = clock::instant();
     while clock::instant().duration_since(start) < Duration::from_millis(1_300) {
-        follower.poll(10).unwrap();
+        follower.poll(10);
         follower.wait(Duration::from_millis(50));
     }
     let waker = follower.waker();

@@ -104,7 +104,7 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
             let mut follower = world.follow(&stored);
             deaths += 1;
             for _ in 0..15 {
-                let batch = follower.poll(20).unwrap();
+                let batch = follower.poll(20);
                 records.extend(batch.records);
                 if let Some(position) = batch.position {
                     follower.may_forget(&position);
@@ -131,7 +131,7 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
         if let Some(position) = position.take() {
             follower.may_forget(&position);
         }
-        position = follower.poll(100).unwrap().position;
+        position = follower.poll(100).position;
         follower.wait(Duration::from_millis(5));
     }
 }
@@ -157,7 +157,7 @@ fn a_writer_stopped_in_its_body_is_waited_for_across_rotation() {
         let (_, position) = poll_until(&mut follower, |records, _| records.len() == 1);
         follower.may_forget(&position.unwrap_or_default());
         follower.wait(Duration::from_millis(150));
-        let batch = follower.poll(10).unwrap();
+        let batch = follower.poll(10);
         assert_eq!(batch.records, []);
         follower.may_forget(&batch.position.unwrap_or_default());
     }
@@ -248,7 +248,7 @@ fn what_the_state_directory_does_not_take_is_spilled_and_taken_in() {
     let spilled = || fs::read_dir(runtime.path().join("hookspan")).unwrap().count();
     let start = clock::instant();
     while spilled() > 0 && clock::instant().duration_since(start) < Duration::from_secs(10) {
-        let batch = follower.poll(10).unwrap();
+        let batch = follower.poll(10);
         follower.may_forget(&batch.position.unwrap_or_default());
         follower.wait(Duration::from_millis(20));
     }

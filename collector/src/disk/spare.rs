@@ -1,0 +1,81 @@
+//! Descriptors that are kept back for hooks.
+//!
+//! Whoever opens connections until the process has no descriptor left must not stop hooks from being stored. The collector
+//! holds a few descriptors open for nothing. When an operation fails for lack of a descriptor, they are closed, the operation
+//! is tried again, and as many as possible are opened again afterwards.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many are kept back: a roll needs two at a time, a database that is opened again three.
+const KEPT: usize = 8;
+/// Another thread may take what was closed before the operation gets it. Then it is closed for again.
+const TRIES: usize = 3;
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { wanted: 0, held: Vec::new() });
+
+struct Spare {
+    wanted: usize,
+    held: Vec<File>,
+}
+
+/// Keeps descriptors back from now on, for the rest of the process.
+pub fn keep() {
+    let mut spare = spare();
+    spare.wanted = KEPT;
+    spare.fill();
+}
+
+/// Opens again what was used. Cheap when all of them are there.
+pub fn refill() {
+    spare().fill();
+}
+
+/// Runs `work` while the spare descriptors are closed, so that it can have them.
+pub fn lend<T>(work: impl FnOnce() -> T) -> T {
+    spare().held.clear();
+    let done = work();
+    refill();
+    done
+}
+
+/// Runs `work`, and again with the spare descriptors closed when it had none.
+pub(super) fn retried<T>(mut work: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut done = work();
+    for _ in 0..TRIES {
+        if !done.as_ref().is_err_and(has_no_descriptor) || spare().held.is_empty() {
+            break;
+        }
+        done = lend(&mut work);
+    }
+    done
+}
+
+/// Whether the process (`EMFILE`) or the system (`ENFILE`) has no descriptor left.
+#[cfg(unix)]
+fn has_no_descriptor(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|none| code == Some(none.raw_os_error()))
+}
+
+#[cfg(not(unix))]
+fn has_no_descriptor(_: &io::Error) -> bool {
+    false
+}
+
+fn spare() -> MutexGuard<'static, Spare> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Spare {
+    fn fill(&mut self) {
+        while self.held.len() < self.wanted {
+            let Ok(file) = File::open(if cfg!(windows) { "NUL" } else { "/dev/null" }) else {
+                return;
+            };
+            self.held.push(file);
+        }
+    }
+}

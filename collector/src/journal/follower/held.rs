@@ -1,0 +1,143 @@
+//! One segment that the follower has open.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::disk::{self, Identity};
+use crate::journal::JournalError;
+use crate::journal::segment::{self, Segment};
+use crate::journal::trouble::Pause;
+
+/// Maximum number of boundaries noted between two syncs.
+const MARKS_MAX: usize = 256;
+
+/// What a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The file that shims append to.
+    Journal,
+    /// A file that was the journal before.
+    Sealed,
+    /// A file in the run-time directory.
+    Spill,
+    /// A journal that somebody deleted or moved away. It is read to its end.
+    Nameless,
+}
+
+/// A file that is about to be followed. Everything that can fail has been done.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub file: Arc<File>,
+    pub identity: Identity,
+    pub len: u64,
+    pub fingerprint: Option<u64>,
+}
+
+impl Opened {
+    pub(super) fn at(path: &Path) -> Result<Self, JournalError> {
+        let file = disk::open(path).map_err(JournalError::of("open", path))?;
+        Self::new(file, path)
+    }
+
+    /// For a file that is open. `path` is for the error.
+    pub(super) fn new(file: File, path: &Path) -> Result<Self, JournalError> {
+        let found = disk::look(&file).map_err(JournalError::of("look at", path))?;
+        let fingerprint = segment::fingerprint(&file).map_err(JournalError::of("read", path))?;
+        let (identity, len) = (disk::identity(&found), found.len());
+        Ok(Self { file: Arc::new(file), identity, len, fingerprint })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Held {
+    pub segment: Segment,
+    pub identity: Identity,
+    pub path: PathBuf,
+    pub role: Role,
+    pub since: Instant,
+    /// Boundaries between frames up to which everything has been handed out, not yet known to be on the disk.
+    marks: VecDeque<u64>,
+    /// What the position says: on the disk, and no open record starts before it.
+    pub durable: u64,
+    /// What the store has durably, as far as it has said so since the follower was opened.
+    pub forgettable: u64,
+    /// What the store is known to have, in its write-ahead log or in the database file.
+    pub stored: u64,
+    /// Length up to which space need not be reserved again.
+    pub reserved: u64,
+    /// How reading goes.
+    pub reading: Pause,
+    /// How syncing goes.
+    pub syncing: Pause,
+    /// The last sync failed, and the file has not been opened again since.
+    pub sync_lost: bool,
+    /// Error number of the last sync that failed.
+    pub sync_errno: Option<i32>,
+    /// Since when the file is known to have no writer.
+    pub without_writers: Option<Instant>,
+    /// Start of the last reading that reached the end.
+    pub at_end: Option<Instant>,
+    /// Read to its end, without a writer, and what it leaves unfinished has been handed out.
+    pub given_up: bool,
+}
+
+impl Held {
+    pub(super) fn new(opened: Opened, path: PathBuf, role: Role, from: u64, now: Instant) -> Self {
+        let mut segment = Segment::known(opened.file, from, opened.fingerprint);
+        segment.keeps_torn = true;
+        Self {
+            segment,
+            identity: opened.identity,
+            path,
+            role,
+            since: now,
+            marks: VecDeque::new(),
+            durable: from,
+            forgettable: 0,
+            stored: from,
+            reserved: 0,
+            reading: Pause::default(),
+            syncing: Pause::default(),
+            sync_lost: false,
+            sync_errno: None,
+            without_writers: None,
+            at_end: None,
+            given_up: false,
+        }
+    }
+
+    /// Notes a boundary. A full list drops it, which only makes the position older.
+    pub(super) fn mark(&mut self, boundary: u64) {
+        let last = self.marks.back().copied().unwrap_or(self.durable);
+        if boundary > last && self.marks.len() < MARKS_MAX {
+            self.marks.push_back(boundary);
+        }
+    }
+
+    /// Moves the position up to the last boundary that is on the disk.
+    pub(super) fn settle(&mut self, synced: u64) {
+        while let Some(boundary) = self.marks.front().copied().filter(|at| *at <= synced) {
+            self.marks.pop_front();
+            self.durable = boundary;
+        }
+    }
+
+    /// The file has another name, and may have writers again.
+    pub(super) fn rename(&mut self, path: PathBuf, role: Role, now: Instant) {
+        self.path = path;
+        self.role = role;
+        self.since = now;
+        self.segment.no_writers = false;
+        self.without_writers = None;
+        self.given_up = false;
+    }
+
+    /// Goes on with another descriptor of the same file. What was read has been handed out: nothing is read again.
+    pub(super) fn go_on_with(&mut self, file: Arc<File>) {
+        self.segment.go_on_with(file);
+        self.sync_lost = false;
+    }
+}

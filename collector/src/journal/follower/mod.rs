@@ -1,0 +1,371 @@
+//! Follows the journal through its segments.
+//!
+//! Reading and housekeeping are separate steps. Reading appends to [`Follower::ready`], and offsets move with it. Housekeeping
+//! cannot touch either: a step that fails becomes a [`Problem`], is tried again later, and takes nothing from the batch.
+//!
+//! | module | does |
+//! |---|---|
+//! | `held` | one open segment |
+//! | `reading` | frames to records |
+//! | `syncing` | positions follow the disk; what to do when a sync fails |
+//! | `names` | rolls the journal, and makes a new one when it is gone |
+//! | `spill` | takes over what shims wrote to the run-time directory |
+//! | `deleting` | deletes segments that are stored and have no writer |
+//! | `bound` | stops the journal at its bound, and resumes it |
+
+mod bound;
+mod deleting;
+mod held;
+mod names;
+mod reading;
+mod spill;
+mod syncing;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::assemble::{Assembler, SegmentId};
+use super::sync::Syncer;
+use super::trouble::{Problem, Task, Troubles};
+use super::wait::{Sleeper, Waker};
+use super::{
+    Batch, Counters, JournalError, Position, Record, files, losses, reserve, run_time, torn,
+};
+use crate::clock;
+use crate::dirs::StateDir;
+use crate::disk::{self, Identity};
+use held::{Held, Opened, Role};
+
+/// Silence after which the follower asks the kernel to wake it.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How often an unfinished frame is looked at in silence: it may have become torn by waiting.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// When segments change, and how large they may become together.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Size at which the journal becomes a segment, in bytes.
+    pub segment_bytes: u64,
+    /// Age at which it does.
+    pub segment_age: Duration,
+    /// Bytes of all segments at which hooks are no longer kept. A little more than the shim's own bound, so that a
+    /// collector that starts at that bound can take new hooks at once.
+    pub bound_bytes: u64,
+    /// Least age of a segment's name before its deletion: a shim may have looked up the old name and not opened it yet.
+    pub name_age: Duration,
+    /// Time between two rounds of housekeeping, and the first wait after one that failed.
+    pub chores: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            segment_age: Duration::from_secs(3_600),
+            bound_bytes: hookspan_shim::program::JOURNAL_MAX_BYTES + (64 << 20),
+            name_age: Duration::from_secs(10),
+            chores: Duration::from_millis(50),
+        }
+    }
+}
+
+/// What the journal takes on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Bytes that a lost write-ahead log would need again: no checkpoint is known to cover them.
+    pub pending_bytes: u64,
+    /// Bytes that have not been read.
+    pub unread_bytes: u64,
+    /// Segments, the journal included.
+    pub segments: u64,
+    /// The bound is reached: hooks are counted instead of kept.
+    pub stopped: bool,
+}
+
+/// Reads the journal of a state directory. There must be only one; see [`crate::dirs::Lock`].
+///
+/// Order of calls: [`Follower::poll`] until it returns nothing, [`Follower::wait`], and so on; [`Follower::may_forget`] whenever
+/// a position has been stored durably.
+#[derive(Debug)]
+pub struct Follower {
+    dir: StateDir,
+    boot: String,
+    limits: Limits,
+    held: BTreeMap<SegmentId, Held>,
+    next_id: SegmentId,
+    assembler: Assembler,
+    /// Records that were read and not yet handed out. Only [`Follower::poll`] empties it.
+    ready: Vec<Record>,
+    counters: Counters,
+    stored: Position,
+    reported: Position,
+    sleeper: Sleeper,
+    syncer: Syncer,
+    troubles: Troubles,
+    chores_at: Option<Instant>,
+    active_at: Instant,
+    stopped: bool,
+    /// Names changed and are not known to be durable.
+    names_unsynced: bool,
+    /// Where shims spill: see [`run_time`].
+    spills: Vec<PathBuf>,
+    /// The run-time directory may hold spilled files that are not followed yet.
+    spills_unheld: bool,
+    /// When spilled files were last looked for, and all of them followed.
+    spills_seen: Option<Instant>,
+}
+
+impl Follower {
+    /// Opens the journal, creates what is missing, finishes what was interrupted, and starts at `position`, the last one that
+    /// was stored.
+    ///
+    /// # Errors
+    /// The state directory cannot be read or written. A damaged segment is no error.
+    pub fn open(dir: &StateDir, position: &Position, limits: Limits) -> Result<Self, JournalError> {
+        let watch = JournalError::of("watch", dir.root());
+        let sleeper = Sleeper::new().map_err(watch)?;
+        let syncer = Syncer::start(sleeper.waker());
+        let syncer = syncer.map_err(JournalError::of("start a thread for", dir.root()))?;
+        Self::open_with(dir, position, limits, sleeper, syncer)
+    }
+
+    /// A follower that syncs only when it is told to.
+    #[cfg(test)]
+    pub(super) fn by_hand(
+        dir: &StateDir,
+        position: &Position,
+        limits: Limits,
+    ) -> Result<Self, JournalError> {
+        let sleeper = Sleeper::new().map_err(JournalError::of("watch", dir.root()))?;
+        let syncer = Syncer::without_thread(sleeper.waker());
+        Self::open_with(dir, position, limits, sleeper, syncer)
+    }
+
+    /// Syncs once.
+    #[cfg(test)]
+    pub(super) fn sync_by_hand(&self) {
+        self.syncer.sync_all();
+    }
+
+    /// Files that are followed.
+    #[cfg(test)]
+    pub(super) fn held_count(&self) -> usize {
+        self.held.len()
+    }
+
+    fn open_with(
+        dir: &StateDir,
+        position: &Position,
+        limits: Limits,
+        sleeper: Sleeper,
+        syncer: Syncer,
+    ) -> Result<Self, JournalError> {
+        let fail = |action| JournalError::of(action, dir.root());
+        #[cfg(target_os = "linux")]
+        hookspan_shim::linux::ignore_lease_signal();
+        files::settle(dir).map_err(fail("prepare the journal in"))?;
+        reserve::prepare_losses(&dir.losses()).map_err(fail("create losses in"))?;
+        losses::gather(dir).map_err(fail("gather losses in"))?;
+        if let Err(error) = torn::forget_old(dir) {
+            tracing::warn!(%error, "journal.torn_kept");
+        }
+        let now = clock::instant();
+        let mut follower = Self {
+            dir: dir.clone(),
+            boot: boot_id(),
+            limits,
+            held: BTreeMap::new(),
+            next_id: 0,
+            assembler: Assembler::default(),
+            ready: Vec::new(),
+            counters: Counters::default(),
+            stored: position.clone(),
+            reported: position.clone(),
+            sleeper,
+            syncer,
+            troubles: Troubles::new(limits.chores),
+            chores_at: None,
+            active_at: now,
+            stopped: false,
+            names_unsynced: false,
+            spills: run_time::spill_files(dir).map_err(fail("look at"))?,
+            spills_unheld: true,
+            spills_seen: None,
+        };
+        for (_, path) in files::segments(dir).map_err(fail("list"))? {
+            follower.hold(path, Role::Sealed, now)?;
+        }
+        follower.hold(dir.journal(), Role::Journal, now)?;
+        follower.housekeep(Task::Spill, now, Self::take_spill);
+        Ok(follower)
+    }
+
+    /// Reads on until `records_max` records are complete or nothing more is there, without waiting.
+    ///
+    /// There is no error to return: what was read is in the batch, whatever else failed. See [`Batch::unread`] and
+    /// [`Self::problems`].
+    pub fn poll(&mut self, records_max: usize) -> Batch {
+        let now = clock::instant();
+        let unread = self.read_all(now, records_max);
+        if self.active_at == now {
+            self.syncer.rouse();
+        }
+        let synced = self.take_syncs(now);
+        self.troubles.note(Task::Sync, synced, now);
+        if self.chores_at.is_none_or(|at| now.duration_since(at) >= self.limits.chores) {
+            self.chores_at = Some(now);
+            self.housekeep(Task::Roll, now, Self::keep_names);
+            self.housekeep(Task::Spill, now, Self::take_spill);
+            self.housekeep(Task::Delete, now, Self::let_go);
+            self.housekeep(Task::Bound, now, Self::keep_bound);
+            disk::spare::refill();
+        }
+        self.hand_out(unread)
+    }
+
+    /// The only way out for records: with the position that covers them and everything before them.
+    fn hand_out(&mut self, unread: bool) -> Batch {
+        let position = self.position();
+        let changed = position != self.reported;
+        if changed {
+            self.reported = position.clone();
+        }
+        let records = std::mem::take(&mut self.ready);
+        Batch { records, position: changed.then_some(position), unread }
+    }
+
+    /// Runs a task, unless it failed a moment ago, and notes how it went.
+    fn housekeep(
+        &mut self,
+        task: Task,
+        now: Instant,
+        work: fn(&mut Self, Instant) -> Result<(), JournalError>,
+    ) {
+        if self.troubles.is_due(task, now) {
+            let done = work(self, now);
+            self.troubles.note(task, done, now);
+        }
+    }
+
+    /// Sleeps until there may be more to read, at most so long. Returns early at a [`Waker::wake`].
+    pub fn wait(&mut self, at_most: Duration) {
+        let now = clock::instant();
+        let silent = now.duration_since(self.active_at);
+        if silent < SILENCE {
+            let look_again = if silent < Duration::from_millis(50) { 2 } else { 5 };
+            return self.sleeper.sleep(at_most.min(Duration::from_millis(look_again)));
+        }
+        // A new name is a journal that a shim has begun, or an import.
+        let folders = [self.dir.root(), &self.dir.imports()];
+        if !self.sleeper.watch(&files::current(&self.dir), &folders) {
+            return self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
+        }
+        // What came before the watch was set wakes nobody.
+        let readable = |held: &&Held| held.reading.is_due(now);
+        if self.held.values().filter(readable).any(|held| held.segment.is_behind().unwrap_or(false))
+        {
+            return;
+        }
+        // The last sync wakes the follower when it is done.
+        self.syncer.rest();
+        let longest = self.held.values().fold(at_most, |longest, held| {
+            let unfinished = held.segment.offset() < held.segment.len().unwrap_or(u64::MAX);
+            let longest = if unfinished { longest.min(LOOK_AGAIN) } else { longest };
+            longest.min(held.reading.left(now).unwrap_or(longest))
+        });
+        self.sleeper.sleep_watching(longest);
+    }
+
+    /// Something that ends [`Follower::wait`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.sleeper.waker()
+    }
+
+    /// Says that `position` has been stored so that not even a power cut takes it back, together with every record that
+    /// came with it or before it. Segments that lie wholly before it may be deleted.
+    pub fn may_forget(&mut self, position: &Position) {
+        for held in self.held.values_mut() {
+            if let Some(fingerprint) = held.segment.fingerprint() {
+                held.forgettable = held.forgettable.max(position.offset_in(fingerprint));
+                held.stored = held.stored.max(held.forgettable);
+            }
+        }
+    }
+
+    /// Whether [`Self::may_forget`] would let a segment go. To make sure that the store has something durably costs the disk two
+    /// waits.
+    #[must_use]
+    pub fn would_forget(&self, position: &Position) -> bool {
+        self.held.values().filter(|held| held.role != Role::Journal).any(|held| {
+            let Some(fingerprint) = held.segment.fingerprint() else { return false };
+            let len = held.segment.len().unwrap_or(u64::MAX);
+            held.forgettable < len && position.offset_in(fingerprint) >= len
+        })
+    }
+
+    /// What was wrong with what was read.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Tasks that fail at present, and are tried again.
+    #[must_use]
+    pub fn problems(&self) -> Arc<[Problem]> {
+        self.troubles.shown()
+    }
+
+    /// What the journal takes on disk.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let mut usage =
+            Usage { segments: self.held.len() as u64, stopped: self.stopped, ..Usage::default() };
+        for held in self.held.values() {
+            let len = held.segment.len().unwrap_or(held.segment.offset());
+            usage.bytes += len;
+            usage.pending_bytes += len.saturating_sub(held.stored);
+            usage.unread_bytes += len.saturating_sub(held.segment.offset());
+        }
+        usage
+    }
+
+    /// Opens a file and follows it from where the stored position says.
+    fn hold(&mut self, path: PathBuf, role: Role, now: Instant) -> Result<(), JournalError> {
+        let opened = Opened::at(&path)?;
+        self.follow(opened, path, role, now);
+        Ok(())
+    }
+
+    /// Follows an open file. One that is followed already, as a journal that was moved away and back, goes on under its new name.
+    /// This cannot fail.
+    fn follow(&mut self, opened: Opened, path: PathBuf, role: Role, now: Instant) {
+        let known = self.held.values_mut().find(|held| held.identity == opened.identity);
+        if let Some(held) = known {
+            return held.rename(path, role, now);
+        }
+        let from =
+            opened.fingerprint.map_or(0, |key| self.stored.start_in(key, opened.len, &self.boot));
+        self.syncer.add(self.next_id, &opened.file, from);
+        self.held.insert(self.next_id, Held::new(opened, path, role, from, now));
+        self.next_id += 1;
+    }
+
+    fn is_held(&self, identity: Identity) -> bool {
+        self.held.values().any(|held| held.identity == identity)
+    }
+
+    fn journal_id(&self) -> Option<SegmentId> {
+        self.held.iter().find(|(_, held)| held.role == Role::Journal).map(|(id, _)| *id)
+    }
+}
+
+/// Names this start of the system. Empty where there is no such name or it cannot be read: then more is read twice.
+fn boot_id() -> String {
+    let id = disk::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
+    String::from_utf8_lossy(&id.unwrap_or_default()).trim().to_owned()
+}

@@ -1,0 +1,80 @@
+//! Takes over what shims wrote to the run-time directory because the state directory did not take it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::Follower;
+use super::held::Role;
+use crate::disk;
+use crate::journal::{JournalError, run_time};
+
+impl Follower {
+    /// Renames each file that shims write, so that they begin another one, and follows it. A file that was renamed and could not
+    /// be opened is looked for again until it is followed.
+    pub(super) fn take_spill(&mut self, now: Instant) -> Result<(), JournalError> {
+        let mut done = Ok(());
+        for spill in self.spills.clone() {
+            done = self.take_one_spill(&spill).and(done);
+        }
+        done?;
+        if self.spills_unheld {
+            self.hold_spills(now)?;
+            self.spills_unheld = false;
+        }
+        self.spills_seen = Some(now);
+        Ok(())
+    }
+
+    fn take_one_spill(&mut self, spill: &Path) -> Result<(), JournalError> {
+        let fail = |action| JournalError::of(action, spill);
+        if disk::regular(spill).map_err(fail("look at"))?.is_none()
+            || !run_time::is_ours(spill).map_err(fail("look at the folder of"))?
+        {
+            return Ok(());
+        }
+        let taken = free_name(spill).map_err(fail("look beside"))?;
+        // Also when the renaming is reported as failed: it may have been done.
+        self.spills_unheld = true;
+        disk::rename(spill, &taken).map_err(fail("take over"))
+    }
+
+    /// Follows every spilled file that has a number. One that cannot be opened does not keep the others.
+    fn hold_spills(&mut self, now: Instant) -> Result<(), JournalError> {
+        let mut done = Ok(());
+        for spill in self.spills.clone() {
+            let beside = run_time::beside(&spill);
+            let beside = beside.map_err(JournalError::of("list what lies beside", &spill));
+            let beside = match beside {
+                Ok(beside) => beside,
+                Err(error) => {
+                    done = Err(error);
+                    continue;
+                }
+            };
+            for path in beside.into_iter().filter(|path| path.extension().is_some()) {
+                done = self.hold_spill(path, now).and(done);
+            }
+        }
+        done
+    }
+
+    fn hold_spill(&mut self, path: PathBuf, now: Instant) -> Result<(), JournalError> {
+        let found = disk::regular(&path).map_err(JournalError::of("look at", &path))?;
+        if found.is_some_and(|identity| self.is_held(identity)) {
+            return Ok(());
+        }
+        self.hold(path, Role::Spill, now)
+    }
+}
+
+/// A name with a number that no file has.
+fn free_name(spill: &Path) -> io::Result<PathBuf> {
+    for number in 1_u32.. {
+        let path = spill.with_extension(number.to_string());
+        if disk::look_at(&path)?.is_none() {
+            return Ok(path);
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
