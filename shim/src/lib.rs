@@ -13,6 +13,7 @@
 pub mod frame;
 pub mod hash;
 pub mod record;
+pub mod event;
 pub mod reply;
 pub mod scan;
 pub mod losses;

@@ -36,7 +36,7 @@ pub struct Stamp {
     pub pid: u32,
     /// 0 unknown, 1 Cursor, 2 another host.
     pub host: u8,
-    /// [`crate::reply::Event`] as a number, 0 when the name was unknown.
+    /// [`crate::event::Event`] as a number, 0 when the name was unknown.
     pub event: u8,
 }
 

@@ -3,7 +3,7 @@
 //! Not a parser: it tracks strings, escapes and depth, and reads keys at depth 1 only. Any bytes give an answer, and
 //! broken or foreign ones end in "unknown", never in an error.
 
-use crate::reply::Event;
+use crate::event::Event;
 
 /// The name a body carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

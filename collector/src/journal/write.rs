@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hookspan_core::hook::HookContext;
+use hookspan_shim::event::Event;
 use hookspan_shim::frame::{HEADER_BYTES, LAST, PAYLOAD_MAX, seal};
 use hookspan_shim::record::{self, METADATA_MAX, Stamp};
-use hookspan_shim::reply::Event;
 
 use super::record_id;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_shim::reply::{Event, Verdict};
+use hookspan_shim::event::Event;
+use hookspan_shim::reply::Verdict;
 use hookspan_shim::scan::{Name, Scan, Scanner};
 use serde_json::value::RawValue;
 
