@@ -9,7 +9,6 @@ pub mod problem;
 pub mod api;
 mod fingerprint;
 mod assets;
-mod hub;
 mod shell;
 
 pub use guard::BadHost;
@@ -73,7 +72,7 @@ pub(crate) struct App {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) control: Arc<dyn Control>,
     pub(crate) guard: Arc<Guard>,
-    pub(crate) hub: hub::Hub,
+    pub(crate) hub: api::hub::Hub,
     pub(crate) clock: Clock,
 }
 
@@ -114,7 +113,7 @@ pub fn router(
         pages: PAGES,
         open: OPEN,
     });
-    let hub = hub::Hub::new(hub::Inputs {
+    let hub = api::hub::Hub::new(api::hub::Inputs {
         source: Arc::clone(&source),
         changes: settings.changes,
         closing: settings.closing,

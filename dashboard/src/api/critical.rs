@@ -8,7 +8,8 @@ use hookspan_view::line::{Line, LineKind};
 use serde::Serialize;
 use serde_json::json;
 
-use super::extract::{Params, Route, SpanRef};
+use super::extract::{Params, Route};
+use super::span_ref::SpanRef;
 use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;

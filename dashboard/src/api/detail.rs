@@ -10,8 +10,9 @@ use hookspan_view::subject::subject_of;
 use serde::Serialize;
 use serde_json::{Map, json};
 
-use super::extract::{Route, SpanRef};
+use super::extract::Route;
 use super::payload::{self, PayloadItem};
+use super::span_ref::{SpanRef, find};
 use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
@@ -112,17 +113,6 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
         Ok(Some(Detail { open_in, ..view }))
     });
     json(&detail.await?.ok_or_else(|| Problem::not_found("span"))?)
-}
-
-/// The span a path names, with its row.
-pub(super) fn find(
-    source: &dyn Source,
-    span: &SpanRef,
-) -> hookspan_view::Result<Option<(i64, Span)>> {
-    match span {
-        SpanRef::Id(id) => source.span(*id),
-        SpanRef::Row(row) => source.span_row(*row),
-    }
 }
 
 fn path(source: &dyn Source, span: &Span) -> hookspan_view::Result<Vec<Step>> {

@@ -11,8 +11,8 @@ use hookspan_view::line::LineKind;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::detail::find;
-use super::extract::{Route, SpanRef};
+use super::extract::Route;
+use super::span_ref::{SpanRef, find};
 use super::{Answer, Page, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;

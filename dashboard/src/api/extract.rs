@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use hookspan_core::SpanId;
 use hookspan_view::line::LineKind;
 use serde::de::DeserializeOwned;
 
@@ -72,20 +71,5 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Route<T
         let path = Path::<T>::from_request_parts(parts, state).await;
         let Path(path) = path.map_err(|_: PathRejection| Problem::not_found("path"))?;
         Ok(Self(path))
-    }
-}
-
-/// A span as a path names it: sixteen hex digits are its id, fewer decimal ones its store row.
-pub(super) enum SpanRef {
-    /// Stable.
-    Id(SpanId),
-    /// Not stable over a rebuild.
-    Row(i64),
-}
-
-impl SpanRef {
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
-        let row = || text.parse().ok().filter(|&row| row > 0).map(Self::Row);
-        SpanId::from_hex(text).map(Self::Id).or_else(row).ok_or_else(|| Problem::not_found("span"))
     }
 }

@@ -11,8 +11,7 @@ use hookspan_view::subject::readable;
 use serde::Serialize;
 
 use super::columns::{self, Columns};
-use super::detail::find;
-use super::extract::SpanRef;
+use super::span_ref::{SpanRef, find};
 use super::{Answer, json, payload, read};
 use crate::App;
 use crate::problem::Problem;

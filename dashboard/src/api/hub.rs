@@ -12,8 +12,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::sleep;
 
+use super::events::{health_event, notice_events, resync};
 use crate::Clock;
-use crate::api::{health_event, notice_events};
 
 /// Open streams; one more is refused.
 const STREAMS_MAX: usize = 32;
@@ -178,11 +178,6 @@ fn render(source: &dyn Source, notice: &Notice, now_ns: i64) -> hookspan_view::R
     let mut text = notice_events(source, &position, &notice.sessions)?;
     text.push_str(&health_event(source, now_ns)?);
     Ok(Bytes::from(text))
-}
-
-/// The client must reload what it shows.
-pub(crate) fn resync(reason: &str) -> Bytes {
-    Bytes::from(format!("event: resync\ndata: {{\"reason\":\"{reason}\"}}\n\n"))
 }
 
 fn send(shared: &Shared, bytes: Bytes) {

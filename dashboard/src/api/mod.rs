@@ -10,10 +10,12 @@ mod cursor;
 mod detail;
 mod edits;
 mod errors;
+mod events;
 mod export;
 mod extract;
 mod focus;
 mod health;
+pub(crate) mod hub;
 mod index;
 mod install;
 mod latency;
@@ -24,11 +26,10 @@ mod payload;
 mod privacy;
 mod search;
 mod sessions;
+mod span_ref;
 mod spans;
 mod stream;
 mod time;
-
-pub(crate) use stream::{health_event, notice_events};
 
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ use hookspan_view::subject::readable;
 use hookspan_view::{self as view, Source};
 use serde::Serialize;
 
-use super::detail::find;
-use super::extract::{Params, Route, SpanRef};
+use super::extract::{Params, Route};
+use super::span_ref::{SpanRef, find};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;

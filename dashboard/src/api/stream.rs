@@ -14,11 +14,11 @@ use hookspan_view::source::Position;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::events::{event, health_event, notice_events, resync};
 use super::extract::Params;
-use super::sessions::SessionItem;
+use super::hub::{RESUME_MAX, Subscription};
 use super::{Answer, read};
 use crate::App;
-use crate::hub::{RESUME_MAX, Subscription, resync};
 use crate::problem::Problem;
 
 /// A comment this often tells a proxy and the reader that the stream lives.
@@ -121,39 +121,4 @@ fn missed(
 fn parse(id: &str) -> Option<Position> {
     let (epoch, rev) = id.split_once(':')?;
     Some(Position { epoch: epoch.to_owned(), rev: rev.parse().ok()? })
-}
-
-/// The newest state of each session, and that its spans changed.
-pub(crate) fn notice_events(
-    source: &dyn Source,
-    at: &Position,
-    sessions: &[(String, u64)],
-) -> hookspan_view::Result<String> {
-    let mut text = String::new();
-    for (root, spans) in sessions {
-        if let Some(session) = source.session(root)? {
-            event(&mut text, at, "session", &SessionItem::from(session));
-        }
-        let data = json!({ "session": root, "rev": at.rev, "changed": spans });
-        event(&mut text, at, "spans", &data);
-    }
-    Ok(text)
-}
-
-/// How hookspan itself is doing, in short.
-pub(crate) fn health_event(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<String> {
-    let health = source.health()?;
-    let failing = health.destinations.iter().filter(|one| one.state != "ok" && one.state != "off");
-    let data = json!({
-        "now_us": now_ns / 1_000,
-        "behind_bytes": health.journal.behind_bytes,
-        "failing": failing.map(|one| &one.name).collect::<Vec<_>>(),
-    });
-    Ok(format!("event: health\ndata: {data}\n\n"))
-}
-
-/// JSON has no raw line ends, so that one `data:` line holds any value.
-fn event(text: &mut String, at: &Position, name: &str, data: &impl serde::Serialize) {
-    let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
-    text.push_str(&format!("id: {}:{}\nevent: {name}\ndata: {data}\n\n", at.epoch, at.rev));
 }
