@@ -2054,11 +2054,14 @@ export interface paths {
                                 wal: number;
                             };
                             exporters: {
+                                advice: null | string;
                                 delivered: number;
                                 endpoint_host: string;
                                 expired: number;
                                 last_error: null | string;
+                                last_loss: null | string;
                                 last_ok_us: number | null;
+                                losing: boolean;
                                 lost: {
                                     [key: string]: number;
                                 };
