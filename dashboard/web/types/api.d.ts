@@ -2081,6 +2081,10 @@ export interface paths {
                                     cap: number;
                                 };
                                 stopped: boolean;
+                                problems: {
+                                    since_us: number;
+                                    what: string;
+                                }[];
                             };
                             lost: {
                                 [key: string]: number;
