@@ -25,6 +25,7 @@ pub struct Intake {
     preparer: Preparer,
     told: Counters,
     losses_bytes: u64,
+    probed: bool,
 }
 
 impl Intake {
@@ -46,6 +47,7 @@ impl Intake {
             preparer: Preparer::default(),
             told: Counters::default(),
             losses_bytes: 0,
+            probed: false,
         })
     }
 
@@ -105,7 +107,16 @@ impl Intake {
         &mut self.follower
     }
 
+    /// Whether a probe of `doctor` was read since the last call. Somebody waits for the position behind it.
+    pub fn take_probed(&mut self) -> bool {
+        std::mem::take(&mut self.probed)
+    }
+
     fn add(&mut self, record: Record) {
+        if record.is_probe() {
+            self.probed = true;
+            return;
+        }
         let hook = Hook {
             seq: 0,
             observed_at: Timestamp(i64::try_from(record.wall_ns).unwrap_or(i64::MAX)),

@@ -38,7 +38,8 @@ const PRUNE_ON: Duration = Duration::from_secs(2);
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
-
+/// Behind a probe of `doctor`, positions without hooks are committed at once for this long: its bytes are synced within 100 ms.
+const AWAITED: Duration = Duration::from_secs(1);
 /// Wait before an import that could not be read is tried again: hooks come first.
 const IMPORT_AGAIN: Duration = Duration::from_secs(1);
 /// How long such an import is tried before it ends with its error.
@@ -124,6 +125,7 @@ pub fn spawn(
         look_again,
         gather_until: None,
         lone: None,
+        awaited_until: None,
         sent,
         checkpoint: None,
         looked_at: clock::instant(),
@@ -154,6 +156,8 @@ struct Reader {
     gather_until: Option<Instant>,
     /// A position that came without hooks, and since when it waits.
     lone: Option<(Position, Instant)>,
+    /// Until when a position need not wait for hooks: `doctor` waits for it.
+    awaited_until: Option<Instant>,
     /// The last position handed over, not yet known to be in the database file.
     sent: Option<Position>,
     /// A checkpoint asked for, and the position it covers.
@@ -232,6 +236,9 @@ impl Reader {
             self.drained = false;
         }
         let (batch, position) = self.intake.read();
+        if self.intake.take_probed() {
+            self.awaited_until = Some(clock::instant() + AWAITED);
+        }
         let behind = matches!(batch.horizon, Horizon::At(_)) || !self.inputs.is_empty();
         self.behind.store(behind, Ordering::Relaxed);
         self.let_go();
@@ -254,8 +261,10 @@ impl Reader {
             self.drained = drained;
             return self.send(Batch { position: None, ..batch });
         }
+        let now = clock::instant();
+        let awaited = self.awaited_until.is_some_and(|until| now < until);
         if let Some((position, _)) =
-            self.lone.take_if(|(_, since)| clock::instant() - *since >= LONE_POSITION)
+            self.lone.take_if(|(_, since)| awaited || now - *since >= LONE_POSITION)
         {
             self.send_position(position, batch.horizon)?;
         }

@@ -12,8 +12,9 @@
 //!
 //! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they change,
 //! `reserve` keeps space for a full disk, `trouble` remembers what fails, `run_time` finds what shims left in the run-time directory,
-//! [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads one file alone, `write` appends records that did
-//! not come from a shim. The follower and its parts reach the file system through [`crate::disk`].
+//! [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads one file alone, [`probe`] marks what `doctor`
+//! sends, `write` appends records that did not come from a shim. The follower and its parts reach the file system through
+//! [`crate::disk`].
 
 mod assemble;
 mod files;
@@ -29,6 +30,7 @@ mod trouble;
 mod tests;
 
 pub mod losses;
+pub mod probe;
 pub mod reader;
 pub mod scrub;
 pub mod survey;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use hookspan_shim::record::Metadata;
 
+use super::probe::is_probe_frame;
 use super::segment::{self, Segment};
 use super::{Counters, Position, files, record_id, run_time};
 use crate::clock;
@@ -129,9 +130,11 @@ impl Survey {
                 if frame.at >= until {
                     return false;
                 }
-                if frame.header.seq == 0 {
+                let meta_bytes = frame.header.meta_bytes.into();
+                let is_hook = !is_probe_frame(frame.payload, meta_bytes);
+                if frame.header.seq == 0 && is_hook {
                     found += 1;
-                    let metadata = frame.payload.get(..frame.header.meta_bytes.into());
+                    let metadata = frame.payload.get(..meta_bytes);
                     let stamp = metadata.and_then(Metadata::decode).map(|metadata| metadata.stamp);
                     if let (true, Some(stamp)) = (unread && self.ids.len() < NAMED_MAX, stamp) {
                         self.ids.push(record_id(stamp.wall_ns, frame.header.id));
