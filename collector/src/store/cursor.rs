@@ -10,12 +10,15 @@
 //!
 //! A value that is missing, not JSON, of another type or too large is no answer, and no error.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use serde_json::Value;
+
+use super::open;
 
 /// How long a lock of Cursor's may be waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -55,6 +58,16 @@ pub struct Database {
     too_large: u64,
 }
 
+/// Whether the database is in the mode with a log, and has none: nobody has it open.
+fn is_left_with_log_mode(path: &Path) -> bool {
+    const MODE_AT: usize = 18;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let mut head = [0; MODE_AT + 1];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.last() == Some(&2) && !Path::new(&log).exists()
+}
+
 impl Database {
     /// Opens it. Nothing is ever written, and no lock of Cursor's is in its way for longer than one read.
     ///
@@ -62,7 +75,12 @@ impl Database {
     /// As SQLite fails: no database, damaged, locked.
     pub fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, flags)?;
+        // With a log but nobody who writes it, SQLite would make one beside the database.
+        let db = if is_left_with_log_mode(path) {
+            open::still(path)?
+        } else {
+            Connection::open_with_flags(path, flags)?
+        };
         db.busy_timeout(PATIENCE)?;
         for (pragma, value) in
             [("query_only", 1), ("trusted_schema", 0), ("mmap_size", 0), ("cache_size", -1_024)]

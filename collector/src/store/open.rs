@@ -138,6 +138,55 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    for_reading(db, path)
+}
+
+/// Opens the database for reading only and changes nothing around it: no log, no shared memory, no lock. Right only while
+/// nobody writes, which the caller knows from [`crate::dirs::Lock::is_held`].
+///
+/// # Errors
+/// See [`reader`].
+pub fn still_reader(path: &Path) -> Result<Connection, OpenError> {
+    if !path.exists() {
+        return Err(OpenError::Missing(path.into()));
+    }
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
+    for_reading(still(path).map_err(sqlite)?, path)
+}
+
+/// A log that a killed collector left is read with its index in this process' memory, which SQLite does for a connection
+/// that excludes all others. Without a log, the file is all there is.
+#[cfg(unix)]
+pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        let db = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        db.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+        return Ok(db);
+    }
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = percent_encoding::percent_encode(path.as_os_str().as_bytes(), URI_PATH);
+    let uri = format!("file:{name}?immutable=1");
+    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// Elsewhere SQLite has no way to open a file without locks.
+#[cfg(not(unix))]
+pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
+}
+
+/// What stands for itself in the path of an SQLite URI.
+#[cfg(unix)]
+const URI_PATH: &percent_encoding::AsciiSet =
+    &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+
+fn for_reading(db: Connection, path: &Path) -> Result<Connection, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
     db.busy_timeout(Duration::from_secs(2)).map_err(sqlite)?;
     match version(&db, path)? {
         0 => return Err(OpenError::Missing(path.into())),
@@ -395,6 +444,52 @@ mod tests {
         )
         .unwrap();
         assert!(matches!(writer(&path), Err(OpenError::Damaged(_))));
+    }
+
+    /// Name, size and time of change of each file around the database.
+    #[cfg(unix)]
+    fn around(path: &Path) -> Vec<(std::ffi::OsString, u64, std::time::SystemTime)> {
+        let look = |entry: std::io::Result<std::fs::DirEntry>| {
+            let (name, meta) = entry.map(|entry| (entry.file_name(), entry.metadata())).unwrap();
+            let meta = meta.unwrap();
+            (name, meta.len(), meta.modified().unwrap())
+        };
+        let mut all: Vec<_> =
+            std::fs::read_dir(path.parent().unwrap()).unwrap().map(look).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_still_reader_sees_the_log_and_leaves_every_file_as_it_was() {
+        let (temp, path) = path();
+        // A path that an URI would read otherwise.
+        let folder = temp.path().join("a b?c#d%41");
+        std::fs::create_dir(&folder).unwrap();
+        let copy = folder.join("hookspan.db");
+        let rows = |path: &Path| -> i64 {
+            let db = still_reader(path).unwrap();
+            db.query_row("SELECT count(*) FROM name", [], |row| row.get(0)).unwrap()
+        };
+        let db = writer(&path).unwrap();
+        db.execute("INSERT INTO name (id, text) VALUES (1, 'a')", []).unwrap();
+        // As a killed collector leaves it: what was committed last is in the log alone.
+        for suffix in ["", "-wal"] {
+            let from = format!("{}{suffix}", path.display());
+            std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();
+        }
+        let before = around(&copy);
+        assert_eq!((before.len(), rows(&copy)), (2, 1));
+        assert_eq!(around(&copy), before);
+        // As one that has ended leaves it.
+        drop(db);
+        let before = around(&path);
+        assert_eq!((before.len(), rows(&path)), (2, 1));
+        assert_eq!(around(&path), before);
+        let missing = still_reader(&folder.join("none.db"));
+        assert!(matches!(missing, Err(OpenError::Missing(_))), "{missing:?}");
+        assert!(still_reader(&path).unwrap().execute("DELETE FROM name", []).is_err());
     }
 
     #[test]
