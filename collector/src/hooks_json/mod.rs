@@ -7,12 +7,17 @@
 //! ```text
 //! bytes --file::read--> text --edit::install / edit::uninstall--> text --file::write--> bytes
 //! ```
+//!
+//! [`audit`] looks through a file without changing it, for `doctor` and `status`.
 
+pub mod audit;
 pub mod document;
 pub mod edit;
 pub mod entry;
 pub mod events;
 pub mod file;
+pub mod form;
+pub mod places;
 pub mod git;
 pub mod plan;
 pub mod recognise;

@@ -1,0 +1,387 @@
+//! What stands in a hooks.json: entries of hookspan in any dress, and whatever keeps Cursor from running them.
+//!
+//! Cursor checks the whole file before it runs anything of it, and one entry that fails the check voids all. The checks are
+//! Cursor's own, as its settings page words them ("Config version must be a number", "Unknown hook type"). Its command line
+//! reads the text differently: it removes comments without minding strings, and takes no trailing comma.
+
+use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::common::Ranged as _;
+
+use super::document::Document;
+use super::form::Form;
+use super::{entry, events};
+use crate::config::position;
+use crate::text;
+
+/// Seconds above which Cursor itself warns of a timeout.
+const TIMEOUT_LONG_SECONDS: f64 = 3_600.0;
+/// Seconds that the hook program may take at most by its own deadline.
+const TIMEOUT_LEAST_SECONDS: f64 = 5.0;
+
+/// What is to be said about one place in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// What follows from it.
+    pub kind: Kind,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What stands there.
+    pub what: String,
+}
+
+/// What follows from a remark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `version` is missing or no positive whole number: Cursor ignores the file.
+    Version,
+    /// Cursor ignores the file.
+    Void,
+    /// Cursor's command line ignores the file.
+    VoidForCli,
+    /// An event that hookspan does not know. A Cursor that does not know it either ignores the file.
+    UnknownEvent,
+    /// An option that changes what an entry of ours does.
+    Altered,
+}
+
+/// An entry that runs hookspan, or means to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ours {
+    /// The event it stands under.
+    pub event: String,
+    /// Its command.
+    pub command: String,
+    /// How it is written.
+    pub shape: Shape,
+    /// Whether it stands in a group as Claude's settings have them, which Cursor does not read.
+    pub grouped: bool,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+/// How an entry of ours is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// As `install` writes it on this system.
+    Own(Form),
+    /// For another operating system, whose paths this one cannot run.
+    OtherSystem,
+    /// Some other text that names the hook program: a variable in front, a shell around it, something behind it.
+    Other,
+}
+
+/// All there is to say about one hooks.json.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Remarks in the order of the file.
+    pub remarks: Vec<Remark>,
+    /// Entries of hookspan, in that order.
+    pub ours: Vec<Ours>,
+    /// How many entries there are in all.
+    pub entries: usize,
+}
+
+impl Audit {
+    /// Looks through a parsed file.
+    #[must_use]
+    pub fn of(document: &Document<'_>) -> Self {
+        let mut auditor = Auditor { document, audit: Self::default() };
+        if let Some(root) = &document.root {
+            auditor.version(root);
+            auditor.hooks(root);
+            auditor.texts(&Value::Object(root.clone()));
+        }
+        auditor.audit.remarks.sort_by_key(|remark| (remark.line, remark.column));
+        auditor.audit
+    }
+
+    /// The remarks of one kind.
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Remark> {
+        self.remarks.iter().filter(move |remark| remark.kind == kind)
+    }
+}
+
+struct Auditor<'a, 'b> {
+    document: &'b Document<'a>,
+    audit: Audit,
+}
+
+impl<'a> Auditor<'a, '_> {
+    fn remark(&mut self, kind: Kind, at: usize, what: impl Into<String>) {
+        let (line, column) = position(self.document.text, at);
+        self.audit.remarks.push(Remark { kind, line, column, what: what.into() });
+    }
+
+    fn version(&mut self, root: &Object<'a>) {
+        let Some(version) = root.get("version") else {
+            return self.remark(Kind::Version, root.start(), "\"version\" is missing");
+        };
+        let number = number(&version.value);
+        if number.is_none_or(|number| number < 1.0 || number.fract() != 0.0) {
+            let what = format!("\"version\" is {}", self.shown(&version.value));
+            self.remark(Kind::Version, version.value.start(), what);
+        }
+    }
+
+    fn hooks(&mut self, root: &Object<'a>) {
+        let Some(hooks) = root.get_object("hooks") else { return };
+        for property in &hooks.properties {
+            let event = property.name.as_str();
+            if !events::KNOWN.contains(&event) {
+                let what = format!("no event `{}` is known", text::visible(event, 40));
+                self.remark(Kind::UnknownEvent, property.start(), what);
+            }
+            let Value::Array(array) = &property.value else { continue };
+            for element in &array.elements {
+                self.audit.entries += 1;
+                self.element(event, element);
+            }
+        }
+    }
+
+    fn element(&mut self, event: &str, element: &Value<'a>) {
+        let Value::Object(object) = element else {
+            let what = format!("an entry is {}, not an object", self.shown(element));
+            return self.remark(Kind::Void, element.start(), what);
+        };
+        if let (Some(group), None) = (object.get_array("hooks"), object.get("command")) {
+            self.remark(
+                Kind::Void,
+                object.start(),
+                "a group as in Claude's settings, without a `command`",
+            );
+            return self.group(event, group);
+        }
+        self.kind(object);
+        self.options(object);
+        let Some(command) = object.get_string("command") else { return };
+        let at = object.start();
+        if let Some(ours) = self.ours(event, &command.value, at, false) {
+            self.altered(object, &ours);
+            self.audit.ours.push(ours);
+        }
+    }
+
+    /// Entries one level deeper.
+    fn group(&mut self, event: &str, group: &Array<'a>) {
+        for object in group.elements.iter().filter_map(Value::as_object) {
+            let Some(command) = object.get_string("command") else { continue };
+            self.audit.ours.extend(self.ours(event, &command.value, object.start(), true));
+        }
+    }
+
+    /// `type` and what it asks for.
+    fn kind(&mut self, object: &Object<'a>) {
+        let kind = object.get("type").map(|property| &property.value);
+        match kind {
+            None => self.wants_text(object, "command"),
+            Some(Value::StringLit(kind)) if kind.value == "command" => {
+                self.wants_text(object, "command");
+            }
+            Some(Value::StringLit(kind)) if kind.value == "prompt" => {
+                self.wants_text(object, "prompt");
+            }
+            Some(other) => {
+                let what =
+                    format!("`type` is {}; Cursor knows command and prompt", self.shown(other));
+                self.remark(Kind::Void, other.start(), what);
+            }
+        }
+    }
+
+    fn wants_text(&mut self, object: &Object<'a>, key: &str) {
+        match object.get(key).map(|property| &property.value) {
+            None => self.remark(Kind::Void, object.start(), format!("an entry has no `{key}`")),
+            Some(Value::StringLit(text)) if text.value.trim().is_empty() => {
+                self.remark(Kind::Void, text.start(), format!("`{key}` is blank"));
+            }
+            Some(Value::StringLit(_)) => {}
+            Some(other) => {
+                let what = format!("`{key}` is {}, not a text", self.shown(other));
+                self.remark(Kind::Void, other.start(), what);
+            }
+        }
+    }
+
+    fn options(&mut self, object: &Object<'a>) {
+        for property in &object.properties {
+            let (name, value) = (property.name.as_str(), &property.value);
+            let rule = match name {
+                "timeout" if number(value).is_none_or(|seconds| seconds <= 0.0) => {
+                    "a positive number of seconds"
+                }
+                "loop_limit" if !is_loop_limit(value) => "a positive whole number or null",
+                "failClosed" if !matches!(value, Value::BooleanLit(_)) => "true or false",
+                "matcher" if !is_matcher(value) => "a regular expression",
+                _ => continue,
+            };
+            let what = format!("`{name}` is {}, not {rule}", self.shown(value));
+            self.remark(Kind::Void, value.start(), what);
+        }
+    }
+
+    /// Options beside an entry of ours that change when or how it runs.
+    fn altered(&mut self, object: &Object<'a>, ours: &Ours) {
+        if let Shape::Own(form) = &ours.shape
+            && form.event != ours.event
+        {
+            let what = format!("the command says {}, but stands under {}", form.event, ours.event);
+            self.remark(Kind::Altered, object.start(), what);
+        }
+        for property in &object.properties {
+            let value = &property.value;
+            let what = match (property.name.as_str(), number(value)) {
+                ("timeout", Some(seconds)) if seconds > 0.0 && seconds < TIMEOUT_LEAST_SECONDS => {
+                    "the `timeout` is shorter than the hook program may take (5 s)"
+                }
+                ("timeout", Some(seconds)) if seconds > TIMEOUT_LONG_SECONDS => {
+                    "the `timeout` is longer than an hour; Cursor counts seconds"
+                }
+                ("matcher", _) if !is_everything(value) => {
+                    "the `matcher` keeps Cursor from running it for every event"
+                }
+                ("failClosed", _) if matches!(value, Value::BooleanLit(lit) if lit.value) => {
+                    "`failClosed` lets a hook that fails stop Cursor's agent"
+                }
+                _ => continue,
+            };
+            self.remark(Kind::Altered, property.start(), what);
+        }
+    }
+
+    fn ours(&self, event: &str, command: &str, at: usize, grouped: bool) -> Option<Ours> {
+        let shape = shape(command)?;
+        let (line, column) = position(self.document.text, at);
+        let (event, command) = (event.to_owned(), command.to_owned());
+        Some(Ours { event, command, shape, grouped, line, column })
+    }
+
+    /// What Cursor's command line stumbles over, anywhere in the file.
+    fn texts(&mut self, value: &Value<'a>) {
+        match value {
+            Value::StringLit(text) => self.comment_in_text(&text.value, text.start()),
+            Value::Object(object) => {
+                for property in &object.properties {
+                    self.comment_in_text(property.name.as_str(), property.start());
+                    self.texts(&property.value);
+                }
+                self.trailing_comma(object.properties.last().map(|last| last.end()));
+            }
+            Value::Array(array) => {
+                array.elements.iter().for_each(|element| self.texts(element));
+                self.trailing_comma(array.elements.last().map(|last| last.end()));
+            }
+            Value::NumberLit(_) | Value::BooleanLit(_) | Value::NullKeyword(_) => {}
+        }
+    }
+
+    fn comment_in_text(&mut self, text: &str, at: usize) {
+        let sign = if text.contains("//") { "//" } else { "/*" };
+        if !text.contains(sign) {
+            return;
+        }
+        // A block comment needs an end to do harm.
+        let rest = self.document.text.get(at..).unwrap_or_default();
+        let ends = rest.split_once("/*").is_some_and(|(_, behind)| behind.contains("*/"));
+        if sign == "//" || ends {
+            self.remark(Kind::VoidForCli, at, format!("a text contains `{sign}`"));
+        }
+    }
+
+    fn trailing_comma(&mut self, end: Option<usize>) {
+        if let Some(comma) = end.and_then(|end| self.document.comma_after(end)) {
+            self.remark(Kind::VoidForCli, comma.start, "a comma without anything behind it");
+        }
+    }
+
+    /// A value as it is written, short.
+    fn shown(&self, value: &Value<'a>) -> String {
+        let written = self.document.text.get(value.start()..value.end()).unwrap_or_default();
+        text::visible(written, 40)
+    }
+}
+
+fn number(value: &Value<'_>) -> Option<f64> {
+    let Value::NumberLit(number) = value else { return None };
+    number.value.parse().ok()
+}
+
+fn is_loop_limit(value: &Value<'_>) -> bool {
+    matches!(value, Value::NullKeyword(_))
+        || number(value).is_some_and(|limit| limit >= 1.0 && limit.fract() == 0.0)
+}
+
+fn is_everything(value: &Value<'_>) -> bool {
+    matches!(value, Value::StringLit(text) if text.value.is_empty() || text.value == "*")
+}
+
+/// Whether JavaScript takes it as a regular expression, or as one of the two that mean everything.
+fn is_matcher(value: &Value<'_>) -> bool {
+    let Value::StringLit(text) = value else { return false };
+    is_everything(value) || is_regular_expression(&text.value)
+}
+
+/// `false` only for what JavaScript refuses for certain. Both languages refuse these faults; about others, such as a look
+/// around or an unescaped brace, they differ.
+fn is_regular_expression(pattern: &str) -> bool {
+    use regex_syntax::ast::ErrorKind;
+    let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else { return true };
+    let refused = match error.kind() {
+        ErrorKind::GroupUnclosed | ErrorKind::GroupUnopened | ErrorKind::EscapeUnexpectedEof => {
+            true
+        }
+        // JavaScript takes a brace that repeats nothing for a character.
+        ErrorKind::RepetitionMissing => {
+            pattern.as_bytes().get(error.span().start.offset) != Some(&b'{')
+        }
+        // A second bracket inside a class is a character in JavaScript and a nested class here.
+        ErrorKind::ClassUnclosed => pattern.matches('[').count() == 1 && !pattern.contains(']'),
+        _ => false,
+    };
+    !refused
+}
+
+/// How a command that names the hook program is written; `None` when it does not name it.
+fn shape(command: &str) -> Option<Shape> {
+    if let Some(form) = Form::read(command) {
+        return Some(Shape::Own(form));
+    }
+    let at = mentions(command)?;
+    // The program of the entry itself, or the path inside a shell's argument.
+    let program = entry::program(command).filter(|_| entry::is_ours(command));
+    let program = program.unwrap_or_else(|| path_before(command, at));
+    let windows = program.contains('\\') || program.to_ascii_lowercase().ends_with(".exe");
+    Some(if windows == cfg!(windows) { Shape::Other } else { Shape::OtherSystem })
+}
+
+/// Where `hookspan-shim` stands in a command as the name of a file, not as part of another name.
+fn mentions(command: &str) -> Option<usize> {
+    const NAME: &str = "hookspan-shim";
+    let lower = command.to_ascii_lowercase();
+    lower.match_indices(NAME).map(|(at, _)| at).find(|at| {
+        let before = lower.get(..*at).and_then(|front| front.chars().next_back());
+        let behind = lower.get(at + NAME.len()..).unwrap_or_default();
+        let behind = behind.strip_prefix(".exe").unwrap_or(behind).chars().next();
+        let inside = |c: char| c.is_alphanumeric() || "-_./\\".contains(c);
+        before.is_none_or(|c| "/\\'\"`$({;&|=".contains(c) || c.is_whitespace())
+            && behind.is_none_or(|c| !inside(c))
+    })
+}
+
+/// The path around byte `at` of a command.
+fn path_before(command: &str, at: usize) -> String {
+    let front = command.get(..at).unwrap_or_default();
+    let start = front.rfind(|c: char| c.is_whitespace() || "'\"=;|&(".contains(c));
+    let rest = command.get(start.map_or(0, |start| start + 1)..).unwrap_or_default();
+    rest.split(|c: char| c.is_whitespace() || "'\";|&)".contains(c))
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests;
