@@ -5,19 +5,25 @@ use std::process::ExitCode;
 use super::Global;
 use super::output::{Paint, print, print_json};
 use crate::clock;
+use crate::hooks_json::Scope;
 use crate::status::{Destination, Status};
 use crate::text;
 
 /// Show whether the collector runs, how far behind it is, what was lost, and the dashboard's address
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  hookspan status\n  hookspan status --json")]
+#[command(
+    after_help = "Exit code: 0 when a collector runs and every destination gets its spans, 1 when none runs or answers, or a \
+                  destination is paused or has lost spans, 2 wrong usage. A receiver that is away for a while is no \
+                  failure: its spans wait.\n\nExamples:\n  hookspan status\n  hookspan status \
+                  --json\n  hookspan status > /dev/null && echo recording"
+)]
 pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the command.
+/// Runs the command. Exit code 1 when nothing runs, or a destination is paused or losing.
 ///
 /// # Errors
 /// The state directory or the database cannot be read.
@@ -28,7 +34,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&describe(&status, Paint::stdout(&global.env)))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if status.faults().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn describe(status: &Status, paint: Paint) -> String {
@@ -106,6 +112,17 @@ fn describe(status: &Status, paint: Paint) -> String {
     let lost: Vec<String> =
         status.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     line("losses", if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) });
+    for installed in &status.installed {
+        let scope = installed.scope.map_or("recorded", Scope::as_str);
+        let (file, events) = (installed.file.display(), installed.events);
+        line("installed", format!("{scope}: {file}, {events} events"));
+    }
+    if status.installed.is_empty() {
+        line(
+            "installed",
+            paint.yellow("hookspan's hooks are not installed, so nothing is recorded"),
+        );
+    }
     for destination in &status.destinations {
         line("destination", described(destination, paint));
     }

@@ -4,6 +4,7 @@ mod health;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind::{NotADirectory, PermissionDenied};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +15,7 @@ pub use health::{Problem, Queue, wake};
 use crate::clock;
 use crate::config::{Global, destination};
 use crate::dirs::{Lock, ServeInfo, StateDir, is_our_directory};
+use crate::hooks_json::{Scope, places};
 use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
@@ -45,6 +47,9 @@ pub struct Status {
     pub oldest_unread_ms: Option<i64>,
     /// Why the database takes no hooks, while it does not; or that the collector does not answer.
     pub trouble: Option<String>,
+    /// A collector runs and does not answer; `trouble` says why.
+    #[serde(skip)]
+    pub no_answer: bool,
     /// Batches between the journal's reader and the database, while a collector runs: full, it slows reading down.
     pub queue: Option<Queue>,
     /// Databases that were damaged and moved aside, and what was saved of them.
@@ -63,6 +68,19 @@ pub struct Status {
     pub database_bytes: u64,
     /// Where traces go.
     pub destinations: Vec<Destination>,
+    /// Which hooks.json run hookspan, each scope of this machine and user first.
+    pub installed: Vec<Installed>,
+}
+
+/// A hooks.json that runs hookspan.
+#[derive(Debug, Serialize)]
+pub struct Installed {
+    /// user, project, enterprise; `None` for another repository that is recorded as installed.
+    pub scope: Option<Scope>,
+    /// The file.
+    pub file: PathBuf,
+    /// How many events run hookspan.
+    pub events: usize,
 }
 
 /// The journal on disk.
@@ -121,11 +139,41 @@ impl Destination {
     }
 }
 
+impl Destination {
+    /// Why it does not get all spans, when it does not. A receiver that is away for a while is none: its spans wait.
+    fn fault(&self) -> Option<String> {
+        let lost: u64 = self.lost.values().sum();
+        match self.state.as_str() {
+            "paused" => Some(format!("destination {} is paused", self.name)),
+            _ if lost > 0 => Some(format!("destination {} lost {lost} spans", self.name)),
+            _ => None,
+        }
+    }
+}
+
+fn installed(global: &Global) -> Vec<Installed> {
+    let places = places::known(&global.env, global.state.root()).into_iter();
+    places
+        .map(|place| Installed { events: place.events(), scope: place.scope, file: place.file })
+        .filter(|installed| installed.events > 0)
+        .collect()
+}
+
 impl Status {
     /// Whether nothing that comes from the database is known, though there is one.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.trouble.is_some() && self.counters.is_empty()
+    }
+
+    /// What is not as it should be, in words: no collector runs, or a destination gets nothing or not all. `status` exits 1
+    /// for these.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let stopped = (!self.running).then(|| "no collector runs".to_owned());
+        let answer = self.no_answer.then(|| "the collector does not answer".to_owned());
+        let destinations = self.destinations.iter().filter_map(Destination::fault);
+        stopped.into_iter().chain(answer).chain(destinations).collect()
     }
 
     /// Looks, without changing anything and with or without a collector.
@@ -145,6 +193,7 @@ impl Status {
                     status.journal.problems = health.journal.problems;
                 }
                 Err(error) => {
+                    status.no_answer = true;
                     status.trouble = Some(format!("the collector does not answer: {error}"));
                 }
             }
@@ -194,6 +243,7 @@ impl Status {
         }
         let lost = losses::read(state).context("cannot read what shims lost")?;
         status.losses.extend(lost.by_reason);
+        status.installed = installed(global);
         status.add_configured(global)?;
         Ok(status)
     }
@@ -217,6 +267,8 @@ impl Status {
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
         for _ in 0..MOVED_TRIES {
             match self.look_at_database(state) {
+                // A collector has started meanwhile, and writes.
+                Err(_) if !self.running && Lock::is_held(state) => self.running = true,
                 Err(error) if open::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
                 read => return read,
             }
@@ -228,7 +280,13 @@ impl Status {
         &mut self,
         state: &StateDir,
     ) -> anyhow::Result<Option<rusqlite::Connection>> {
-        let database = match open::reader(&state.database()) {
+        // Nobody writes: then looking leaves no trace either.
+        let opened = if self.running {
+            open::reader(&state.database())
+        } else {
+            open::still_reader(&state.database())
+        };
+        let database = match opened {
             Err(OpenError::Missing(_)) => return Ok(None),
             database => database?,
         };
@@ -293,5 +351,37 @@ impl Status {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn destination(state: &str, lost: u64) -> Destination {
+        Destination {
+            name: "jaeger".to_owned(),
+            state: state.to_owned(),
+            pending: 7,
+            delivered: 0,
+            lost: BTreeMap::from([("rejected".to_owned(), lost)]),
+            last_error: None,
+        }
+    }
+
+    #[test]
+    fn a_stopped_collector_and_a_destination_that_gets_not_all_are_faults() {
+        let faults = |running: bool, state: &str, lost: u64| {
+            let destinations = vec![destination(state, lost)];
+            Status { running, destinations, ..Status::default() }.faults()
+        };
+        assert_eq!(faults(true, "ok", 0), [""; 0]);
+        assert_eq!(faults(true, "new", 0), [""; 0]);
+        assert_eq!(faults(true, "retry", 0), [""; 0], "its spans wait");
+        assert_eq!(faults(false, "ok", 0), ["no collector runs"]);
+        assert_eq!(faults(true, "paused", 0), ["destination jaeger is paused"]);
+        assert_eq!(faults(true, "ok", 3), ["destination jaeger lost 3 spans"]);
+        let hung = Status { running: true, no_answer: true, ..Status::default() };
+        assert_eq!(hung.faults(), ["the collector does not answer"]);
     }
 }
