@@ -26,6 +26,8 @@ mod bad_input;
 mod install;
 /// What `install` writes works where Cursor runs it.
 mod installed;
+/// `doctor` sees what is wrong, once, and changes nothing; `status` says by its exit code whether all is recorded and sent.
+mod doctor;
 /// OTLP backends that nobody here wrote receive the same spans.
 mod export;
 /// The pages in a real browser.

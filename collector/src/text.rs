@@ -83,6 +83,13 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Why the operating system refused, without its number: "Permission denied".
+#[must_use]
+pub fn reason(error: &std::io::Error) -> String {
+    let said = error.to_string();
+    said.split_once(" (os error ").map_or(said.as_str(), |(said, _)| said).to_owned()
+}
+
 /// A duration in at most six characters, rounded: `0s`, `420µs`, `3.4ms`, `12ms`, `20.1s`, `2m05s`, `3h07m`, `3d04h`, `120d`.
 ///
 /// Pages follow the same rules for durations, ages, counts and sizes (`dashboard/web/app/format/quantity.js`). Both are tested with

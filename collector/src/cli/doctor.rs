@@ -4,14 +4,19 @@ use std::process::ExitCode;
 
 use super::Global;
 use super::output::{Paint, columns, print, print_json};
-use crate::doctor::{self, Finding, Level};
+use crate::doctor::{self, Finding, Severity};
 use crate::text;
 
 /// Check configuration, hooks, hook program, collector and destinations, and say what to do
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  hookspan doctor\n  hookspan doctor --json")]
+#[command(
+    after_help = "Nothing is changed. Only hookspan's own hook program is run, in the environment that Cursor has when it is \
+                  started from the desktop.\n\nExit code: 0 no problem (warnings may be there), 1 a problem: something is not \
+                  recorded, kept or sent, 2 wrong usage.\n\nExamples:\n  hookspan doctor\n  hookspan doctor --json | jq '.[] | \
+                  select(.severity != \"ok\") | .id'"
+)]
 pub struct Args {
-    /// Print the findings as JSON
+    /// Print the findings as JSON: id, area, severity (ok, warning, problem), what, meaning, remedy, places
     #[arg(long)]
     json: bool,
 }
@@ -22,7 +27,7 @@ pub struct Args {
 /// The findings cannot be printed.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let findings = doctor::examine(global);
-    let problems = findings.iter().filter(|finding| finding.level == Level::Problem).count();
+    let problems = count(&findings, Severity::Problem);
     if args.json {
         print_json(&findings)?;
     } else {
@@ -31,31 +36,47 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn count(findings: &[Finding], severity: Severity) -> usize {
+    findings.iter().filter(|finding| finding.severity == severity).count()
+}
+
 fn describe(findings: &[Finding], columns: usize, paint: Paint) -> String {
-    let mut out = String::new();
-    for finding in findings {
-        let (mark, area) = match finding.level {
-            Level::Ok => (paint.green("✓"), paint.dim(&text::cell(finding.area, 9))),
-            Level::Warning => (paint.yellow("!"), paint.yellow(&text::cell(finding.area, 9))),
-            Level::Problem => (paint.red("✗"), paint.red(&text::cell(finding.area, 9))),
-        };
-        let mut lines = text::wrap(&finding.what, columns.saturating_sub(13)).into_iter();
-        out += &format!("{mark} {area}  {}\n", lines.next().unwrap_or_default());
-        for line in lines {
-            out += &format!("{:13}{line}\n", "");
-        }
-        let remedy = finding.remedy.as_deref().unwrap_or_default();
-        let lines = text::wrap(remedy, columns.saturating_sub(16));
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
-            let arrow = if index == 0 { paint.bold("→") } else { " ".to_owned() };
-            out += &format!("{:13}{arrow} {line}\n", "");
-        }
-    }
-    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
-    out += &match (count(Level::Problem), count(Level::Warning)) {
-        (0, 0) => format!("\n{}\n", paint.green("All is well.")),
-        (problems, warnings) => format!("\n{problems} to repair, {warnings} to know of.\n"),
+    let mut out: String =
+        findings.iter().map(|finding| described(finding, columns, paint)).collect();
+    let number = |count: usize, one: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
     };
+    let (problems, warnings) =
+        (count(findings, Severity::Problem), count(findings, Severity::Warning));
+    out += &match (problems, warnings) {
+        (0, 0) => format!("\n{}\n", paint.green("No problems found.")),
+        _ => format!("\n{}, {}.\n", number(problems, "problem"), number(warnings, "warning")),
+    };
+    out
+}
+
+/// One finding: what, below it what follows, then what to do.
+fn described(finding: &Finding, columns: usize, paint: Paint) -> String {
+    let area = text::cell(finding.area, 10);
+    let (mark, area) = match finding.severity {
+        Severity::Ok => (paint.green("✓"), paint.dim(&area)),
+        Severity::Warning => (paint.yellow("!"), paint.yellow(&area)),
+        Severity::Problem => (paint.red("✗"), paint.red(&area)),
+    };
+    let mut out = format!("{mark} {area} ");
+    let mut lines = text::wrap(&finding.what, columns.saturating_sub(13));
+    lines.extend(
+        finding.meaning.iter().flat_map(|said| text::wrap(said, columns.saturating_sub(13))),
+    );
+    out += &lines.join(&format!("\n{:13}", ""));
+    out += "\n";
+    let remedy = finding.remedy.as_deref().unwrap_or_default();
+    let lines = text::wrap(remedy, columns.saturating_sub(15));
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
+        let arrow = if index == 0 { paint.bold("→") } else { " ".to_owned() };
+        out += &format!("{:13}{arrow} {line}\n", "");
+    }
     out
 }
 
@@ -64,27 +85,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_say_what_to_do_and_fit_the_terminal() {
-        let finding = |level, what: &str, remedy: Option<&str>| Finding {
-            area: "hooks",
-            level,
-            what: what.to_owned(),
-            remedy: remedy.map(str::to_owned),
-        };
+    fn findings_say_what_follows_and_what_to_do_and_fit_the_terminal() {
         let findings = [
-            finding(Level::Ok, "/home/u/.cursor/hooks.json: 15 events (standard)", None),
-            finding(
-                Level::Problem,
-                "/home/u/.local/state/hookspan/bin/hookspan-shim: is not there, so every hook fails",
-                Some("hookspan install"),
-            ),
+            Finding::ok("hooks.installed", "/home/u/.cursor/hooks.json: 15 events (standard)"),
+            Finding::problem(
+                "program.missing",
+                "/home/u/.local/state/hookspan/bin/hookspan-shim is missing",
+                "hookspan install",
+            )
+            .meaning("every hook that names it fails"),
         ];
         assert_eq!(
             describe(&findings, 60, Paint::plain()),
             "✓ hooks      /home/u/.cursor/hooks.json: 15 events\n             (standard)\n\
-             ✗ hooks      /home/u/.local/state/hookspan/bin/hookspan-\n             \
-             shim: is not there, so every hook fails\n             \
-             → hookspan install\n\n1 to repair, 0 to know of.\n"
+             ✗ program    /home/u/.local/state/hookspan/bin/hookspan-shim\n             \
+             is missing\n             \
+             every hook that names it fails\n             \
+             → hookspan install\n\n1 problem, 0 warnings.\n"
         );
+        assert!(describe(&findings[..1], 60, Paint::plain()).ends_with("\nNo problems found.\n"));
     }
 }

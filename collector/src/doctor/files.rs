@@ -1,169 +1,416 @@
-//! hooks.json in every scope, and the programs its entries name.
+//! hooks.json in every scope: the entries of hookspan in it, and what keeps Cursor from running them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::{Place, list};
+use super::programs::Program;
+use super::{Finding, desktop};
 use crate::config::Global;
-use crate::hooks_json::document::{Document, Found};
+use crate::hooks_json::audit::{Audit, Kind, Ours, Remark, Shape};
+use crate::hooks_json::document::Document;
 use crate::hooks_json::file::{FileError, HooksFile};
-use crate::hooks_json::{Events, Scope, entry, events};
-use crate::shim_binary;
+use crate::hooks_json::form::Form;
+use crate::hooks_json::{Events, Scope, places};
 use crate::text;
 
-const AREA: &str = "hooks";
+/// Events without which a call or a turn has no end. Every preset has them.
+const ESSENTIAL: [&str; 2] = ["postToolUse", "stop"];
+/// Places named in one finding.
+const PLACES_MAX: usize = 5;
 
-/// One of our entries, and where it stands.
+/// One entry of ours that Cursor runs, and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Ours {
-    pub scope: Scope,
+pub(super) struct Entry {
+    pub scope: Option<Scope>,
     pub file: PathBuf,
-    pub event: String,
-    pub command: String,
+    /// Its command in parts, where it has the form that `install` writes.
+    pub form: Option<Form>,
 }
 
-/// Looks at every scope. Returns our entries too.
-pub(super) fn examine(global: &Global) -> (Vec<Finding>, Vec<Ours>) {
-    let mut findings = Vec::new();
-    let mut ours = Vec::new();
-    for scope in Scope::ALL {
-        let Some(path) = scope.path(&global.env) else { continue };
-        // In the home folder itself, the project's file is the user's.
-        if scope == Scope::Project && Scope::User.path(&global.env).as_ref() == Some(&path) {
-            continue;
-        }
-        match HooksFile::read(&path) {
-            Ok(HooksFile { text: Some(text), .. }) => {
-                examine_file(scope, &path, &text, &mut findings, &mut ours);
-            }
+/// What was found in all scopes.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub findings: Vec<Finding>,
+    pub entries: Vec<Entry>,
+    pub programs: Vec<Program>,
+}
+
+/// Looks at every scope, and at every file that `install` has changed.
+pub(super) fn examine(global: &Global) -> Files {
+    let mut files = Files::default();
+    for places::Place { scope, file } in places::known(&global.env, global.state.root()) {
+        match HooksFile::read(&file) {
+            Ok(HooksFile { text: Some(text), .. }) => files.add(global, scope, &file, &text),
             Ok(_) => {}
-            Err(error) => findings.push(unreadable(&error)),
+            Err(error) => files.findings.push(unreadable(&error)),
         }
     }
-    let scopes: BTreeSet<&str> = ours.iter().map(|ours| ours.scope.as_str()).collect();
-    if ours.is_empty() {
-        findings.push(Finding::problem(
-            AREA,
-            "no hooks of hookspan are installed: Cursor tells it nothing",
-            "hookspan install",
+    if files.entries.is_empty() {
+        files.findings.push(Finding::problem(
+            "hooks.none",
+            "hookspan's hooks are not installed, so nothing is recorded",
+            "hookspan up, which installs them and starts the collector",
         ));
     }
-    if scopes.len() > 1 {
-        let list = scopes.into_iter().collect::<Vec<_>>().join(" and ");
-        findings.push(Finding::warning(
-            AREA,
-            format!("installed in the scopes {list}: every event starts two hooks"),
-            "hookspan uninstall --scope project (or the other one)",
-        ));
+    files.findings.extend(twice(&files.entries));
+    let named: BTreeSet<&Path> = files
+        .entries
+        .iter()
+        .filter_map(|entry| Some(entry.form.as_ref()?.program.as_path()))
+        .collect();
+    files.programs = named.into_iter().map(|path| Program::look(global, path)).collect();
+    files.findings.extend(files.programs.iter().map(Program::finding));
+    files.findings.extend(claude(global));
+    files
+}
+
+impl Files {
+    fn add(&mut self, global: &Global, scope: Option<Scope>, path: &Path, text: &str) {
+        let document = match Document::parse(text) {
+            Ok(document) => document,
+            Err(broken) => {
+                let error = FileError::Broken { path: path.to_path_buf(), broken };
+                return self.findings.push(unreadable(&error));
+            }
+        };
+        let audit = Audit::of(&document);
+        let report = Report { path, audit: &audit };
+        self.findings.extend(report.version());
+        self.findings.extend(report.void());
+        self.findings.extend(report.void_for_cli());
+        self.findings.extend(report.unknown_events());
+        self.findings.extend(report.shapes());
+        self.findings.extend(report.altered());
+        self.findings.extend(report.events());
+        self.findings.extend(report.directory(global, scope));
+        let entry = |ours: &Ours| Entry {
+            scope,
+            file: path.to_path_buf(),
+            form: match &ours.shape {
+                Shape::Own(form) => Some(form.clone()),
+                Shape::Other | Shape::OtherSystem => None,
+            },
+        };
+        self.entries.extend(audit.ours.iter().filter(|ours| !ours.grouped).map(entry));
     }
-    programs(&ours, &mut findings);
-    findings.extend(claude(global));
-    (findings, ours)
+}
+
+/// One file and what was found in it.
+struct Report<'a> {
+    path: &'a Path,
+    audit: &'a Audit,
+}
+
+impl Report<'_> {
+    fn has_ours(&self) -> bool {
+        !self.audit.ours.is_empty()
+    }
+
+    /// A problem where hooks of ours are concerned, else a warning.
+    fn as_ours(&self, id: &'static str, what: String, remedy: &str) -> Finding {
+        if self.has_ours() {
+            Finding::problem(id, what, remedy)
+        } else {
+            Finding::warning(id, what, remedy)
+        }
+    }
+
+    fn version(&self) -> Option<Finding> {
+        let remark = self.audit.all(Kind::Version).next().filter(|_| self.audit.entries > 0)?;
+        let remedy =
+            if self.has_ours() { "hookspan install" } else { "write \"version\": 1 there" };
+        let what = self.say(std::slice::from_ref(remark));
+        let found = self.as_ours("hooks.version", what, remedy);
+        Some(found.meaning("Cursor ignores the whole file").at(self.places([remark])))
+    }
+
+    fn void(&self) -> Option<Finding> {
+        let remarks: Vec<Remark> = self.audit.all(Kind::Void).cloned().collect();
+        if remarks.is_empty() {
+            return None;
+        }
+        let groups = self.audit.ours.iter().filter(|ours| ours.grouped).count();
+        let remedy = if groups > 0 && groups == remarks.len() {
+            "remove the group, then hookspan install"
+        } else {
+            "correct these places; hookspan does not change entries of other programs"
+        };
+        let found = self.as_ours("hooks.void", self.say(&remarks), remedy);
+        Some(found.meaning("Cursor ignores the whole file").at(self.places(&remarks)))
+    }
+
+    fn void_for_cli(&self) -> Option<Finding> {
+        let remarks: Vec<Remark> = self.audit.all(Kind::VoidForCli).cloned().collect();
+        let whole = self.audit.all(Kind::Void).next().is_none();
+        (!remarks.is_empty() && whole && self.audit.entries > 0).then(|| {
+            let remedy =
+                "move it into a script if you use `cursor-agent`; the editor reads the file";
+            Finding::warning("hooks.void_for_cli", self.say(&remarks), remedy)
+                .meaning("Cursor's command line ignores the whole file")
+                .at(self.places(&remarks))
+        })
+    }
+
+    fn unknown_events(&self) -> Option<Finding> {
+        let remarks: Vec<Remark> = self.audit.all(Kind::UnknownEvent).cloned().collect();
+        (!remarks.is_empty()).then(|| {
+            let remedy = "remove the event if Cursor does not know it either";
+            Finding::warning("hooks.unknown_event", self.say(&remarks), remedy)
+                .meaning("a Cursor that does not know an event ignores the whole file")
+                .at(self.places(&remarks))
+        })
+    }
+
+    /// Entries of ours that are not written as `install` writes them.
+    fn shapes(&self) -> Vec<Finding> {
+        let of = |wanted: fn(&Ours) -> bool, what: &str| -> Vec<Remark> {
+            let remark = |ours: &Ours| Remark {
+                kind: Kind::Altered,
+                line: ours.line,
+                column: ours.column,
+                what: format!("{what}: {}", text::visible(&ours.command, 60)),
+            };
+            self.audit.ours.iter().filter(|ours| wanted(ours)).map(remark).collect()
+        };
+        let other = of(|ours| ours.shape == Shape::Other, "not hookspan's own form");
+        let system = of(|ours| ours.shape == Shape::OtherSystem, "for another operating system");
+        let other = (!other.is_empty()).then(|| {
+            Finding::warning(
+                "hooks.foreign_form",
+                self.say(&other),
+                "hookspan install writes the form it knows; remove these entries first",
+            )
+            .meaning("it names the hook program in a way that was not run here, so nobody knows whether it works")
+            .at(self.places(&other))
+        });
+        let system = (!system.is_empty()).then(|| {
+            Finding::problem(
+                "hooks.other_system",
+                self.say(&system),
+                "give each system its own hooks.json: Windows and WSL, or two computers, share this one",
+            )
+            .meaning("the program cannot run here; an install here would replace the entries of the other system")
+            .at(self.places(&system))
+        });
+        other.into_iter().chain(system).collect()
+    }
+
+    fn altered(&self) -> Option<Finding> {
+        let remarks: Vec<Remark> = self.audit.all(Kind::Altered).cloned().collect();
+        (!remarks.is_empty()).then(|| {
+            Finding::warning("hooks.altered", self.say(&remarks), "hookspan install")
+                .meaning("the entry does not run as hookspan needs it")
+                .at(self.places(&remarks))
+        })
+    }
+
+    /// Which events are recorded, which are there twice, and which were taken out.
+    fn events(&self) -> Vec<Finding> {
+        let shown = self.path.display();
+        let direct: Vec<&Ours> = self.audit.ours.iter().filter(|ours| !ours.grouped).collect();
+        if direct.is_empty() {
+            return Vec::new();
+        }
+        let mut names = BTreeSet::new();
+        let twice: Vec<&Ours> =
+            direct.iter().filter(|ours| !names.insert(ours.event.as_str())).copied().collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let mut findings = Vec::new();
+        if let Some(first) = twice.first() {
+            let events: Vec<&str> = twice.iter().map(|ours| ours.event.as_str()).collect();
+            let what = format!("{shown}:{}: a second entry for {}", first.line, list(&events, 4));
+            findings.push(
+                Finding::problem("hooks.doubled", what, "hookspan install")
+                    .meaning("each of these events starts two programs"),
+            );
+        }
+        let count = names.len();
+        findings.push(match Events::of(&names) {
+            Some(preset) => Finding::ok(
+                "hooks.installed",
+                format!("{shown}: {count} events ({})", preset.as_str()),
+            ),
+            None => self.incomplete(&names),
+        });
+        findings
+    }
+
+    fn incomplete(&self, names: &[&str]) -> Finding {
+        let shown = self.path.display();
+        let (preset, missing) = missing(names);
+        let what = format!(
+            "{shown}: {} events; {preset} has {} too",
+            names.len(),
+            list(&missing, PLACES_MAX)
+        );
+        let remedy = format!("hookspan install --events {preset}");
+        let essential: Vec<&str> =
+            ESSENTIAL.into_iter().filter(|event| missing.contains(event)).collect();
+        if missing.is_empty() {
+            return Finding::ok("hooks.installed", format!("{shown}: {} events", names.len()));
+        }
+        if essential.is_empty() {
+            return Finding::warning("hooks.missing_events", what, remedy)
+                .meaning("what only these events tell is not recorded");
+        }
+        Finding::problem("hooks.missing_events", what, remedy).meaning(format!(
+            "without {} a call or a turn has no end of its own",
+            essential.join(" and ")
+        ))
+    }
+
+    /// Where the hooks of this file write to, compared with the directory in question.
+    fn directory(&self, global: &Global, scope: Option<Scope>) -> Option<Finding> {
+        let desktop = Global::new(desktop::environment(global), None, None).ok();
+        let default = desktop.map(|desktop| desktop.state.root().to_path_buf());
+        let ours = global.state.root();
+        let forms = self.audit.ours.iter().filter_map(|ours| match &ours.shape {
+            Shape::Own(form) => Some((ours, form)),
+            Shape::Other | Shape::OtherSystem => None,
+        });
+        let led: Vec<(&Ours, PathBuf)> = forms
+            .filter_map(|(ours, form)| Some((ours, form.dir.clone().or(default.clone())?)))
+            .filter(|(_, dir)| !same(dir, ours))
+            .collect();
+        let (first, dir) = led.first()?;
+        // A machine's file serves every account; without --dir each finds its own directory.
+        if scope == Some(Scope::Enterprise) && default.as_ref() == Some(dir) {
+            return None;
+        }
+        let places = led.iter().map(|(ours, dir)| Place {
+            file: self.path.to_path_buf(),
+            line: ours.line,
+            column: ours.column,
+            what: dir.display().to_string(),
+        });
+        let what = format!(
+            "{}:{}: {} hooks write to {}, not to {}",
+            self.path.display(),
+            first.line,
+            led.len(),
+            dir.display(),
+            ours.display()
+        );
+        let remedy = format!(
+            "hookspan --dir '{}' doctor looks there; hookspan install makes them write here",
+            dir.display()
+        );
+        Some(
+            Finding::problem("hooks.other_directory", what, remedy)
+                .meaning("this collector never sees these hooks")
+                .at(places.collect()),
+        )
+    }
+
+    /// The first places in words, with the file in front.
+    fn say(&self, remarks: &[Remark]) -> String {
+        let place = |remark: &Remark| format!("{}:{}: {}", remark.line, remark.column, remark.what);
+        let all: Vec<String> = remarks.iter().map(place).collect();
+        let said = match all.as_slice() {
+            [one] => one.clone(),
+            all => all.iter().take(PLACES_MAX).cloned().collect::<Vec<_>>().join("; "),
+        };
+        let more = match all.len().saturating_sub(PLACES_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more places"),
+        };
+        format!("{}:{said}{more}", self.path.display())
+    }
+
+    fn places<'a>(&self, remarks: impl IntoIterator<Item = &'a Remark>) -> Vec<Place> {
+        let place = |remark: &Remark| Place {
+            file: self.path.to_path_buf(),
+            line: remark.line,
+            column: remark.column,
+            what: remark.what.clone(),
+        };
+        remarks.into_iter().map(place).collect()
+    }
+}
+
+/// The smallest preset that holds all of these known names, and what it has besides.
+fn missing(names: &[&str]) -> (&'static str, Vec<&'static str>) {
+    let presets = [Events::Minimal, Events::Standard, Events::All];
+    let lacking = |preset: &Events| {
+        let wanted = preset.names();
+        let beyond = names.iter().filter(|name| Events::All.names().contains(name));
+        beyond.filter(|name| !wanted.contains(name)).count()
+    };
+    let preset = presets.into_iter().find(|preset| lacking(preset) == 0).unwrap_or(Events::All);
+    let absent = preset.names().into_iter().filter(|name| !names.contains(name));
+    (preset.as_str(), absent.collect())
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    one == other || real(one) == real(other)
 }
 
 fn unreadable(error: &FileError) -> Finding {
-    let remedy = match error {
-        FileError::Broken { .. } => {
-            "repair the file at that place; until then Cursor runs no hook of it"
-        }
-        _ => "look at the file and its permissions",
-    };
-    Finding::problem(AREA, error.to_string(), remedy)
+    match error {
+        FileError::Broken { path, broken } => Finding::problem(
+            "hooks.broken",
+            format!("{}:{broken}", path.display()),
+            "repair the file at that place",
+        )
+        .meaning("Cursor ignores the whole file")
+        .at(vec![Place {
+            file: path.clone(),
+            line: broken.line,
+            column: broken.column,
+            what: broken.what.clone(),
+        }]),
+        FileError::Io { path, source, .. } => Finding::problem(
+            "hooks.unreadable",
+            format!("{} cannot be read: {}", path.display(), text::reason(source)),
+            "look at the file and its permissions",
+        ),
+        other => Finding::problem(
+            "hooks.unreadable",
+            other.to_string(),
+            "look at the file and its permissions",
+        ),
+    }
 }
 
-fn examine_file(
-    scope: Scope,
-    path: &Path,
-    text: &str,
-    findings: &mut Vec<Finding>,
-    ours: &mut Vec<Ours>,
-) {
-    let shown = path.display();
-    let document = match Document::parse(text) {
-        Ok(document) => document,
-        Err(broken) => {
-            let error = FileError::Broken { path: path.to_path_buf(), broken };
-            return findings.push(unreadable(&error));
-        }
-    };
-    let found = document.found();
-    let mine: Vec<&Found> = found.iter().filter(|found| found.is_ours()).collect();
-    let version = document.root.as_ref().and_then(|root| root.get_number("version"));
-    if version.map(|version| version.value) != Some("1") && !found.is_empty() {
-        let fix = if mine.is_empty() { "add \"version\": 1 to it" } else { "hookspan install" };
-        findings.push(Finding::problem(
-            AREA,
-            format!("{shown}: there is no \"version\": 1, so Cursor ignores the file"),
-            fix,
-        ));
-    }
-    for unknown in found.iter().filter(|found| !events::KNOWN.contains(&found.event.as_str())) {
-        findings.push(Finding::warning(
-            AREA,
-            format!("{shown}:{}: no event `{}` is known", unknown.line, text::visible(&unknown.event, 40)),
-            "remove it if Cursor's command line runs no hook: one unknown name voids the whole file there",
-        ));
-    }
-    let mut seen = BTreeSet::new();
-    for found in &mine {
-        if !seen.insert(found.event.as_str()) {
-            findings.push(Finding::problem(
-                AREA,
-                format!("{shown}:{}: a second entry for {}", found.line, found.event),
-                "hookspan install",
-            ));
+/// Whether several files that Cursor reads together run hookspan. Files of other repositories are not read with them.
+fn twice(entries: &[Entry]) -> Option<Finding> {
+    let mut files: Vec<&Path> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.scope.is_some()) {
+        if !files.contains(&entry.file.as_path()) {
+            files.push(&entry.file);
         }
     }
-    if !mine.is_empty() {
-        let names: Vec<&str> = seen.into_iter().collect();
-        let preset = Events::of(&names).map_or("own choice", Events::as_str);
-        findings.push(Finding::ok(AREA, format!("{shown}: {} events ({preset})", names.len())));
-    }
-    ours.extend(mine.into_iter().filter_map(|found| {
-        Some(Ours {
-            scope,
-            file: path.to_path_buf(),
-            event: found.event.clone(),
-            command: found.command.clone()?,
-        })
-    }));
-}
-
-/// Whether each program is there, is ours and is the one that belongs to this version.
-fn programs(ours: &[Ours], findings: &mut Vec<Finding>) {
-    let named: BTreeSet<PathBuf> =
-        ours.iter().filter_map(|ours| entry::program(&ours.command)).map(PathBuf::from).collect();
-    for program in named {
-        let shown = program.display();
-        if shim_binary::is_installed_at(&program) {
-            let kind = shim_binary::kind().as_str();
-            findings
-                .push(Finding::ok(AREA, format!("{shown}: {kind}, {}", shim_binary::version())));
-        } else if program.exists() {
-            findings.push(Finding::problem(
-                AREA,
-                format!("{shown}: is another version's, damaged or not executable"),
-                "hookspan install",
-            ));
-        } else {
-            findings.push(Finding::problem(
-                AREA,
-                format!("{shown}: is not there, so every hook fails"),
-                "hookspan install",
-            ));
-        }
-    }
+    (files.len() > 1).then(|| {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        Finding::warning(
+            "hooks.twice",
+            format!("{} all run hookspan", names.join(" and ")),
+            "keep one: hookspan uninstall --scope SCOPE for the others",
+        )
+        .meaning("each event starts a program for every one of them; each event is counted once")
+    })
 }
 
 /// Cursor runs Claude's hooks too, which would deliver every event twice.
 fn claude(global: &Global) -> Option<Finding> {
-    let path = global.env.home()?.join(".claude/settings.json");
-    let text = HooksFile::read(&path).ok()?.text?;
-    text.contains("hookspan-shim").then(|| {
+    let home = global.env.home()?.join(".claude");
+    let project = global.env.current_dir().join(".claude");
+    let mut files = vec![home.join("settings.json"), home.join("settings.local.json")];
+    files.extend([project.join("settings.json"), project.join("settings.local.json")]);
+    let named = files.into_iter().find(|path| {
+        HooksFile::read(path)
+            .ok()
+            .and_then(|file| file.text)
+            .is_some_and(|text| text.contains("hookspan-shim"))
+    })?;
+    Some(
         Finding::warning(
-            AREA,
-            format!("{}: runs hookspan too, and Cursor reads that file as well", path.display()),
+            "hooks.claude",
+            format!("{} runs hookspan too", named.display()),
             "remove hookspan-shim from it",
         )
-    })
+        .meaning("Cursor reads that file as well, so each event starts two programs"),
+    )
 }

@@ -4,65 +4,74 @@
 //! configuration > state directory > hooks.json > hook command > journal > collector > database > destinations
 //! ```
 //!
-//! Nothing is changed. The hook commands are run exactly as Cursor runs them but into a temporary state directory, so no
-//! session appears that never was; when a collector runs, one `workspaceOpen`, which belongs to no session, goes the real
-//! way to prove that it arrives.
+//! Nothing is changed, and nothing but our own hook program is run ([`programs`]). Its commands write into a temporary
+//! directory ([`commands`]). When a collector runs, one probe goes the real way; the collector reads it and keeps nothing of
+//! it ([`crate::journal::probe`]).
+//!
+//! Each check returns [`Finding`]s with a stable id. [`finding`] then leaves one per cause.
 
-mod chain;
+mod accounts;
+mod collector;
+mod commands;
+mod config;
+mod cursor;
+mod database;
+mod desktop;
 mod destinations;
 mod files;
-mod probe;
+pub mod finding;
+mod history;
+mod journal;
+mod programs;
+mod state;
 
-use serde::Serialize;
+pub use finding::{Finding, Place, Severity};
 
-use crate::config::Global;
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Part of the chain.
-    pub area: &'static str,
-    /// How it stands.
-    pub level: Level,
-    /// What was found, in one line.
-    pub what: String,
-    /// What to do about it.
-    pub remedy: Option<String>,
-}
-
-/// How something stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// As it should be.
-    Ok,
-    /// Worth knowing; recording works.
-    Warning,
-    /// Something is not recorded, not kept or not sent.
-    Problem,
-}
-
-impl Finding {
-    fn ok(area: &'static str, what: impl Into<String>) -> Self {
-        Self { area, level: Level::Ok, what: what.into(), remedy: None }
-    }
-
-    fn warning(area: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { area, level: Level::Warning, what: what.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn problem(area: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { area, level: Level::Problem, what: what.into(), remedy: Some(remedy.into()) }
-    }
-}
+use crate::config::{Global, Misuse};
+use crate::status::Status;
+use crate::store::open::OpenError;
 
 /// Looks at everything.
 #[must_use]
 pub fn examine(global: &Global) -> Vec<Finding> {
-    let mut findings = chain::configuration(global);
-    let (hooks, ours) = files::examine(global);
-    findings.extend(hooks);
-    findings.extend(probe::commands(global, &ours));
-    findings.extend(chain::collector(global, &ours));
-    findings
+    let mut findings = vec![config::examine(global)];
+    findings.extend(state::examine(global));
+    let files = files::examine(global);
+    findings.extend(files.findings);
+    findings.extend(accounts::examine(&files.entries));
+    findings.extend(commands::examine(global, &files.entries, &files.programs));
+    match Status::read(global) {
+        Ok(status) => {
+            findings.push(collector::running(&status));
+            findings.extend(collector::arrival(global, &status, &files.entries, &files.programs));
+            findings.extend(database::examine(global, &status));
+            findings.extend(journal::examine(global, &status));
+            findings.extend(history::examine(&status, &files.entries));
+            findings.extend(destinations::examine(&status));
+            findings.extend(
+                global
+                    .config()
+                    .ok()
+                    .map(|config| cursor::store(&config.evidence, &status.counters)),
+            );
+        }
+        // A broken configuration has been named already, in words that say what to do.
+        Err(error) if error.chain().any(|cause| cause.is::<Misuse>()) => {}
+        Err(error) => findings.push(unknown(&error)),
+    }
+    findings.extend(cursor::log(global));
+    finding::one_per_cause(findings)
+}
+
+/// Nothing is known of collector and database.
+fn unknown(error: &anyhow::Error) -> Finding {
+    let what = format!("{error:#}");
+    match error.downcast_ref() {
+        Some(OpenError::Older { .. }) => Finding::warning("database.older", what, "hookspan up"),
+        _ => Finding::problem(
+            "collector.unknown",
+            what,
+            "correct this, then run hookspan doctor again",
+        ),
+    }
 }

@@ -1,0 +1,130 @@
+//! The collector: does it run, is it this version, and does a hook get through to the database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::files::Entry;
+use super::programs::Program;
+use super::{Finding, desktop};
+use crate::clock;
+use crate::config::Global;
+use crate::hooks_json::form::Form;
+use crate::journal::Position;
+use crate::journal::probe::{JournalEnd, Probe, ReadUpTo};
+use crate::status::Status;
+use crate::store::{cli as queries, open};
+use crate::text;
+
+/// From the hook's exit to the commit; usually 0.1 s, most of it the journal's sync.
+const ARRIVAL: Duration = Duration::from_secs(5);
+/// How often the database is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Whether it runs.
+pub(super) fn running(status: &Status) -> Finding {
+    match (status.running, status.pid) {
+        (true, Some(pid)) => {
+            let version = status.version.as_deref().unwrap_or_default();
+            let what = format!("running, process {pid}, version {version}");
+            if is_this_version(status) {
+                return Finding::ok("collector.running", what);
+            }
+            let this = env!("CARGO_PKG_VERSION");
+            Finding::warning(
+                "collector.other_version",
+                format!("{what}; this is version {this}"),
+                "restart the collector",
+            )
+        }
+        (true, None) => {
+            Finding::ok("collector.busy", "another hookspan command uses the state directory")
+        }
+        (false, _) => {
+            let waiting = match status.backlog {
+                0 => "not running".to_owned(),
+                hooks => format!("not running; {hooks} hooks wait in the journal"),
+            };
+            Finding::warning("collector.stopped", waiting, "hookspan up")
+                .meaning("hooks are kept; nothing is stored, shown or sent until it runs")
+        }
+    }
+}
+
+fn is_this_version(status: &Status) -> bool {
+    status.version.as_deref() == Some(env!("CARGO_PKG_VERSION"))
+}
+
+/// Sends one probe the way of a hook, and waits until the collector has committed the journal up to there.
+///
+/// Only where a collector of this version reads: an older one would take the probe for a hook. And only when the hook
+/// program can write its journal, since what it cannot keep it counts as lost.
+pub(super) fn arrival(
+    global: &Global,
+    status: &Status,
+    entries: &[Entry],
+    programs: &[Program],
+) -> Option<Finding> {
+    let can_write = global.state.verify().is_ok() && global.state.not_writable().is_none();
+    let reads = status.running && status.dashboard_url.is_some() && is_this_version(status);
+    if !reads || !can_write || status.journal.stopped {
+        return None;
+    }
+    let program = programs.iter().find(|program| program.is_runnable())?;
+    let form = entries.iter().filter_map(|entry| entry.form.as_ref());
+    let form =
+        form.filter(|form| form.program == program.path).find(|form| leads_to(global, form))?;
+    let started = clock::instant();
+    Some(match send(global, form) {
+        Ok(Some(end)) => wait(global, end, started),
+        Ok(None) => Finding::problem(
+            "collector.arrival",
+            "a hook wrote nothing to the journal",
+            "hookspan install; if it stays so, please report it",
+        ),
+        Err(error) => Finding::problem(
+            "collector.arrival",
+            format!("a hook could not be sent: {}", text::reason(&error)),
+            "hookspan install",
+        ),
+    })
+}
+
+/// Whether a hook of this form, started from the desktop, writes to the directory in question.
+fn leads_to(global: &Global, form: &Form) -> bool {
+    let desktop = Global::new(desktop::environment(global), form.dir.clone(), None);
+    desktop.is_ok_and(|desktop| desktop.state.root() == global.state.root())
+}
+
+fn send(global: &Global, form: &Form) -> std::io::Result<Option<ReadUpTo>> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    let probe = Probe::new(random);
+    let form = Form { event: probe.argument(), ..form.clone() };
+    let end = JournalEnd::now(&global.state)?;
+    desktop::run(desktop::command(global, &form.program, None), form.arguments(), &probe.body())?;
+    end.after_growth()
+}
+
+fn wait(global: &Global, end: ReadUpTo, started: std::time::Instant) -> Finding {
+    while clock::instant().duration_since(started) < ARRIVAL {
+        if position(&global.state.database()).is_some_and(|position| end.is_covered_by(&position)) {
+            let took = clock::instant().duration_since(started);
+            let took = text::duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX));
+            let what = format!("a hook sent as a test was read and committed after {took}");
+            return Finding::ok("collector.arrival", what);
+        }
+        std::thread::sleep(LOOK);
+    }
+    let seconds = ARRIVAL.as_secs();
+    Finding::problem(
+        "collector.arrival",
+        format!("a hook sent as a test was not committed within {seconds} s"),
+        "look at what the collector writes to its standard error, then restart it",
+    )
+    .meaning("hooks wait in the journal")
+}
+
+fn position(database: &Path) -> Option<Position> {
+    let database = open::reader(database).ok()?;
+    queries::journal_position(&database).ok()??.parse().ok()
+}

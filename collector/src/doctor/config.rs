@@ -1,0 +1,25 @@
+//! The configuration.
+
+use super::Finding;
+use crate::config::{Global, destination};
+
+/// Whether the configuration can be used.
+pub(super) fn examine(global: &Global) -> Finding {
+    let loaded = global.config().map_err(|error| error.to_string());
+    let resolved = loaded.and_then(|config| {
+        destination::all(&config, &global.env).map_err(|error| error.to_string())
+    });
+    match (resolved, global.config_file.as_deref()) {
+        (Err(error), _) => {
+            Finding::problem("config.broken", error, "correct it; `hookspan config check` tries it")
+                .meaning("no collector starts with it")
+        }
+        (Ok(_), Some(file)) if file.exists() => {
+            Finding::ok("config.read", file.display().to_string())
+        }
+        (Ok(_), Some(file)) => {
+            Finding::ok("config.default", format!("{}: not found; using defaults", file.display()))
+        }
+        (Ok(_), None) => Finding::ok("config.default", "using defaults"),
+    }
+}

@@ -1,0 +1,89 @@
+//! The database, and databases that were moved aside.
+
+use super::Finding;
+use crate::config::Global;
+use crate::status::Status;
+use crate::store::open::OpenError;
+use crate::store::{cli as queries, open};
+use crate::text;
+
+/// A check of a larger database takes longer than a person waits.
+const CHECKED_MAX_BYTES: u64 = 256 << 20;
+
+/// Whether it is sound, and what the collector says about it.
+pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = check(global, status).into_iter().collect();
+    if let Some(trouble) = &status.trouble {
+        let what = text::visible(trouble, 200);
+        let id = if status.no_answer { "collector.no_answer" } else { "database.trouble" };
+        findings.push(
+            Finding::problem(id, what, "look at what the collector writes to its standard error")
+                .meaning("hooks wait in the journal until it is over"),
+        );
+    }
+    findings.extend(status.damaged.iter().map(|aside| {
+        let remedy = "keep the folder for a repair by hand, or delete it";
+        Finding::warning("database.aside", aside.clone(), remedy)
+            .meaning("it was damaged, and recording went on in a new one")
+    }));
+    findings
+}
+
+fn check(global: &Global, status: &Status) -> Option<Finding> {
+    let path = global.state.database();
+    if !path.exists() {
+        return None;
+    }
+    let shown = path.display();
+    let size = text::bytes(status.database_bytes);
+    if status.database_bytes > CHECKED_MAX_BYTES {
+        return Some(Finding::ok(
+            "database.unchecked",
+            format!("{shown}: {size}, too large to check here"),
+        ));
+    }
+    let opened = if status.running { open::reader(&path) } else { open::still_reader(&path) };
+    let database = match opened {
+        Ok(database) => database,
+        Err(OpenError::Missing(_)) => return None,
+        Err(OpenError::Older { .. }) => {
+            return Some(Finding::ok(
+                "database.older",
+                format!("{shown}: {size}, of an older version; the next start updates it"),
+            ));
+        }
+        Err(error @ OpenError::Newer { .. }) => {
+            return Some(Finding::problem(
+                "database.newer",
+                error.to_string(),
+                "install the newer hookspan",
+            ));
+        }
+        Err(error) if error.is_damage() => return Some(damaged(&shown.to_string(), None)),
+        Err(error) => {
+            return Some(Finding::problem(
+                "database.unreadable",
+                error.to_string(),
+                "look at the file and its permissions",
+            ));
+        }
+    };
+    Some(match queries::quick_check(&database) {
+        Ok(None) => Finding::ok("database.sound", format!("{shown}: {size}, sound")),
+        Ok(Some(fault)) => damaged(&shown.to_string(), Some(&fault)),
+        Err(error) => damaged(&shown.to_string(), Some(&error.to_string())),
+    })
+}
+
+fn damaged(shown: &str, fault: Option<&str>) -> Finding {
+    let what = match fault {
+        Some(fault) => format!("{shown} is damaged: {}", text::visible(fault, 120)),
+        None => format!("{shown} is damaged"),
+    };
+    Finding::problem(
+        "database.damaged",
+        what,
+        "restart the collector: it moves the file aside and saves what can be read",
+    )
+    .meaning("hooks go on being kept in the journal")
+}
