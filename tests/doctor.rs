@@ -146,8 +146,8 @@ fn tables(world: &World) -> BTreeMap<String, Vec<String>> {
         let columns = all.column_count();
         let read = |row: &rusqlite::Row<'_>| {
             (0..columns)
-                .map(|at| Ok(format!("{:?}", row.get_ref(at)?)))
-                .collect::<Result<Vec<_>, _>>()
+                .map(|at| row.get_ref(at).map(|value| format!("{value:?}")))
+                .collect::<rusqlite::Result<Vec<String>>>()
         };
         let rows = all.query_map([], |row| Ok(read(row)?.join("|"))).unwrap();
         rows.map(Result::unwrap)

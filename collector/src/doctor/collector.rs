@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::files::Entry;
 use super::programs::Program;
-use super::{Finding, desktop};
+use super::{Finding, desktop, finding};
 use crate::clock;
 use crate::config::Global;
 use crate::hooks_json::form::Form;
@@ -108,8 +108,7 @@ fn send(global: &Global, form: &Form) -> std::io::Result<Option<ReadUpTo>> {
 fn wait(global: &Global, end: ReadUpTo, started: std::time::Instant) -> Finding {
     while clock::instant().duration_since(started) < ARRIVAL {
         if position(&global.state.database()).is_some_and(|position| end.is_covered_by(&position)) {
-            let took = clock::instant().duration_since(started);
-            let took = text::duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX));
+            let took = finding::milliseconds(clock::instant().duration_since(started));
             let what = format!("a hook sent as a test was read and committed after {took}");
             return Finding::ok("collector.arrival", what);
         }

@@ -172,7 +172,7 @@ fn verdict(
             .meaning("Cursor waits for each of them"),
         );
     } else if findings.is_empty() {
-        let median = text::duration(i64::try_from(median.as_nanos()).unwrap_or(i64::MAX));
+        let median = finding::milliseconds(median);
         let with = if cfg!(windows) { "" } else { ", including the shell" };
         let what = match commands {
             1 => format!("The hook command works (median {median}{with})"),
@@ -231,6 +231,6 @@ mod tests {
         let found = verdict(2, &BTreeMap::new(), times.clone(), 4, 0);
         assert_eq!(found[0].id, "command.lost");
         let found = verdict(2, &BTreeMap::new(), times, 4, 4);
-        assert!(found[0].what.starts_with("All 2 hook commands work (median 1"), "{found:#?}");
+        assert!(found[0].what.starts_with("All 2 hook commands work (median 1.0 ms"), "{found:#?}");
     }
 }

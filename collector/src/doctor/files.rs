@@ -19,12 +19,12 @@ const ESSENTIAL: [&str; 2] = ["postToolUse", "stop"];
 /// Places named in one finding.
 const PLACES_MAX: usize = 5;
 
-/// One entry of ours that Cursor runs, and where it stands.
+/// One entry of ours, and where it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub scope: Option<Scope>,
     pub file: PathBuf,
-    /// Its command in parts, where it has the form that `install` writes.
+    /// Its command in parts, where it has the form that `install` writes and stands where Cursor looks.
     pub form: Option<Form>,
 }
 
@@ -70,6 +70,10 @@ impl Files {
         let document = match Document::parse(text) {
             Ok(document) => document,
             Err(broken) => {
+                // What nobody can read may still be meant to run hookspan.
+                if text.contains("hookspan-shim") {
+                    self.entries.push(Entry { scope, file: path.to_path_buf(), form: None });
+                }
                 let error = FileError::Broken { path: path.to_path_buf(), broken };
                 return self.findings.push(unreadable(&error));
             }
@@ -88,11 +92,11 @@ impl Files {
             scope,
             file: path.to_path_buf(),
             form: match &ours.shape {
-                Shape::Own(form) => Some(form.clone()),
-                Shape::Other | Shape::OtherSystem => None,
+                Shape::Own(form) if !ours.grouped => Some(form.clone()),
+                _ => None,
             },
         };
-        self.entries.extend(audit.ours.iter().filter(|ours| !ours.grouped).map(entry));
+        self.entries.extend(audit.ours.iter().map(entry));
     }
 }
 
@@ -266,8 +270,8 @@ impl Report<'_> {
         let default = desktop.map(|desktop| desktop.state.root().to_path_buf());
         let ours = global.state.root();
         let forms = self.audit.ours.iter().filter_map(|ours| match &ours.shape {
-            Shape::Own(form) => Some((ours, form)),
-            Shape::Other | Shape::OtherSystem => None,
+            Shape::Own(form) if !ours.grouped => Some((ours, form)),
+            _ => None,
         });
         let led: Vec<(&Ours, PathBuf)> = forms
             .filter_map(|(ours, form)| Some((ours, form.dir.clone().or(default.clone())?)))

@@ -95,13 +95,13 @@ const EXPLAINS: &[(&str, &[&str])] = &[
     ("disk.full", &["losses.disk_full", "disk.low"]),
     // Without hooks there is nothing to keep, and nobody made the directory.
     ("hooks.none", &["state.missing", "hooks.silent", "collector.stopped"]),
-    ("hooks.broken", &["hooks.none", "hooks.silent"]),
+    ("hooks.broken", &["hooks.silent"]),
     ("hooks.unreadable", &["hooks.none", "hooks.silent"]),
     ("hooks.void", &["hooks.silent"]),
     ("hooks.version", &["hooks.silent"]),
     ("hooks.other_directory", &["hooks.silent", "collector.arrival"]),
-    ("hooks.foreign_form", &["hooks.none", "hooks.silent"]),
-    ("hooks.other_system", &["hooks.none", "hooks.silent"]),
+    ("hooks.foreign_form", &["hooks.silent"]),
+    ("hooks.other_system", &["hooks.silent"]),
     // A program that cannot run fails once for each event.
     ("program.missing", &["command.", "hooks.silent", "collector.arrival"]),
     ("program.altered", &["command.", "hooks.silent", "collector.arrival"]),
@@ -132,6 +132,14 @@ pub fn one_per_cause(mut findings: Vec<Finding>) -> Vec<Finding> {
     };
     findings.retain(|finding| finding.severity == Severity::Ok || !explained(finding.id));
     findings
+}
+
+/// A time as a person reads it: `2.9 ms`, `134 ms`.
+pub(super) fn milliseconds(time: std::time::Duration) -> String {
+    match time.as_millis() {
+        0..10 => format!("{:.1} ms", time.as_secs_f64() * 1_000.0),
+        whole => format!("{whole} ms"),
+    }
 }
 
 /// The first of some names, and how many more there are.

@@ -44,7 +44,7 @@ fn losses(status: &Status) -> Vec<Finding> {
     let found = status.losses.iter().filter(|(_, count)| **count > 0);
     let mut findings: Vec<Finding> = found.map(|(reason, count)| lost(reason, *count)).collect();
     if findings.is_empty() {
-        findings.push(Finding::ok("losses.none", "none"));
+        findings.push(Finding::ok("losses.none", "no hooks lost"));
     }
     if status.malformed > 0 {
         let what = format!("{} hooks were not valid JSON (kept raw)", status.malformed);
