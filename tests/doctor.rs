@@ -208,7 +208,8 @@ fn thirty_one_runs_beside_a_collector_leave_no_row_no_counter_and_no_span() {
     assert!(code.success());
     // A probe that nobody has read is no hook either.
     let body = r#"{"hookspan_probe":"00112233445566778899aabbccddeeff"}"#;
-    player::hook(&world, "hookspan-doctor-00112233445566778899aabbccddeeff", body.as_bytes());
+    let event = "hookspan-doctor-00112233445566778899aabbccddeeff";
+    assert_eq!(player::hook(&world, event, body.as_bytes()).code, Some(0));
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["backlog"], 0, "{status:#}");
     let collector = Collector::start(&world);
@@ -227,8 +228,11 @@ fn a_hook_that_only_looks_like_a_probe_is_kept() {
     let probe = format!("{{\"hookspan_probe\":\"{digits}\"}}");
     let cursor = r#"{"conversation_id":"c","generation_id":"g","hook_event_name":"stop","cursor_version":"3.7.19","status":"completed","loop_count":0}"#;
     // The text of a probe under an ordinary event; and Cursor's hook under an entry that names a probe.
-    player::hook(&world, "stop", probe.as_bytes());
-    player::hook(&world, &format!("hookspan-doctor-{digits}"), cursor.as_bytes());
+    for (event, body) in
+        [("stop".to_owned(), probe.as_str()), (format!("hookspan-doctor-{digits}"), cursor)]
+    {
+        assert_eq!(player::hook(&world, &event, body.as_bytes()).code, Some(0));
+    }
     collector.committed(2);
     assert_eq!(world.json(&["sessions", "--json"]).as_array().unwrap().len(), 1);
 }

@@ -1,13 +1,11 @@
 //! What waits in the journal and beside it, and what was lost.
 
 use super::Finding;
-use crate::config::Global;
-use crate::journal::spilled;
 use crate::status::Status;
 use crate::text;
 
 /// The bound of the journal, hooks in the run-time directory, losses, hooks that are no JSON.
-pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
+pub(super) fn examine(status: &Status) -> Vec<Finding> {
     let mut findings = Vec::new();
     if status.journal.stopped {
         findings.push(
@@ -19,24 +17,22 @@ pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
             .meaning("hooks are counted instead of kept"),
         );
     }
-    findings.extend(spill(global));
+    findings.extend(spill(status));
     findings.extend(losses(status));
     findings
 }
 
-/// Hooks that found the state directory closed. They lie in memory and are gone when the computer stops.
-fn spill(global: &Global) -> Option<Finding> {
-    let size = |path: &std::path::PathBuf| path.metadata().map_or(0, |found| found.len());
-    let files: Vec<_> = spilled(&global.state).into_iter().filter(|path| size(path) > 0).collect();
-    let first = files.first()?;
-    let bytes = text::bytes(files.iter().map(size).sum());
+/// Hooks that the state directory did not take. They lie in memory.
+fn spill(status: &Status) -> Option<Finding> {
+    let bytes = text::bytes(status.journal.spilled_bytes);
+    let hooks = Some(status.journal.spilled).filter(|hooks| *hooks > 0)?;
     Some(
         Finding::warning(
             "journal.spilled",
-            format!("hooks wait in the run-time directory: {bytes} in {}", first.display()),
-            "start the collector, which takes them in: hookspan up",
+            format!("{hooks} hooks ({bytes}) wait in the run-time directory"),
+            "hookspan up; it stores them as soon as the state directory can be written",
         )
-        .meaning("the state directory could not be written; a restart of the computer loses them"),
+        .meaning("the state directory did not take them; a restart of the computer loses them"),
     )
 }
 

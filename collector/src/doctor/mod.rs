@@ -45,7 +45,7 @@ pub fn examine(global: &Global) -> Vec<Finding> {
             findings.push(collector::running(&status));
             findings.extend(collector::arrival(global, &status, &files.entries, &files.programs));
             findings.extend(database::examine(global, &status));
-            findings.extend(journal::examine(global, &status));
+            findings.extend(journal::examine(&status));
             findings.extend(history::examine(&status, &files.entries));
             findings.extend(destinations::examine(&status));
             findings.extend(
