@@ -501,8 +501,9 @@ impl Sink {
         Self { url, bodies }
     }
 
+    /// Requests with spans: `doctor` tries a destination by an empty one.
     fn bodies(&self) -> usize {
-        self.bodies.lock().unwrap().len()
+        self.bodies.lock().unwrap().iter().filter(|body| body.len() > 64).count()
     }
 }
 

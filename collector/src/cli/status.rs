@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use super::Global;
 use super::output::{Paint, print, print_json};
 use crate::clock;
-use crate::hooks_json::Scope;
 use crate::status::{Destination, Status};
 use crate::text;
 
@@ -113,7 +112,7 @@ fn describe(status: &Status, paint: Paint) -> String {
         status.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     line("losses", if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) });
     for installed in &status.installed {
-        let scope = installed.scope.map_or("recorded", Scope::as_str);
+        let scope = installed.scope.as_str();
         let (file, events) = (installed.file.display(), installed.events);
         line("installed", format!("{scope}: {file}, {events} events"));
     }

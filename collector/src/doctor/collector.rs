@@ -8,7 +8,7 @@ use super::programs::Program;
 use super::{Finding, desktop, finding};
 use crate::clock;
 use crate::config::Global;
-use crate::hooks_json::form::Form;
+use crate::hooks_json::line::Line;
 use crate::journal::Position;
 use crate::journal::probe::{JournalEnd, Probe, ReadUpTo};
 use crate::status::Status;
@@ -90,16 +90,16 @@ pub(super) fn arrival(
 }
 
 /// Whether a hook of this form, started from the desktop, writes to the directory in question.
-fn leads_to(global: &Global, form: &Form) -> bool {
+fn leads_to(global: &Global, form: &Line) -> bool {
     let desktop = Global::new(desktop::environment(global), form.dir.clone(), None);
     desktop.is_ok_and(|desktop| desktop.state.root() == global.state.root())
 }
 
-fn send(global: &Global, form: &Form) -> std::io::Result<Option<ReadUpTo>> {
+fn send(global: &Global, form: &Line) -> std::io::Result<Option<ReadUpTo>> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
     let probe = Probe::new(random);
-    let form = Form { event: probe.argument(), ..form.clone() };
+    let form = Line { event: probe.argument(), ..form.clone() };
     let end = JournalEnd::now(&global.state)?;
     desktop::run(desktop::command(global, &form.program, None), form.arguments(), &probe.body())?;
     end.after_growth()

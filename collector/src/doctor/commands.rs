@@ -1,7 +1,7 @@
 //! Runs the hook commands, each with the state directory exchanged for a temporary one.
 //!
 //! Only our own program runs ([`super::programs`]), with arguments that a strict reader took from the entry
-//! ([`crate::hooks_json::form`]): first directly, then through a shell as Cursor does. What the shell gets is composed and
+//! ([`crate::hooks_json::line`]): first directly, then through a shell as Cursor does. What the shell gets is composed and
 //! quoted here, from the same parts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use super::{Finding, finding};
 use crate::config::{Global, paths};
 use crate::dirs::StateDir;
 use crate::hooks_json::events;
-use crate::hooks_json::form::Form;
+use crate::hooks_json::line::Line;
 use crate::journal::{Position, survey};
 use crate::text;
 
@@ -25,12 +25,12 @@ const SLOW: Duration = Duration::from_millis(250);
 
 /// Runs every distinct command of ours once.
 pub(super) fn examine(global: &Global, entries: &[Entry], programs: &[Program]) -> Vec<Finding> {
-    let runnable = |form: &&Form| {
+    let runnable = |form: &&Line| {
         programs.iter().any(|program| program.path == form.program && program.is_runnable())
     };
     let mut seen = BTreeSet::new();
     let forms = entries.iter().filter_map(|entry| entry.form.as_ref()).filter(runnable);
-    let forms: Vec<&Form> = forms.filter(|form| seen.insert(form.write())).collect();
+    let forms: Vec<&Line> = forms.filter(|form| seen.insert(form.write())).collect();
     if forms.is_empty() {
         return Vec::new();
     }
@@ -51,7 +51,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn run(&self, forms: &[&Form]) -> Vec<Finding> {
+    fn run(&self, forms: &[&Line]) -> Vec<Finding> {
         let state = match self.state() {
             Ok(state) => state,
             Err(error) => {
@@ -101,13 +101,13 @@ impl Trial<'_> {
         Ok(state)
     }
 
-    fn command(&self, form: &Form) -> (Command, Vec<std::ffi::OsString>) {
+    fn command(&self, form: &Line) -> (Command, Vec<std::ffi::OsString>) {
         let command = desktop::command(self.global, &form.program, Some(self.aside));
         (command, form.arguments().into_iter().map(ToOwned::to_owned).collect())
     }
 
     /// The same through the shell that Cursor starts.
-    fn shell(&self, form: &Form) -> Option<(Command, Vec<std::ffi::OsString>)> {
+    fn shell(&self, form: &Line) -> Option<(Command, Vec<std::ffi::OsString>)> {
         if cfg!(windows) {
             return None;
         }

@@ -32,13 +32,17 @@ fn judge(one: &status::Destination, steps: &[Step]) -> Finding {
     let delivered = text::count(one.delivered);
     if one.stopped {
         let what = format!("{name}: paused by hand, {} spans wait", text::count(one.pending));
-        return Finding::warning("export", what, format!("hookspan destinations resume {name}"));
+        return Finding::warning(
+            "export.stopped",
+            what,
+            format!("hookspan destinations resume {name}"),
+        );
     }
     if let Some(step) = failed {
         let waiting = text::count(one.pending);
         let what = format!("{name}: {}: {}; {waiting} spans wait", step.step, step.what);
         let remedy = step.advice.clone().unwrap_or_else(|| retry(name));
-        return Finding::problem("export", text::visible(&what, 300), remedy);
+        return Finding::problem("export.unreachable", text::visible(&what, 300), remedy);
     }
     let error = one.last_error.as_deref().unwrap_or("no details");
     match one.state.as_str() {
@@ -46,22 +50,24 @@ fn judge(one: &status::Destination, steps: &[Step]) -> Finding {
             let waiting = text::count(one.pending);
             let what = format!("{name}: paused, {waiting} spans wait: {error}");
             let advice = one.advice.clone().unwrap_or_else(|| retry(name));
-            Finding::problem("export", text::visible(&what, 300), advice)
+            Finding::problem("export.paused", text::visible(&what, 300), advice)
+                .meaning("nothing is sent to it")
         }
         _ if one.losing => {
             let lost: u64 = one.lost.values().sum();
             let loss = one.last_loss.as_deref().unwrap_or_default();
             let what =
                 format!("{name}: {} spans lost, {delivered} delivered: {loss}", text::count(lost));
-            Finding::problem("export", text::visible(&what, 300), retry(name))
+            Finding::problem("export.losing", text::visible(&what, 300), retry(name))
+                .meaning("these spans are in the database, and not at the destination")
         }
         "retry" => {
             let what = format!("{name}: the last attempt failed: {error}");
             let remedy = "nothing to do: it is tried again by itself";
-            Finding::warning("export", text::visible(&what, 300), remedy)
+            Finding::warning("export.retry", text::visible(&what, 300), remedy)
         }
         state => {
-            Finding::ok("export", format!("{name}: {state}, reachable, {delivered} delivered"))
+            Finding::ok("export.fine", format!("{name}: {state}, reachable, {delivered} delivered"))
         }
     }
 }
@@ -73,7 +79,7 @@ fn retry(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Level;
+    use crate::doctor::Severity;
 
     #[test]
     fn a_destination_is_judged_by_its_state_and_by_what_a_probe_found() {
@@ -92,14 +98,15 @@ mod tests {
             advice: Some("start it".to_owned()),
             took_ms: 1,
         };
-        let level = |destination: &status::Destination, ok| judge(destination, &[step(ok)]).level;
-        assert_eq!(level(&one("ok", false, false), true), Level::Ok);
-        assert_eq!(level(&one("new", false, false), true), Level::Ok);
-        assert_eq!(level(&one("ok", false, false), false), Level::Problem);
-        assert_eq!(level(&one("ok", true, false), true), Level::Problem);
-        assert_eq!(level(&one("retry", false, false), true), Level::Warning);
-        assert_eq!(level(&one("paused", false, false), true), Level::Problem);
-        assert_eq!(level(&one("paused", false, true), false), Level::Warning);
+        let level =
+            |destination: &status::Destination, ok| judge(destination, &[step(ok)]).severity;
+        assert_eq!(level(&one("ok", false, false), true), Severity::Ok);
+        assert_eq!(level(&one("new", false, false), true), Severity::Ok);
+        assert_eq!(level(&one("ok", false, false), false), Severity::Problem);
+        assert_eq!(level(&one("ok", true, false), true), Severity::Problem);
+        assert_eq!(level(&one("retry", false, false), true), Severity::Warning);
+        assert_eq!(level(&one("paused", false, false), true), Severity::Problem);
+        assert_eq!(level(&one("paused", false, true), false), Severity::Warning);
         let found = judge(&one("ok", false, false), &[step(true), step(false)]);
         assert_eq!(found.what, "a: connection: refused; 0 spans wait");
         assert_eq!(found.remedy.as_deref(), Some("start it"));

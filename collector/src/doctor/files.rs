@@ -10,8 +10,9 @@ use crate::config::Global;
 use crate::hooks_json::audit::{Audit, Kind, Ours, Remark, Shape};
 use crate::hooks_json::document::Document;
 use crate::hooks_json::file::{FileError, HooksFile};
-use crate::hooks_json::form::Form;
-use crate::hooks_json::{Events, Scope, places};
+use crate::hooks_json::line::Line;
+use crate::hooks_json::record::{Place as Known, places};
+use crate::hooks_json::{Events, Scope};
 use crate::text;
 
 /// Events without which a call or a turn has no end. Every preset has them.
@@ -22,10 +23,11 @@ const PLACES_MAX: usize = 5;
 /// One entry of ours, and where it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
+    /// The scope whose file it is, where Cursor reads it from the working folder; `None` for another repository.
     pub scope: Option<Scope>,
     pub file: PathBuf,
     /// Its command in parts, where it has the form that `install` writes and stands where Cursor looks.
-    pub form: Option<Form>,
+    pub form: Option<Line>,
 }
 
 /// What was found in all scopes.
@@ -39,9 +41,10 @@ pub(super) struct Files {
 /// Looks at every scope, and at every file that `install` has changed.
 pub(super) fn examine(global: &Global) -> Files {
     let mut files = Files::default();
-    for places::Place { scope, file } in places::known(&global.env, global.state.root()) {
-        match HooksFile::read(&file) {
-            Ok(HooksFile { text: Some(text), .. }) => files.add(global, scope, &file, &text),
+    for Known { scope, path, .. } in places(&global.env, global.state.root()) {
+        let scope = Some(scope).filter(|scope| scope.path(&global.env).as_ref() == Some(&path));
+        match HooksFile::read(&path) {
+            Ok(HooksFile { text: Some(text), .. }) => files.add(global, scope, &path, &text),
             Ok(_) => {}
             Err(error) => files.findings.push(unreadable(&error)),
         }
@@ -365,16 +368,11 @@ fn unreadable(error: &FileError) -> Finding {
             column: broken.column,
             what: broken.what.clone(),
         }]),
-        FileError::Io { path, source, .. } => Finding::problem(
-            "hooks.unreadable",
-            format!("{} cannot be read: {}", path.display(), text::reason(source)),
-            "look at the file and its permissions",
-        ),
-        other => Finding::problem(
-            "hooks.unreadable",
-            other.to_string(),
-            "look at the file and its permissions",
-        ),
+        other => {
+            let said = other.to_string();
+            let what = said.split("; nothing was changed").next().unwrap_or_default();
+            Finding::problem("hooks.unreadable", what, "look at the file and its permissions")
+        }
     }
 }
 

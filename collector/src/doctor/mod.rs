@@ -47,7 +47,7 @@ pub fn examine(global: &Global) -> Vec<Finding> {
             findings.extend(database::examine(global, &status));
             findings.extend(journal::examine(&status));
             findings.extend(history::examine(&status, &files.entries));
-            findings.extend(destinations::examine(&status));
+            findings.extend(destinations::examine(global, &status));
             findings.extend(
                 global
                     .config()

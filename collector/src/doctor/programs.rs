@@ -193,11 +193,13 @@ mod tests {
         write(&program, b"an older hook program", 0o755);
         let installed = Installed {
             path: "/h/hooks.json".into(),
+            scope: None,
             program: program.clone(),
             was_absent: true,
             folders: Vec::new(),
             backup: None,
             made: Made::default(),
+            excluded: None,
         };
         Record { files: vec![installed] }.save(global.state.root()).unwrap();
         assert_eq!(Program::look(&global, &program).verdict, Verdict::Outdated);

@@ -4,12 +4,16 @@
 //! Cursor's own, as its settings page words them ("Config version must be a number", "Unknown hook type"). Its command line
 //! reads the text differently: it removes comments without minding strings, and takes no trailing comma.
 
+use std::path::Path;
+
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged as _;
 
 use super::document::Document;
-use super::form::Form;
-use super::{entry, events};
+use super::events;
+use super::file::HooksFile;
+use super::line::Line;
+use super::recognise::{self, recognise};
 use crate::config::position;
 use crate::text;
 
@@ -67,7 +71,7 @@ pub struct Ours {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// As `install` writes it on this system.
-    Own(Form),
+    Own(Line),
     /// For another operating system, whose paths this one cannot run.
     OtherSystem,
     /// Some other text that names the hook program: a variable in front, a shell around it, something behind it.
@@ -103,6 +107,16 @@ impl Audit {
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.kind == kind)
     }
+}
+
+/// How many entries of a hooks.json run hookspan; 0 when the file is not there or cannot be read.
+#[must_use]
+pub fn events(path: &Path) -> usize {
+    let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
+    let document = Document::parse(&text);
+    document.map_or(0, |document| {
+        recognise::entries(&document).iter().filter(|ours| ours.runs_here()).count()
+    })
 }
 
 struct Auditor<'a, 'b> {
@@ -226,10 +240,10 @@ impl<'a> Auditor<'a, '_> {
 
     /// Options beside an entry of ours that change when or how it runs.
     fn altered(&mut self, object: &Object<'a>, ours: &Ours) {
-        if let Shape::Own(form) = &ours.shape
-            && form.event != ours.event
+        if let Shape::Own(line) = &ours.shape
+            && line.event != ours.event
         {
-            let what = format!("the command says {}, but stands under {}", form.event, ours.event);
+            let what = format!("the command says {}, but stands under {}", line.event, ours.event);
             self.remark(Kind::Altered, object.start(), what);
         }
         for property in &object.properties {
@@ -345,42 +359,14 @@ fn is_regular_expression(pattern: &str) -> bool {
     !refused
 }
 
-/// How a command that names the hook program is written; `None` when it does not name it.
+/// How a command that runs the hook program is written; `None` when it does not run it.
 fn shape(command: &str) -> Option<Shape> {
-    if let Some(form) = Form::read(command) {
-        return Some(Shape::Own(form));
-    }
-    let at = mentions(command)?;
-    // The program of the entry itself, or the path inside a shell's argument.
-    let program = entry::program(command).filter(|_| entry::is_ours(command));
-    let program = program.unwrap_or_else(|| path_before(command, at));
-    let windows = program.contains('\\') || program.to_ascii_lowercase().ends_with(".exe");
-    Some(if windows == cfg!(windows) { Shape::Other } else { Shape::OtherSystem })
-}
-
-/// Where `hookspan-shim` stands in a command as the name of a file, not as part of another name.
-fn mentions(command: &str) -> Option<usize> {
-    const NAME: &str = "hookspan-shim";
-    let lower = command.to_ascii_lowercase();
-    lower.match_indices(NAME).map(|(at, _)| at).find(|at| {
-        let before = lower.get(..*at).and_then(|front| front.chars().next_back());
-        let behind = lower.get(at + NAME.len()..).unwrap_or_default();
-        let behind = behind.strip_prefix(".exe").unwrap_or(behind).chars().next();
-        let inside = |c: char| c.is_alphanumeric() || "-_./\\".contains(c);
-        before.is_none_or(|c| "/\\'\"`$({;&|=".contains(c) || c.is_whitespace())
-            && behind.is_none_or(|c| !inside(c))
+    let found = recognise(command)?;
+    Some(match (Line::read(command), found.form) {
+        (Some(line), _) => Shape::Own(line),
+        (None, recognise::Form::Elsewhere(_)) => Shape::OtherSystem,
+        (None, recognise::Form::Plain | recognise::Form::Wrapped) => Shape::Other,
     })
-}
-
-/// The path around byte `at` of a command.
-fn path_before(command: &str, at: usize) -> String {
-    let front = command.get(..at).unwrap_or_default();
-    let start = front.rfind(|c: char| c.is_whitespace() || "'\"=;|&(".contains(c));
-    let rest = command.get(start.map_or(0, |start| start + 1)..).unwrap_or_default();
-    rest.split(|c: char| c.is_whitespace() || "'\";|&)".contains(c))
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::entry::{self, Entry};
 
 /// A command line of exactly the form that [`Entry`] writes, in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct Line {
     /// Whether it begins with `exec`.
     pub exec: bool,
     /// The hook program.
@@ -17,7 +17,7 @@ pub struct Form {
     pub event: String,
 }
 
-impl Form {
+impl Line {
     /// Reads `command`. `None` unless [`Entry`] writes the same text from the parts: then nothing in it means more to a shell
     /// than these words.
     #[must_use]
@@ -32,15 +32,15 @@ impl Form {
             [program, flag, dir, event] if flag == "--dir" => (program, Some(dir), event),
             _ => return None,
         };
-        let form = Self {
+        let line = Self {
             exec,
             program: program.into(),
             dir: dir.map(PathBuf::from),
             event: event.to_owned(),
         };
         let plain = event.chars().all(|c| c.is_ascii_alphanumeric()) && !event.is_empty();
-        let ours = plain && form.program.is_absolute() && entry::is_ours(command);
-        (ours && form.write()? == command).then_some(form)
+        let ours = plain && line.program.is_absolute() && entry::is_ours(command);
+        (ours && line.write()? == command).then_some(line)
     }
 
     /// The same command line for another state directory.
@@ -79,14 +79,14 @@ mod tests {
         ] {
             for exec in [true, false] {
                 let entry = Entry::new(Path::new(program), dir.map(Path::new), exec).unwrap();
-                let form = Form::read(&entry.command("stop")).unwrap();
-                let expected = Form {
+                let line = Line::read(&entry.command("stop")).unwrap();
+                let expected = Line {
                     exec,
                     program: program.into(),
                     dir: dir.map(PathBuf::from),
                     event: "stop".into(),
                 };
-                assert_eq!(form, expected);
+                assert_eq!(line, expected);
             }
         }
     }
@@ -119,7 +119,7 @@ mod tests {
             r"C:\s\hookspan-shim.exe stop",
             "",
         ] {
-            assert_eq!(Form::read(command), None, "{command}");
+            assert_eq!(Line::read(command), None, "{command}");
         }
     }
 }
