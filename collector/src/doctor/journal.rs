@@ -17,6 +17,10 @@ pub(super) fn examine(status: &Status) -> Vec<Finding> {
             .meaning("hooks are counted instead of kept"),
         );
     }
+    findings.extend(status.journal.problems.iter().map(|problem| {
+        let what = text::visible(&problem.what, 300);
+        Finding::problem("journal.problem", what, "correct this; the collector goes on by itself")
+    }));
     findings.extend(spill(status));
     findings.extend(losses(status));
     findings
