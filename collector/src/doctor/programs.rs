@@ -93,7 +93,8 @@ fn verdict(global: &Global, path: &Path) -> Verdict {
     let same = found.is_file()
         && found.len() == shim_binary::bytes().len() as u64
         && std::fs::read(path).is_ok_and(|bytes| bytes == shim_binary::bytes());
-    if !same && !(recorded && found.is_file()) {
+    let ours = same || (recorded && found.is_file());
+    if !ours {
         return Verdict::Foreign;
     }
     if let Some(why) = replaceable(path, &found) {
