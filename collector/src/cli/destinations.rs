@@ -1,20 +1,22 @@
 //! `hookspan destinations`: where traces go, as people handle it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
 use super::Global;
 use super::output::{Paint, columns, print, print_json};
+use crate::clock;
 use crate::config::Misuse;
 use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::dirs::ServeInfo;
 use crate::export::probe::{self, Step};
 use crate::status::{self, Status};
-use crate::store::export;
+use crate::store::export::{self, StartAt};
 use crate::text;
 
-/// List, test, pause and resume the destinations of traces
+/// List, test, pause, resume, replay and remove the destinations of traces
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -51,6 +53,25 @@ enum Command {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Send again what a destination has had already: after it lost its data, or was added late
+    #[command(
+        after_help = "Examples:\n  hookspan destinations replay jaeger --since 2h\n  hookspan destinations replay jaeger --since all"
+    )]
+    Replay {
+        /// Name of the destination
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Spans that ended during this time, such as 30m, 2h or 7d; "all": every stored span
+        #[arg(long, value_name = "TIME", default_value = "24h")]
+        since: String,
+    },
+    /// Forget a destination that is no longer in the configuration: its position and what it lost
+    #[command(after_help = "Example:\n  hookspan destinations remove jaeger")]
+    Remove {
+        /// Name of the destination
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// Send again to a destination that was paused, at once
     #[command(after_help = "Example:\n  hookspan destinations resume jaeger")]
     Resume {
@@ -70,6 +91,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         Command::Test { name, json } => test(global, name.as_deref(), json),
         Command::Pause { name } => set_stopped(global, &name, true),
         Command::Resume { name } => set_stopped(global, &name, false),
+        Command::Replay { name, since } => replay(global, &name, &since),
+        Command::Remove { name } => remove(global, &name),
     }
 }
 
@@ -218,18 +241,11 @@ fn report(tested: &[Tested], columns: usize, paint: Paint) -> String {
 }
 
 fn set_stopped(global: &Global, name: &str, stopped: bool) -> anyhow::Result<ExitCode> {
-    let database = global.state.database();
-    let known: Vec<String> = configured(global)?.into_iter().map(|one| one.name).collect();
-    if !database.exists() || !known.iter().any(|one| one == name) {
-        return Err(unknown(name, &known).into());
-    }
+    let database = existing(global, name)?;
     if !export::set_stopped(&database, name, stopped)? {
-        anyhow::bail!(
-            "{name:?} has never been used: start the collector with it once, `hookspan up`"
-        );
+        return Err(unused(name));
     }
-    let woken = ServeInfo::running(&global.state)
-        .is_some_and(|info| status::wake(&global.state, &info, name).is_ok());
+    let woken = wake(global, name);
     let when = if woken { "" } else { " (a running collector notices within half a minute)" };
     print(&if stopped {
         format!("{name}: paused; its spans wait{when}\n")
@@ -237,6 +253,60 @@ fn set_stopped(global: &Global, name: &str, stopped: bool) -> anyhow::Result<Exi
         format!("{name}: resumed{when}\n")
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn replay(global: &Global, name: &str, since: &str) -> anyhow::Result<ExitCode> {
+    let start = match since {
+        "all" => StartAt::Beginning,
+        text => {
+            let time = humantime::parse_duration(text).map_err(|error| {
+                Misuse(format!("--since {text:?}: {error}; write 30m, 2h, 7d or all"))
+            })?;
+            let ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+            StartAt::Since(clock::now().plus(ns.saturating_neg()))
+        }
+    };
+    let database = existing(global, name)?;
+    let Some(waiting) = export::replay(&database, name, start)? else { return Err(unused(name)) };
+    wake(global, name);
+    print(&format!("{name}: {} spans are sent again\n", text::count(waiting)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
+    if configured(global)?.iter().any(|one| one.name == name) {
+        let words = format!(
+            "{name:?} is in the configuration: take it out and restart the collector first"
+        );
+        return Err(Misuse(words).into());
+    }
+    let database = global.state.database();
+    if !database.exists() || !export::remove(&database, name)? {
+        let known = Status::read(global)?.destinations.into_iter().map(|one| one.name);
+        return Err(unknown(name, &known.collect::<Vec<_>>()).into());
+    }
+    print(&format!("{name}: forgotten\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The database, when it exists and `name` is configured.
+fn existing(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
+    let database = global.state.database();
+    let known: Vec<String> = configured(global)?.into_iter().map(|one| one.name).collect();
+    if !known.iter().any(|one| one == name) {
+        return Err(unknown(name, &known).into());
+    }
+    if database.exists() { Ok(database) } else { Err(unused(name)) }
+}
+
+/// Whether a running collector looks at the destination at once.
+fn wake(global: &Global, name: &str) -> bool {
+    ServeInfo::running(&global.state)
+        .is_some_and(|info| status::wake(&global.state, &info, name).is_ok())
+}
+
+fn unused(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("{name:?} has never been used: start the collector with it once, `hookspan up`")
 }
 
 fn unknown(name: &str, known: &[String]) -> Misuse {

@@ -142,8 +142,11 @@ fn described(destination: &Destination, paint: Paint) -> String {
         "{} {state}, {} waiting, {} delivered, {lost} lost",
         destination.name, destination.pending, destination.delivered
     );
-    if let (Some(error), true) = (&destination.last_error, destination.state != "ok") {
-        out += &format!("\n{:13}{}", "", text::visible(error, 200));
+    let failure = [&destination.last_error, &destination.advice];
+    let failure = failure.into_iter().filter(|_| destination.state != "ok");
+    let loss = std::iter::once(&destination.last_loss).filter(|_| lost > 0);
+    for words in failure.chain(loss).flatten() {
+        out += &format!("\n{:13}{}", "", text::visible(words, 300));
     }
     out
 }

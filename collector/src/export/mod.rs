@@ -19,6 +19,7 @@ pub mod outcome;
 mod plan;
 pub mod probe;
 pub mod resource;
+mod sniff;
 mod split;
 pub mod timing;
 mod view;

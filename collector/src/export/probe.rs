@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::cause::Cause;
 use super::client::{self, CONNECT_TIMEOUT, Client};
 use super::outcome::{self, Outcome, Refusal, Trouble};
+use super::sniff;
 use crate::clock;
 use crate::config::destination::{Destination, Protocol, is_loopback};
 
@@ -207,7 +208,10 @@ impl Probe<'_> {
                 self.step(step, true, what, None);
             }
             Outcome::Retry { trouble, .. } | Outcome::Permanent { trouble, .. } => {
-                self.fail(step, &trouble.cause, trouble.detail);
+                let closer = (trouble.cause == Cause::Broken)
+                    .then(|| sniff::sniff(self.destination))
+                    .flatten();
+                self.fail(step, closer.as_ref().unwrap_or(&trouble.cause), trouble.detail);
             }
         }
     }

@@ -11,6 +11,7 @@ use super::cause::Cause;
 use super::client::Client;
 use super::outcome::{Outcome, Refusal, Trouble};
 use super::plan::{Built, Plan, Step, loss};
+use super::sniff;
 use super::split;
 use super::timing::Timing;
 use crate::clock;
@@ -250,12 +251,27 @@ impl Worker {
     ) -> rusqlite::Result<()> {
         let attempts = position.attempts.saturating_add(1);
         let is_paused = position.state == DestinationState::Paused;
+        let trouble =
+            if attempts >= CERTAIN_FROM { self.look_closer(trouble).await } else { trouble };
         if is_paused || (trouble.cause.is_mix_up() && attempts >= CERTAIN_FROM) {
             return self.pause(batch, position, trouble).await;
         }
         let wait = self.timing.wait(attempts, after, fastrand::f64());
         let setback = self.setback(DestinationState::Retry, attempts, wait, trouble);
         self.set_back(batch, setback).await
+    }
+
+    /// A connection that breaks again and again may speak another protocol.
+    async fn look_closer(&self, trouble: Trouble) -> Trouble {
+        if trouble.cause != Cause::Broken {
+            return trouble;
+        }
+        let destination = Arc::clone(&self.destination);
+        let found = tokio::task::spawn_blocking(move || sniff::sniff(&destination)).await;
+        match found {
+            Ok(Some(cause)) => Trouble { cause, ..trouble },
+            _ => trouble,
+        }
     }
 
     async fn shrink(

@@ -198,8 +198,8 @@ async fn a_port_that_speaks_something_else_loses_no_span_and_is_told_by_name() {
         (HTTP, "http", Port::Says(alert), "paused", "write https://"),
         (GRPC, "http", Port::Says(bad_request), "paused", "http/protobuf"),
         (GRPC, "http", Port::Says(alert), "paused", "write https://"),
-        (HTTP, "https", Port::Says(bad_request), "paused", "Write http://127.0.0.1"),
-        (GRPC, "https", Port::Says(bad_request), "paused", "Write http://127.0.0.1"),
+        (HTTP, "https", Port::Says(bad_request), "paused", "write http://127.0.0.1"),
+        (GRPC, "https", Port::Says(bad_request), "paused", "write http://127.0.0.1"),
         (HTTP, "https", Port::Closes, "retry", "port forwarder"),
         (GRPC, "https", Port::Closes, "retry", "port forwarder"),
     ];
@@ -208,7 +208,7 @@ async fn a_port_that_speaks_something_else_loses_no_span_and_is_told_by_name() {
         let endpoint = format!("{scheme}://127.0.0.1:{}", port(kind).await);
         let exporters = world.export(vec![at(&endpoint, protocol, "")]);
         let row = || world.row("test");
-        let told = || row().advice.is_some_and(|text| text.contains(advice));
+        let told = || row().advice.is_some_and(|text| text.to_lowercase().contains(advice));
         eventually(
             || row().state == state && told(),
             || format!("row {index}, {protocol} {scheme}: {:?}", row()),

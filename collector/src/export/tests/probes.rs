@@ -1,9 +1,10 @@
-//! `hookspan destinations test` and `doctor` against receivers that are right and wrong.
+//! What `hookspan destinations` does, against receivers that are right and wrong.
 
-use super::sink::{Answer, Sink};
-use super::{at, destination};
+use super::sink::{Answer, Sink, eventually};
+use super::{DAY_NS, World, at, clock, destination, reader, tables};
 use crate::config::destination::Destination;
 use crate::export::probe::{self, Step};
+use crate::store::export::StartAt;
 
 async fn probed(destination: Destination) -> Vec<Step> {
     tokio::task::spawn_blocking(move || probe::probe(&destination)).await.unwrap()
@@ -59,4 +60,25 @@ async fn a_probe_ends_where_nothing_answers() {
     ends(plain, "tls", false, "Write http://").await;
     let unset = destination(&sink, "grpc", "headers = { x-key = 'env:ABSENT' }");
     ends(unset, "configuration", false, "ABSENT is not set").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_has_spans_sent_again_and_a_destination_forgotten() {
+    let world = World::with_spans(30);
+    let sink = Sink::answering(&[]).await;
+    let exporters = world.export(vec![destination(&sink, "grpc", "")]);
+    world.drained().await;
+    let again = |start| tables::replay(&world.database, "test", start).unwrap();
+    assert_eq!(tables::replay(&world.database, "other", StartAt::Beginning).unwrap(), None);
+    assert_eq!(again(StartAt::Since(clock::now().plus(DAY_NS))), Some(0));
+    assert_eq!(again(StartAt::Beginning), Some(30));
+    assert!(exporters.retry("test"));
+    let row = || world.row("test");
+    eventually(|| row().delivered == 60, || format!("{:?}", row())).await;
+    assert_eq!(sink.taken(), [world.all(), world.all()].concat());
+    assert!(row().lost.is_empty());
+    exporters.shutdown().await;
+    assert!(tables::remove(&world.database, "test").unwrap());
+    assert!(!tables::remove(&world.database, "test").unwrap());
+    assert!(tables::destinations(&reader(&world.database).unwrap()).unwrap().is_empty());
 }

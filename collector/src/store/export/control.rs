@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{BUSY_TIMEOUT, destinations};
+use super::{BUSY_TIMEOUT, StartAt, destinations, head, start_seq};
 use crate::store::open::{self, OpenError};
 
 /// Marks destinations that are not among `configured` as off. Their positions stay: one that comes back goes on where it
@@ -40,6 +40,44 @@ pub fn set_stopped(path: &Path, destination: &str, stopped: bool) -> Result<bool
             "UPDATE export_position SET stopped = ?2, not_before_ns = 0 WHERE destination = ?1",
             params![destination, stopped],
         )?;
+        Ok(changed > 0)
+    })
+}
+
+/// Lets a destination begin again at `start`: what was delivered since then is sent once more, under the same ids. Returns how
+/// many spans wait then; `None` when there is no destination of that name.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn replay(path: &Path, destination: &str, start: StartAt) -> Result<Option<u64>, OpenError> {
+    change(path, |db| {
+        let tx = db.unchecked_transaction()?;
+        let seq = start_seq(&tx, start)?;
+        let changed = tx.execute(
+            "UPDATE export_position SET acked_seq = ?2, built_seq = ?2, not_before_ns = 0
+             WHERE destination = ?1",
+            params![destination, seq],
+        )?;
+        tx.execute("DELETE FROM export_batch WHERE destination = ?1", [destination])?;
+        let waiting = u64::try_from(head(&tx)?.saturating_sub(seq)).unwrap_or(0);
+        tx.commit()?;
+        Ok((changed > 0).then_some(waiting))
+    })
+}
+
+/// Forgets a destination: its position, its stored requests and what it lost. `false` when there is none of that name.
+///
+/// # Errors
+/// When SQLite fails.
+pub fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> {
+    change(path, |db| {
+        let tx = db.unchecked_transaction()?;
+        let mut changed = 0;
+        for table in ["export_position", "export_batch", "export_loss"] {
+            let sql = format!("DELETE FROM {table} WHERE destination = ?1");
+            changed += tx.execute(&sql, [destination])?;
+        }
+        tx.commit()?;
         Ok(changed > 0)
     })
 }

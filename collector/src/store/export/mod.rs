@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use super::bodies::Bodies;
 use super::open::{self, OpenError};
 use super::rows::{self, signed};
-pub use control::{set_stopped, switch_off_others};
+pub use control::{remove, replay, set_stopped, switch_off_others};
 pub use health::{DestinationRow, LastLoss, destinations};
 pub use types::{Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt};
 
@@ -77,16 +77,7 @@ impl ExportStore {
             if known > 0 {
                 return release(tx, &destination);
             }
-            let acked = match start {
-                StartAt::Beginning => 0,
-                StartAt::Head => head(tx)?,
-                StartAt::Since(at) => tx.query_row(
-                    "SELECT coalesce(min(q.seq) - 1, (SELECT coalesce(max(seq), 0) FROM settled))
-                     FROM settled q JOIN span s ON s.row = q.span WHERE s.end_ns >= ?1",
-                    [at.0],
-                    |row| row.get(0),
-                )?,
-            };
+            let acked = start_seq(tx, start)?;
             tx.execute(
                 "INSERT INTO export_position (destination, acked_seq, built_seq, state)
                  VALUES (?1, ?2, ?2, 'ok')",
@@ -241,7 +232,8 @@ impl ExportStore {
         Bodies::new(&self.db)
     }
 
-    /// Stores a batch ahead of its first attempt, with the losses met while it was put together.
+    /// Stores a batch ahead of its first attempt, with the losses met while it was put together. Nothing is stored when the
+    /// position was moved meanwhile, by a person or because sessions were deleted: then the batch is built anew.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -253,6 +245,14 @@ impl ExportStore {
     ) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| {
+            let built: i64 = tx
+                .prepare_cached(
+                    "SELECT max(acked_seq, built_seq) FROM export_position WHERE destination = ?1",
+                )?
+                .query_row([&destination], |row| row.get(0))?;
+            if built != batch.first_seq - 1 {
+                return Ok(());
+            }
             insert(tx, &destination, batch)?;
             advance(tx, &destination, batch.last_seq)?;
             count_losses(tx, &destination, losses, at)
@@ -400,6 +400,20 @@ impl ExportStore {
 
 fn head(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
+}
+
+/// The `settled.seq` before the first span that a destination gets.
+fn start_seq(db: &Connection, start: StartAt) -> rusqlite::Result<i64> {
+    match start {
+        StartAt::Beginning => Ok(0),
+        StartAt::Head => head(db),
+        StartAt::Since(at) => db.query_row(
+            "SELECT coalesce(min(q.seq) - 1, (SELECT coalesce(max(seq), 0) FROM settled))
+             FROM settled q JOIN span s ON s.row = q.span WHERE s.end_ns >= ?1",
+            [at.0],
+            |row| row.get(0),
+        ),
+    }
 }
 
 fn insert(tx: &Transaction<'_>, destination: &str, batch: &Batch) -> rusqlite::Result<()> {
