@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::{Global, output};
 use crate::clock;
+use crate::config::zone;
 use crate::dirs::{Lock, LockError, StateDir};
-use crate::import::{self, Staged};
+use crate::import::{self, Judged, Remark, Remarks, Report, Source, Staged, Zone};
 use crate::ingest::Local;
 use crate::store::imports;
 use crate::store::open::Readers;
@@ -22,15 +23,28 @@ use crate::store::write::ImportCounts;
 /// How often a running collector is asked how far it is.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Read recorded hooks (JSON Lines) into the store
-#[derive(Debug, clap::Args)]
+/// Read recorded hooks into the store: JSON Lines, JSON in any layout, or the log of an audit script
+///
+/// Files may be compressed (gzip, Zstandard), UTF-16, pretty-printed or arrays. In a log, the time before a hook is its time:
+/// `[2026-10-05 12:00:01] {"hook_event_name": ...}`, as the audit script of Cursor's documentation writes it. Hooks that are stored
+/// already are recognised, so a file can be imported again.
+#[derive(Debug, Default, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan import hooks.jsonl\n  cat hooks.jsonl | hookspan import -\n  hookspan import --json *.jsonl"
+    after_help = "Examples:\n  hookspan import hooks.jsonl\n  hookspan import /tmp/agent-audit.log --timezone Europe/Berlin\n  \
+                  hookspan import --json *.jsonl.gz\n  ssh host cat hooks.jsonl.zst | hookspan import -\n\nA file that is mostly no JSON \
+                  is refused before anything is stored; --force stores it line by line, as malformed hooks. A damaged archive is \
+                  imported up to the damage, with exit code 1."
 )]
 pub struct Args {
     /// Files to read; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+    /// Zone of times that name none: "Europe/Berlin", "+02:00", "UTC", "local" [default: local]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    pub timezone: Option<String>,
+    /// Also import binary files and text that is no JSON
+    #[arg(long)]
+    pub force: bool,
     /// Print the counts as JSON
     #[arg(long)]
     pub json: bool,
@@ -42,57 +56,123 @@ struct Answer {
     duplicate: u64,
     malformed: u64,
     files: usize,
+    /// Files whose rest could not be read.
+    damaged: usize,
+    notes: Vec<Note>,
+}
+
+/// What was not understood in a file; never its text.
+#[derive(Serialize)]
+struct Note {
+    file: String,
+    kind: &'static str,
+    count: u64,
+    first_line: u64,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// A file cannot be read, or the store cannot be written.
+/// A file cannot be read or is no recording, or the store cannot be written.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
+    let zone = match &args.timezone {
+        Some(name) => zone::parse(name)?,
+        None => zone::of_this_machine(),
+    };
     dir.prepare()?;
-    // A name that is wrong changes nothing: all files are opened before the first one is copied.
-    let mut inputs = Vec::new();
+    // A file that is none of ours changes nothing: all files are judged before the first one is copied.
+    let mut judged = Vec::new();
     for file in &args.files {
-        inputs.push((file, open(file)?));
+        let (input, len) = open(file, args.force)?;
+        // A regular file is opened again: thousands of them cannot be open at a time.
+        judged.push((file, len.is_none().then_some(input)));
     }
-    let mut staged = Vec::new();
-    for (number, (file, (mut input, bytes))) in inputs.into_iter().enumerate() {
-        staged.push(stage(dir, file, number as u64, &mut *input, bytes)?);
+    let (mut staged, mut notes, mut damaged) = (Vec::new(), Vec::new(), 0);
+    for (number, (file, input)) in judged.into_iter().enumerate() {
+        let (input, len) = match input {
+            Some(input) => (input, None),
+            None => open(file, args.force)?,
+        };
+        let mut zone = Zone::new(zone.0.clone(), zone.1.clone());
+        let Report { staged: one, remarks, damage } =
+            stage(dir, file, number as u64, input, &mut zone, len)?;
+        staged.push(one);
+        let shown = file.display();
+        for note in zone.notes() {
+            output::note(&format!("{shown}: {note}"));
+        }
+        remark(&shown.to_string(), &remarks, &mut notes);
+        if let Some(damage) = damage {
+            damaged += 1;
+            output::note(&format!(
+                "{shown}: {damage}. What came before it is imported; import the file again once it is whole."
+            ));
+        }
     }
-    let counts = take_in(dir, config.core, &staged)?;
-    let ImportCounts { new, duplicate, malformed } = counts;
+    let ImportCounts { new, duplicate, malformed } = take_in(dir, config.core, &staged)?;
     if args.json {
-        output::print_json(&Answer { new, duplicate, malformed, files: staged.len() })?;
+        let files = staged.len();
+        output::print_json(&Answer { new, duplicate, malformed, files, damaged, notes })?;
     } else {
         output::print(&format!(
-            "{new} new, {duplicate} known already, {malformed} malformed (kept as they are)\n"
+            "{} new, {} already stored, {} malformed (kept raw)\n",
+            HumanCount(new),
+            HumanCount(duplicate),
+            HumanCount(malformed)
         ))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if damaged > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A file to read, and its length where it has one.
-fn open(path: &Path) -> anyhow::Result<(Box<dyn Read>, Option<u64>)> {
-    if path == Path::new("-") {
-        return Ok((Box::new(io::stdin().lock()), None));
+/// Tells what was not understood. The first line is shown to a person at a terminal and written nowhere else.
+fn remark(file: &str, remarks: &Remarks, notes: &mut Vec<Note>) {
+    for (remark, found) in remarks {
+        let first = if output::can_ask() && *remark != Remark::Unfinished {
+            format!("line {}: {}", found.line, found.shown)
+        } else {
+            format!("line {}", found.line)
+        };
+        output::note(&format!("{file}: {} {} (first: {first})", found.count, remark.sentence()));
+        notes.push(Note {
+            file: file.to_owned(),
+            kind: remark.word(),
+            count: found.count,
+            first_line: found.line,
+        });
     }
+}
+
+/// A file to read, judged by its beginning, and its length where it has one.
+fn open(path: &Path, force: bool) -> anyhow::Result<(Judged<'static>, Option<u64>)> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    let found = file.metadata().with_context(|| format!("cannot read {shown}"))?;
-    anyhow::ensure!(!found.is_dir(), "cannot read {shown}: it is a folder; name the files in it");
-    let len = found.is_file().then_some(found.len());
-    Ok((Box::new(file), len))
+    let (input, len): (Box<dyn Read>, _) = if path == Path::new("-") {
+        (Box::new(io::stdin()), None)
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let found = file.metadata().with_context(|| format!("cannot read {shown}"))?;
+        anyhow::ensure!(
+            !found.is_dir(),
+            "cannot read {shown}: it is a folder; name the files in it"
+        );
+        let len = found.is_file().then_some(found.len());
+        (Box::new(file), len)
+    };
+    let source = Source::open(input).with_context(|| format!("cannot read {shown}"))?;
+    let judged = import::judge(source, force)
+        .with_context(|| format!("{shown} is not imported (--force imports it anyway)"))?;
+    Ok((judged, len))
 }
 
 fn stage(
     dir: &StateDir,
     path: &Path,
     number: u64,
-    input: &mut dyn Read,
+    input: Judged<'_>,
+    zone: &mut Zone,
     bytes: Option<u64>,
-) -> anyhow::Result<Staged> {
+) -> anyhow::Result<Report> {
     let bar = match bytes {
         Some(bytes) => ProgressBar::new(bytes),
         None => ProgressBar::new_spinner(),
@@ -100,7 +180,8 @@ fn stage(
     let style = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let unique = u64::from(std::process::id()) << 32 | number;
-    let staged = import::stage(dir, clock::now(), unique, input, |done| bar.set_position(done));
+    let staged =
+        import::stage(dir, clock::now(), unique, input, zone, |done| bar.set_position(done));
     bar.finish_and_clear();
     staged
         .with_context(|| format!("cannot copy {} into {}", path.display(), dir.imports().display()))
@@ -125,7 +206,7 @@ fn take_in(
                 return done(&readers, staged)?.context("the import left no trace in the store");
             }
             Err(LockError::Busy(_)) => {
-                bar.set_message("the collector takes it in");
+                bar.set_message("the collector imports it");
                 bar.tick();
                 if let Some(counts) = done(&readers, staged)? {
                     bar.finish_and_clear();

@@ -10,6 +10,7 @@ mod print;
 pub mod destination;
 pub mod otlp_env;
 pub mod preset;
+pub mod zone;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -74,12 +75,12 @@ pub struct Journal {
     pub segment_bytes: u64,
 }
 
-/// `[retention]`: when sessions are deleted without being asked.
+/// `[retention]`: what is deleted without being asked; see [`crate::store::prune`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions whose last event is older than this go; 0 keeps them.
+    /// Sessions whose last event is older than this go, and so do older hooks without a session; 0 keeps them.
     pub max_age_ns: i64,
-    /// While the database is larger than this, the oldest sessions go; 0 lets it grow.
+    /// While the database is larger than this, hooks without a session go, then the oldest sessions; 0 lets it grow.
     pub max_bytes: u64,
 }
 

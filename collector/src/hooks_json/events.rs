@@ -64,6 +64,12 @@ pub enum Events {
     All,
 }
 
+/// Whether Cursor has an event of this name; its first letter may be a capital.
+#[must_use]
+pub fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 impl Events {
     /// The names, in the order in which they are written.
     #[must_use]

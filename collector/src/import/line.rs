@@ -9,48 +9,116 @@ use serde::de::{self, DeserializeSeed as _, Visitor};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-/// Keys that a payload of Cursor has and an envelope has not.
-const PAYLOAD_KEYS: [&str; 3] = ["hook_event_name", "conversation_id", "session_id"];
+use super::times::Time;
+use crate::hooks_json::events;
+
+/// Keys under which a hook names its event.
+const NAME_KEYS: [&str; 3] = ["hook_event_name", "hookEventName", "agent_action_name"];
+/// Keys that a payload has and an envelope has not, its name aside.
+const ID_KEYS: [&str; 2] = ["conversation_id", "session_id"];
+/// Keys under which scripts put the payload.
+const BODY_KEYS: [&str; 10] =
+    ["event", "payload", "data", "input", "hook_input", "hook", "body", "raw", "stdin", "json"];
+/// Keys under which scripts put the time of receipt.
+const TIME_KEYS: [&str; 8] =
+    ["observed_at", "ts", "timestamp", "received_at", "logged_at", "time", "@timestamp", "date"];
+/// Keys under which scripts put the event's name, beside a payload that does not say it.
+const EVENT_KEYS: [&str; 6] = ["argument", "event", "event_name", "hook_event", "hook", "type"];
+
+type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// A line, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// When it was observed, if it says so.
-    pub(super) at: Option<Timestamp>,
+    pub(super) at: Option<Time>,
+    /// The event's name, where the line has it beside the payload.
+    pub(super) argument: Option<String>,
     /// What was on standard input.
     pub(super) body: Vec<u8>,
+}
+
+impl Line {
+    /// The line as [`read`] reads it.
+    pub(super) fn write(&self, at: Option<Timestamp>) -> Vec<u8> {
+        let mut line = String::from("{");
+        if let Some(at) = at {
+            line += &format!("\"observed_at\":{},", at.0);
+        }
+        if let Some(argument) = &self.argument {
+            line += &format!("\"argument\":{},", quoted(argument));
+        }
+        line += "\"event\":";
+        let mut line = line.into_bytes();
+        let fits = !self.body.contains(&b'\n') && keys(&self.body).is_some();
+        if fits {
+            line.extend_from_slice(&self.body);
+        } else {
+            line.extend_from_slice(quoted(&String::from_utf8_lossy(&self.body)).as_bytes());
+        }
+        line.push(b'}');
+        line
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn keys(text: &[u8]) -> Option<Keys<'_>> {
+    serde_json::from_slice(text).ok()
 }
 
 /// Reads a line without its end. One that is neither an envelope nor a payload is a body all the same: it is kept as it is,
 /// and turns out malformed.
 pub(super) fn read(line: &[u8]) -> Line {
     let text = String::from_utf8_lossy(line);
-    envelope(&text).unwrap_or_else(|| Line { at: None, body: line.to_vec() })
+    let Some(keys) = keys(text.as_bytes()) else {
+        return Line { at: None, argument: None, body: line.to_vec() };
+    };
+    let at = TIME_KEYS.iter().find_map(|key| Time::parse(keys.get(*key)?.get().trim_matches('"')));
+    let body = if is_named(&keys) { None } else { enclosed(&keys) };
+    let argument = body.as_deref().and_then(|_| name(&keys));
+    Line { at, argument, body: body.unwrap_or_else(|| line.to_vec()) }
 }
 
-fn envelope(text: &str) -> Option<Line> {
-    let keys: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).ok()?;
-    if PAYLOAD_KEYS.iter().any(|key| keys.contains_key(*key)) {
+fn is_named(keys: &Keys<'_>) -> bool {
+    NAME_KEYS.iter().any(|key| keys.contains_key(*key))
+}
+
+/// The payload in an envelope; `None` where the object is the payload.
+fn enclosed(outer: &Keys<'_>) -> Option<Vec<u8>> {
+    let named = BODY_KEYS.iter().find_map(|key| {
+        let body = contents(outer.get(*key)?.get())?;
+        keys(&body).is_some_and(|inner| is_named(&inner)).then_some(body)
+    });
+    if named.is_some() {
+        return named;
+    }
+    if ID_KEYS.iter().any(|key| outer.contains_key(*key)) {
         return None;
     }
-    let event = keys.get("event").or_else(|| keys.get("payload"))?.get();
-    let body = match event.as_bytes().first()? {
-        b'{' => event.as_bytes().to_vec(),
-        b'"' => string(event)?,
-        _ => return None,
-    };
-    let at = keys.get("observed_at").or_else(|| keys.get("ts"));
-    Some(Line { at: at.and_then(|at| time(at.get())), body })
+    let own = ["event", "payload"].map(|key| outer.get(key).map(|value| value.get()));
+    let object = own.into_iter().flatten().find(|json| json.starts_with('{'));
+    let text = || own.into_iter().flatten().find(|json| json.starts_with('"'));
+    contents(object.or_else(text)?)
 }
 
-/// A time as RFC 3339, or as nanoseconds since the Unix epoch in a number or a text.
-fn time(json: &str) -> Option<Timestamp> {
-    let text = json.trim().trim_matches('"');
-    if let Ok(ns) = text.parse::<i64>() {
-        return Some(Timestamp(ns)).filter(|at| at.0 >= 0);
+/// An object, or the bytes of a string.
+fn contents(json: &str) -> Option<Vec<u8>> {
+    match json.as_bytes().first()? {
+        b'{' => Some(json.as_bytes().to_vec()),
+        b'"' => string(json),
+        _ => None,
     }
-    let at: jiff::Timestamp = text.parse().ok()?;
-    i64::try_from(at.as_nanosecond()).ok().filter(|ns| *ns >= 0).map(Timestamp)
+}
+
+fn name(keys: &Keys<'_>) -> Option<String> {
+    EVENT_KEYS.iter().find_map(|key| {
+        let name: String = serde_json::from_str(keys.get(*key)?.get()).ok()?;
+        let is_name = *key == "argument" || events::is_known(&name);
+        (is_name && name.len() <= 64).then_some(name)
+    })
 }
 
 /// The bytes that a JSON string stands for. Half of a surrogate pair stays what it was, in the form that hooks have it.
@@ -113,7 +181,7 @@ impl Ids {
         for (to, from) in id.iter_mut().zip(digest) {
             *to = from;
         }
-        if let Some(at) = line.at {
+        if let Some(Time::Exact(at)) = line.at {
             // Time in front, as in the ids of the shim: an index over them grows at its end.
             for (to, from) in id.iter_mut().zip(at.0.to_be_bytes()) {
                 *to = from;
@@ -127,10 +195,14 @@ impl Ids {
 mod tests {
     use super::*;
 
+    fn exact(at: Option<i64>) -> Option<Time> {
+        at.map(|ns| Time::Exact(Timestamp(ns)))
+    }
+
     fn check(line: &str, at: Option<i64>, body: &[u8]) {
         assert_eq!(
             read(line.as_bytes()),
-            Line { at: at.map(Timestamp), body: body.to_vec() },
+            Line { at: exact(at), argument: None, body: body.to_vec() },
             "{line}"
         );
     }
@@ -160,6 +232,37 @@ mod tests {
     }
 
     #[test]
+    fn the_envelopes_of_other_scripts_are_opened() {
+        let event = r#"{"hook_event_name":"stop","status":"completed"}"#;
+        let quoted = quoted(event);
+        for line in [
+            format!(r#"{{"timestamp":7,"event":"stop","session_id":"s","data":{event}}}"#),
+            format!(r#"{{"received_at":7,"input":{event}}}"#),
+            format!(r#"{{"time":7,"type":"hook","raw":{quoted}}}"#),
+            format!(r#"{{"ts":7,"hook":"stop","payload":{event}}}"#),
+        ] {
+            let read = read(line.as_bytes());
+            assert_eq!((read.at, &*read.body), (exact(Some(7)), event.as_bytes()), "{line}");
+        }
+        // A script that adds the time to the payload itself.
+        let own = r#"{"hook_event_name":"stop","ts":"2026-10-05T12:00:01+02:00","event":"stop"}"#;
+        check(own, Some(1_791_194_401_000_000_000), own.as_bytes());
+        // The name beside a payload that does not say it.
+        let bare = read(br#"{"ts": 7, "event": "stop", "payload": {"reason": "user_exit"}}"#);
+        assert_eq!(bare.argument.as_deref(), Some("stop"));
+        assert_eq!(bare.body, br#"{"reason": "user_exit"}"#);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for body in ["{\"a\":1}", "{\n  \"a\": \"é\"\n}", "no JSON \"at\" all", "{\"cut\": "] {
+            let line =
+                Line { at: exact(Some(7)), argument: Some("stop".into()), body: body.into() };
+            assert_eq!(read(&line.write(Some(Timestamp(7)))), line, "{body}");
+        }
+    }
+
+    #[test]
     fn everything_else_is_a_body() {
         for line in [
             r#"{"hook_event_name": "stop", "event": {"a": 1}}"#,
@@ -176,7 +279,8 @@ mod tests {
 
     #[test]
     fn the_same_lines_get_the_same_ids_and_equals_get_different_ones() {
-        let line = |at: Option<i64>, body: &str| Line { at: at.map(Timestamp), body: body.into() };
+        let line =
+            |at: Option<i64>, body: &str| Line { at: exact(at), argument: None, body: body.into() };
         let lines = [
             line(Some(7), "a"),
             line(Some(7), "a"),

@@ -1,11 +1,15 @@
-//! A copy of the file to import, where the collector finds it.
+//! A copy of what is to be imported, where the collector finds it.
 
 use std::fs;
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use hookspan_core::Timestamp;
 
+use super::copy::{Copied, Found, Remark, Remarks, copy};
+use super::sniff::{self, Form};
+use super::source::{Damage, Source};
+use super::times::Zone;
 use crate::dirs::{StateDir, create_private};
 use crate::disk;
 
@@ -20,47 +24,128 @@ pub struct Staged {
     pub path: PathBuf,
 }
 
-/// Copies `input` into the state directory. `progress` is told how many bytes are copied. `unique` tells apart imports that
-/// are made at the same time.
+/// What became of a file.
+#[derive(Debug)]
+pub struct Report {
+    /// The copy.
+    pub staged: Staged,
+    /// What was not understood, or left out.
+    pub remarks: Remarks,
+    /// Why the rest of the file could not be read; what came before it is in the copy.
+    pub damage: Option<Damage>,
+}
+
+/// A file that can be imported.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    source: Source<'a>,
+    form: Form,
+}
+
+/// Judges a file by its beginning. With `force` anything is taken, and what is no JSON becomes malformed hooks, line by line.
 ///
 /// # Errors
-/// When `input` cannot be read or the copy not written; then nothing of it stays.
+/// What the file is instead of recorded hooks, and what to do; or that it cannot be read.
+pub fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
+    let form = match sniff::judge(&source.sample, source.whole) {
+        Ok(form) => form,
+        Err(_) if force => Form::default(),
+        Err(reason) => return Err(Refusal(reason)),
+    };
+    match source.damage() {
+        Some(Damage::Archive(error)) if source.sample.is_empty() => {
+            Err(Refusal(Damage::Archive(error).to_string()))
+        }
+        _ => Ok(Judged { source, form }),
+    }
+}
+
+/// Why a file is not imported.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+/// Copies a file into the state directory. `progress` is told how many bytes of the file are read. `unique` tells apart imports
+/// that are made at the same time.
+///
+/// # Errors
+/// When the file cannot be read or the copy not written; then nothing of it stays.
 pub fn stage(
     dir: &StateDir,
     at: Timestamp,
     unique: u64,
-    input: &mut dyn Read,
+    input: Judged<'_>,
+    zone: &mut Zone,
     mut progress: impl FnMut(u64),
-) -> io::Result<Staged> {
+) -> io::Result<Report> {
     let run = format!("{:020}-{unique:016x}", at.0);
     let part = dir.imports().join(format!("{run}.part"));
-    let mut copy = || {
-        let mut file = create_private(&part)?;
-        let mut buffer = vec![0; 1 << 20];
-        let mut total = 0;
-        loop {
-            let read = match input.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            file.write_all(buffer.get(..read).unwrap_or_default())?;
-            total += read as u64;
-            progress(total);
+    let Judged { source, form } = input;
+    let gauge = source.gauge();
+    let write = || {
+        let file = create_private(&part)?;
+        // Whoever finds it unlocked knows that nobody writes it any more.
+        file.lock()?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let Copied { mut remarks, end } =
+            copy(source, form, zone, &mut out, &mut || progress(gauge.bytes_read()))?;
+        let damage = gauge.damage();
+        if damage == Some(Damage::Bomb) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, Damage::Bomb.to_string()));
         }
+        if let Some((line, number)) = end {
+            let remark = if damage.is_some() { Remark::Unfinished } else { Remark::Broken };
+            let found = remarks.entry(remark).or_insert(Found { line: number, ..Found::default() });
+            found.count += 1;
+            if damage.is_none() {
+                out.write_all(&line)?;
+                out.write_all(b"\n")?;
+            }
+        }
+        out.flush()?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         let path = dir.imports().join(format!("{run}.jsonl"));
         fs::rename(&part, &path)?;
-        Ok(path)
+        Ok(Report { staged: Staged { run: run.clone(), at, path }, remarks, damage })
     };
-    match copy() {
-        Ok(path) => Ok(Staged { run, at, path }),
-        Err(error) => {
-            let _gone = fs::remove_file(&part);
-            Err(error)
+    let done = write();
+    if done.is_err() {
+        let _gone = fs::remove_file(&part);
+    }
+    done
+}
+
+/// Removes copies that an interrupted command left: they hold payloads, and nobody will finish them. One that is being written is
+/// locked by its writer and stays.
+///
+/// # Errors
+/// When the folder cannot be listed or a file not be removed; a missing folder is empty.
+pub fn sweep(dir: &StateDir) -> io::Result<()> {
+    let names = match disk::list(&dir.imports()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names?,
+    };
+    for path in names {
+        if path.extension().is_none_or(|extension| extension != "part") {
+            continue;
+        }
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let file = match disk::open_private(&path) {
+            Err(error) if gone(&error) => continue,
+            file => file?,
+        };
+        match file.try_lock() {
+            Err(fs::TryLockError::WouldBlock) => continue,
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        match fs::remove_file(&path) {
+            Err(error) if !gone(&error) => return Err(error),
+            _ => {}
         }
     }
+    Ok(())
 }
 
 /// Imports that wait, oldest first.
@@ -83,4 +168,29 @@ fn named(path: &Path) -> Option<Staged> {
     let at = Timestamp(at.parse().ok()?);
     u64::from_str_radix(unique, 16).ok()?;
     Some(Staged { run: run.to_owned(), at, path: path.to_path_buf() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_nobody_writes_any_more_is_swept() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        sweep(&dir).unwrap();
+        dir.prepare().unwrap();
+        let named = |name: &str| dir.imports().join(name);
+        let writing = create_private(&named("1-1.part")).unwrap();
+        writing.lock().unwrap();
+        for name in ["2-2.part", "3-3.jsonl"] {
+            create_private(&named(name)).unwrap();
+        }
+        sweep(&dir).unwrap();
+        assert!(named("1-1.part").exists() && named("3-3.jsonl").exists());
+        assert!(!named("2-2.part").exists());
+        drop(writing);
+        sweep(&dir).unwrap();
+        assert!(!named("1-1.part").exists());
+    }
 }

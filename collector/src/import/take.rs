@@ -7,6 +7,7 @@ use hookspan_core::{Hook, HookSource, Timestamp};
 
 use super::line::{self, Ids, Line};
 use super::stage::Staged;
+use super::times::Time;
 use crate::disk;
 use crate::engine::{Batch, Horizon, ImportStep};
 use crate::store::write::Preparer;
@@ -41,7 +42,7 @@ impl Plan {
         while let Some((line, _)) = lines.next()? {
             rows += 1;
             bytes += line.body.len();
-            earliest = earliest.min(line.at.unwrap_or(staged.at).0);
+            earliest = earliest.min(moment(&line).unwrap_or(staged.at).0);
             plan.lines += 1;
             if rows == ROWS || bytes >= BYTES {
                 plan.blocks.push((rows, earliest));
@@ -96,12 +97,21 @@ fn add(preparer: &mut Preparer, at: Timestamp, number: u64, line: Line, id: [u8;
     // A microsecond apart, lines without a time keep their order.
     let import_time = at.plus(i64::try_from(number).unwrap_or(0).saturating_mul(1_000));
     let hook = Hook {
-        observed_at: line.at.unwrap_or(import_time),
+        observed_at: moment(&line).unwrap_or(import_time),
         source: HookSource::Import,
+        argument: line.argument,
         body: line.body,
         ..Hook::default()
     };
     preparer.add(id, if cut { CUT } else { 0 }, hook);
+}
+
+/// When a line was observed. The copy has no time without a zone: whoever made it knew which one holds.
+fn moment(line: &Line) -> Option<Timestamp> {
+    match line.at? {
+        Time::Exact(at) => Some(at),
+        Time::Local(_) => None,
+    }
 }
 
 struct Lines {
@@ -156,13 +166,15 @@ impl Lines {
 mod tests {
     use super::*;
     use crate::dirs::StateDir;
-    use crate::import::{pending, stage};
+    use crate::import::{Source, Zone, judge, pending, stage};
 
     fn staged(text: &str) -> (tempfile::TempDir, Staged) {
         let temp = tempfile::tempdir().unwrap();
         let dir = StateDir::at(temp.path().join("s"));
         dir.prepare().unwrap();
-        let staged = stage(&dir, Timestamp(9_000), 1, &mut text.as_bytes(), |_| {}).unwrap();
+        let input = judge(Source::open(text.as_bytes()).unwrap(), false).unwrap();
+        let mut zone = Zone::new(jiff::tz::TimeZone::UTC, "UTC".to_owned());
+        let staged = stage(&dir, Timestamp(9_000), 1, input, &mut zone, |_| {}).unwrap().staged;
         assert_eq!(pending(&dir).unwrap(), std::slice::from_ref(&staged));
         (temp, staged)
     }

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::Retention;
 use crate::dirs::{Lock, StateDir};
 use crate::engine::{self, Batch, Engine, Input, Signals};
-use crate::import::{Staged, stage};
+use crate::import::{Source, Staged, Zone, judge, stage};
 use crate::journal::{Limits, write};
 use crate::store::write::{ImportCounts, Store};
 
@@ -47,7 +47,9 @@ impl World {
     }
 
     fn stage(&self, unique: u64, text: &str) -> Staged {
-        stage(&self.dir, clock::now(), unique, &mut text.as_bytes(), |_| {}).unwrap()
+        let input = judge(Source::open(text.as_bytes()).unwrap(), true).unwrap();
+        let mut zone = Zone::new(jiff::tz::TimeZone::UTC, "UTC".to_owned());
+        stage(&self.dir, clock::now(), unique, input, &mut zone, |_| {}).unwrap().staged
     }
 
     fn import(&self, unique: u64, text: &str) -> ImportCounts {
@@ -128,8 +130,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
         let config = hookspan_core::Config::default();
         let engine = Engine::new(store, config, Signals::default(), never());
         let engine = engine::spawn(engine, batches, || {}).unwrap();
-        let ingest =
-            spawn(&world.dir, intake, inputs, Retention::default(), Arc::default()).unwrap();
+        let ingest = spawn(&world.dir, intake, inputs, Retention::default(), Arc::default()).unwrap();
         (0..20).for_each(|number| append(&mut journal, round * 100 + number));
         let staged = world.stage(round, &lines(1_500));
         eventually("the import is taken in", || !staged.path.exists());

@@ -111,7 +111,8 @@ fn fill(demo: &Global, sessions: u32) -> anyhow::Result<()> {
     create_private(&path).with_context(|| format!("cannot write {shown}"))?;
     fs::write(&path, story::write(clock::now().0, sessions))
         .with_context(|| format!("cannot write {shown}"))?;
-    let imported = import::run(demo, import::Args { files: vec![path.clone()], json: false });
+    let imported =
+        import::run(demo, import::Args { files: vec![path.clone()], ..import::Args::default() });
     drop(fs::remove_file(&path));
     imported.map(drop)
 }

@@ -1,0 +1,222 @@
+//! Writes what a file holds as JSON Lines, one record a line, in the form that [`super::take_in`] reads. A record that is a line
+//! already is copied byte for byte.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use hookspan_core::Timestamp;
+
+use super::line::{self, Line};
+use super::records::{Item, Kind, Records};
+use super::sniff::{self, Form};
+use super::times::{Time, Zone};
+use crate::hooks_json::events;
+use crate::text;
+
+/// Columns of a line that are shown.
+const SHOWN: usize = 60;
+
+/// What was not understood, or not taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remark {
+    /// Lines that are no JSON; kept, and malformed.
+    NotJson,
+    /// Objects that are cut off or broken; kept, and malformed.
+    Broken,
+    /// Objects of more than 64 MiB; cut, and malformed.
+    Cut,
+    /// A log's own text; left out.
+    Text,
+    /// What hook programs answered; left out.
+    Answer,
+    /// A last object that the damage of the archive cut off; left out.
+    Unfinished,
+}
+
+impl Remark {
+    /// A word for scripts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::Broken => "broken_json",
+            Self::Cut => "too_long",
+            Self::Text => "log_text",
+            Self::Answer => "hook_answer",
+            Self::Unfinished => "unfinished",
+        }
+    }
+
+    /// What it is, for a person.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NotJson => "lines were not JSON (kept raw)",
+            Self::Broken => "objects were not valid JSON (kept raw)",
+            Self::Cut => "objects were longer than 64 MiB (kept cut)",
+            Self::Text => "lines of text around the hooks were left out",
+            Self::Answer => "answers of hook programs were left out",
+            Self::Unfinished => "object ended where the archive is damaged and was left out",
+        }
+    }
+}
+
+/// How often, and where first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// How often.
+    pub count: u64,
+    /// The first line.
+    pub line: u64,
+    /// Its beginning, fit for a terminal.
+    pub shown: String,
+}
+
+/// What was remarked.
+pub type Remarks = BTreeMap<Remark, Found>;
+
+/// Copies all records of `input` to `out`. `progress` is called after each.
+pub(super) fn copy<R: Read>(
+    input: R,
+    form: Form,
+    zone: &mut Zone,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(),
+) -> io::Result<Copied> {
+    let mut records = Records::new(input);
+    let mut copier = Copier { form, zone, out, time: None, remarks: Remarks::new(), end: None };
+    while let Some(item) = records.next()? {
+        copier.item(&item)?;
+        progress();
+    }
+    let Copier { remarks, end, .. } = copier;
+    Ok(Copied { remarks, end })
+}
+
+/// What a copy came to.
+pub(super) struct Copied {
+    pub(super) remarks: Remarks,
+    /// The last object, when the input ended in it: it is written only if the input was whole.
+    pub(super) end: Option<(Vec<u8>, u64)>,
+}
+
+struct Copier<'a> {
+    form: Form,
+    zone: &'a mut Zone,
+    out: &'a mut dyn Write,
+    /// The last time of a log: what has none of its own was written then.
+    time: Option<Timestamp>,
+    remarks: Remarks,
+    end: Option<(Vec<u8>, u64)>,
+}
+
+impl Copier<'_> {
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        match item.kind {
+            Kind::Object => self.object(item),
+            Kind::Text => self.text(item),
+            Kind::Broken if !item.prefix.is_empty() && sniff::time_of(item.prefix).is_none() => {
+                self.text(item)
+            }
+            Kind::Broken => {
+                self.remark(Remark::Broken, item);
+                self.malformed(item)
+            }
+            Kind::Cut => {
+                self.remark(Remark::Cut, item);
+                self.malformed(item)
+            }
+            Kind::Unfinished => {
+                self.end = Some((self.line(item), item.line));
+                Ok(())
+            }
+        }
+    }
+
+    fn object(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let is_empty = item.body.len() < 8
+            && item.body.iter().filter(|byte| !byte.is_ascii_whitespace()).count() == 2;
+        if sniff::is_answer(item.body) || self.form.log && is_empty {
+            self.remark(Remark::Answer, item);
+            return Ok(());
+        }
+        let line = self.line(item);
+        self.write(&line)
+    }
+
+    /// The object as a line: its own one where that says everything.
+    fn line(&mut self, item: &Item<'_>) -> Vec<u8> {
+        let Line { at, argument, body } = line::read(item.body);
+        let (before, name) = before(item.prefix);
+        let is_plain = item.prefix.is_empty()
+            && !matches!(at, Some(Time::Local(_)))
+            && !(self.form.log && at.is_none())
+            && !item.body.contains(&b'\n');
+        let stamp = at.or(before).and_then(|time| self.zone.resolve(time, item.line));
+        if is_plain {
+            return item.body.to_vec();
+        }
+        let time = if self.form.log { stamp.or(self.time) } else { stamp };
+        self.time = time;
+        Line { at: None, argument: argument.or(name), body }.write(time)
+    }
+
+    /// A line without an object: a hook that is malformed, or text of the log.
+    fn text(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let line = [item.prefix, item.body].concat();
+        if sniff::is_rule(&line) {
+            return Ok(());
+        }
+        if !self.form.log {
+            self.remark(Remark::NotJson, item);
+            return self.malformed(item);
+        }
+        let time = sniff::time_of(&line).and_then(|time| self.zone.resolve(time, item.line));
+        self.time = time.or(self.time);
+        // A time that heads its hook has been read, and nothing of it is left out.
+        if time.is_none() {
+            self.remark(Remark::Text, item);
+        }
+        Ok(())
+    }
+
+    fn malformed(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let time = before(item.prefix).0.and_then(|time| self.zone.resolve(time, item.line));
+        let body = item.body.to_vec();
+        let is_plain = time.is_none() && item.prefix.is_empty() && !body.contains(&b'\n');
+        let line =
+            if is_plain { body } else { Line { at: None, argument: None, body }.write(time) };
+        self.write(&line)
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.out.write_all(line)?;
+        self.out.write_all(b"\n")
+    }
+
+    fn remark(&mut self, remark: Remark, item: &Item<'_>) {
+        let found = self.remarks.entry(remark).or_default();
+        found.count += 1;
+        if found.count == 1 {
+            let line = if item.prefix.is_empty() { item.body } else { item.prefix };
+            let line = line.get(..line.len().min(4 * SHOWN)).unwrap_or_default();
+            found.line = item.line;
+            found.shown = text::visible(&String::from_utf8_lossy(line), SHOWN);
+        }
+    }
+}
+
+/// What a log writes before a hook: a time, and maybe the name of its event.
+fn before(prefix: &[u8]) -> (Option<Time>, Option<String>) {
+    let prefix = String::from_utf8_lossy(prefix);
+    let (time, rest) = match Time::before(&prefix) {
+        Some((time, rest)) => (Some(time), rest),
+        None => (None, &*prefix),
+    };
+    let words = rest.split(|c: char| !c.is_ascii_alphanumeric());
+    let name = words.filter(|word| events::is_known(word)).last();
+    (time, name.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests;
