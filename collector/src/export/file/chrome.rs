@@ -1,6 +1,7 @@
 //! Chrome trace events, for Perfetto and `chrome://tracing`.
 
 use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -15,6 +16,8 @@ pub(super) fn write(
 ) -> Result<(), FileError> {
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut events = Events { out, first: true };
+    // Of the whole trace: sessions come in the order of their start.
+    let mut begin = None;
     for (index, session) in selection.sessions.iter().enumerate() {
         let process = index + 1;
         let name = json!({"name": session.root});
@@ -31,11 +34,15 @@ pub(super) fn write(
         let mut lanes = Lanes::default();
         for span in &spans {
             let lane = lanes.place(span);
-            events.push(&event(span, process, lane))?;
+            let start = *begin.get_or_insert(span.start_time_unix_nano);
+            events.push(&event(span, start, process, lane))?;
         }
         done();
     }
-    events.out.write_all(b"]}\n")?;
+    let begin = Duration::from_nanos(begin.unwrap_or(0));
+    let began_at = humantime::format_rfc3339_nanos(UNIX_EPOCH + begin);
+    let other = json!({"times_count_from": began_at.to_string()});
+    write!(events.out, "],\"otherData\":{other}}}\n")?;
     Ok(())
 }
 
@@ -54,7 +61,8 @@ impl Events<'_> {
     }
 }
 
-fn event(span: &Span, process: usize, lane: usize) -> Value {
+fn event(span: &Span, begin: u64, process: usize, lane: usize) -> Value {
+    let (start, end) = (us(span.start_time_unix_nano, begin), us(span.end_time_unix_nano, begin));
     let args: Map<String, Value> =
         span.attributes.iter().map(|pair| (pair.key.clone(), value(pair.value.as_ref()))).collect();
     json!({
@@ -63,16 +71,18 @@ fn event(span: &Span, process: usize, lane: usize) -> Value {
         "cat": text(&span.attributes, "hookspan.kind"),
         "pid": process,
         "tid": lane + 1,
-        "ts": us(span.start_time_unix_nano),
-        "dur": us(span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano)),
+        "ts": start,
+        "dur": (end - start).max(0.0),
         "args": args,
     })
 }
 
-/// Microseconds; the format has no finer unit than fractions of them.
-#[expect(clippy::cast_precision_loss, reason = "viewers read doubles")]
-fn us(ns: u64) -> f64 {
-    ns as f64 / 1e3
+/// Microseconds since the beginning of the trace, to an eighth: a double holds these and their sums exactly, so what nests in
+/// nanoseconds nests in the viewer, which drops slices that overlap by any fraction.
+#[expect(clippy::cast_precision_loss, reason = "an eighth of a microsecond is exact for 35 years")]
+fn us(ns: u64, begin: u64) -> f64 {
+    let since = i128::from(ns) - i128::from(begin);
+    since.div_euclid(125) as f64 / 8.0
 }
 
 /// Rows of the viewer. Spans of one row must nest, so calls that overlap go to rows of their own.
@@ -118,5 +128,34 @@ pub(super) fn value(value: Option<&AnyValue>) -> Value {
             list.values.iter().map(|item| self::value(Some(item))).collect()
         }
         _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nests_in_nanoseconds_nests_in_the_doubles_of_a_viewer() {
+        let begin = 1_790_000_000_000_000_000;
+        let mut random = 7_u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Up to a month into the trace; the inner one ends with the outer one or just before.
+            let (start, length) = (begin + random % 2_600_000_000_000_000, random % 9_000_000);
+            let (outer, inner) =
+                ([start, start + length], [start + length / 3, start + length - random % 3]);
+            let slice = |[start, end]: [u64; 2]| {
+                let ts = us(start, begin);
+                (ts, us(end, begin) - ts)
+            };
+            let ((ts, dur), (inside, long)) = (slice(outer), slice(inner));
+            if inner[1] >= inner[0] && inner[1] <= outer[1] {
+                assert!(inside + long <= ts + dur, "{outer:?} {inner:?}");
+            }
+            let next = slice([outer[1], outer[1] + 5]);
+            assert!(ts + dur <= next.0, "what follows begins behind it");
+        }
+        assert!((us(begin + 1_250, begin) - 1.25).abs() < f64::EPSILON);
     }
 }
