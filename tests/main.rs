@@ -34,6 +34,8 @@ mod export;
 mod dashboard;
 /// What is deleted is in no file any more, and what is exported does nothing.
 mod privacy;
+/// The same by age: `prune` and retention, hooks of nobody included.
+mod retention;
 /// Logs of audit scripts, archives and other layouts are imported; anything else is refused with a reason.
 mod import;
 /// An agent asks about its own sessions.

@@ -1,95 +1,200 @@
-//! `hookspan prune`: delete old sessions now.
+//! `hookspan prune`: delete old recordings now.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use hookspan_view::source::Deleted;
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::{Global, output};
 use crate::clock;
-use crate::dirs::Lock;
+use crate::config::Misuse;
+use crate::dirs::{Lock, StateDir};
 use crate::ingest::Local;
-use crate::store::{open, prune};
+use crate::journal::{Position, survey};
+use crate::store::open::{self, OpenError};
+use crate::store::salvage::{self, Aside};
+use crate::store::{cli, prune};
 
-/// The most sessions of one run that are only counted.
-const COUNTED_MAX: u32 = 1_000_000;
-
-/// Delete old sessions with everything recorded of them; the collector must not run
+/// Delete old sessions, and old hooks that belong to none; the collector must not run
+///
+/// Sessions go with everything recorded of them: hooks, spans, search index, journal, what waits for destinations. Hooks that
+/// belong to no session go by their own age, and damaged databases that were moved aside by the time they were moved.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n\nA running \
-                  collector prunes by itself: set retention.max_age or retention.max_bytes in the configuration."
+    after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n  hookspan prune \
+                  --older-than 0s --yes      # everything\n  hookspan prune --damaged\n\nA running collector prunes by itself: set \
+                  retention.max_age or retention.max_bytes in the configuration."
 )]
 pub struct Args {
-    /// Sessions whose last event is older than this, like "90d" or "12h"
+    /// Delete what is older than this: "90d", "12h", "0s" for everything. A session's age counts from its last event
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    pub older_than: Duration,
-    /// Only count them
+    pub older_than: Option<Duration>,
+    /// Delete every damaged database that was moved aside, whatever its age
+    #[arg(long)]
+    pub damaged: bool,
+    /// Say what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Delete without asking
+    #[arg(long, short = 'y')]
+    pub yes: bool,
     /// Print the counts as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-#[derive(Debug, Default, Serialize)]
+/// What goes, or went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Answer {
     sessions: u64,
+    turns: u64,
     spans: u64,
     hooks: u64,
+    /// Of payloads, as they were received.
+    bytes: u64,
+    damaged_databases: usize,
+    damaged_bytes: u64,
     deleted: bool,
+}
+
+impl Answer {
+    fn new(counted: &Deleted, damaged: &[Aside], deleted: bool) -> Self {
+        let Deleted { sessions, turns, spans, hooks, bytes, .. } = *counted;
+        let damaged_bytes = damaged.iter().map(Aside::bytes).sum();
+        let damaged_databases = damaged.len();
+        Self { sessions, turns, spans, hooks, bytes, damaged_databases, damaged_bytes, deleted }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.hooks == 0 && self.sessions == 0 && self.damaged_databases == 0
+    }
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// A collector runs, or the store cannot be written.
+/// A collector runs, nobody can be asked, or the store cannot be written.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
-    let age = i64::try_from(args.older_than.as_nanos()).unwrap_or(i64::MAX);
-    let before = clock::now().0.saturating_sub(age);
+    let before = before(&args)?;
+    let damaged = damaged(dir, &args, before);
+    let planned = Answer::new(&count(dir, before)?, &damaged, false);
     if args.dry_run {
-        let database = open::reader(&dir.database())?;
-        let sessions = prune::older_than(&database, before, COUNTED_MAX)?.len() as u64;
-        return say(&args, &Answer { sessions, ..Answer::default() });
+        say(&args, &planned)?;
+        tell_what_stays(dir, &damaged);
+        return Ok(ExitCode::SUCCESS);
     }
     dir.verify()?;
     let lock = Lock::acquire(dir)
         .context("cannot prune; a running collector does by itself, with retention.max_age")?;
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("pruning {wide_bar} {pos} sessions");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut local = Local::open(dir, lock, config.core, |_, _| {})?;
-    let mut answer = Answer { deleted: true, ..Answer::default() };
-    loop {
-        let roots = local.older_than(before)?;
-        if roots.is_empty() {
-            break;
-        }
-        let deleted = local.delete(&roots)?;
-        answer.sessions += deleted.sessions;
-        answer.spans += deleted.spans;
-        answer.hooks += deleted.hooks;
-        bar.inc(deleted.sessions);
+    if !args.yes && !planned.is_nothing() && !consent(&planned)? {
+        output::note("nothing was deleted");
+        return Ok(ExitCode::FAILURE);
     }
-    local.settle()?;
-    bar.finish_and_clear();
-    say(&args, &answer)
+    let mut deleted = Deleted::default();
+    if let Some(before) = before.filter(|_| dir.database().exists()) {
+        let bar = bar(&planned);
+        let mut local = Local::open(dir, lock, config.core, |_, _| {})?;
+        deleted = local.prune(before, |gone| bar.set_position(gone.hooks))?;
+        local.settle()?;
+        bar.finish_and_clear();
+    }
+    let answer = Answer::new(&deleted, &damaged, true);
+    for aside in &damaged {
+        salvage::remove(aside)
+            .with_context(|| format!("cannot delete {}", aside.folder.display()))?;
+    }
+    say(&args, &answer)?;
+    tell_what_stays(dir, &damaged);
+    Ok(ExitCode::SUCCESS)
 }
 
-fn say(args: &Args, answer: &Answer) -> anyhow::Result<ExitCode> {
-    if args.json {
-        output::print_json(answer)?;
-    } else if answer.deleted {
-        let Answer { sessions, spans, hooks, .. } = answer;
-        output::print(&format!(
-            "{sessions} sessions deleted, with {spans} spans and {hooks} hooks\n"
-        ))?;
-    } else {
-        output::print(&format!("{} sessions would be deleted\n", answer.sessions))?;
+/// The time before which everything goes.
+fn before(args: &Args) -> anyhow::Result<Option<i64>> {
+    if args.older_than.is_none() && !args.damaged {
+        return Err(
+            Misuse("say what to delete: --older-than TIME, --damaged, or both".into()).into()
+        );
     }
-    Ok(ExitCode::SUCCESS)
+    let age = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
+    // At no age everything goes: also what was stamped by a clock that is ahead.
+    Ok(args.older_than.map(|older| match age(older) {
+        0 => i64::MAX,
+        age => clock::now().0.saturating_sub(age),
+    }))
+}
+
+fn damaged(dir: &StateDir, args: &Args, before: Option<i64>) -> Vec<Aside> {
+    if args.damaged { salvage::aside(dir) } else { salvage::older_than(dir, before.unwrap_or(0)) }
+}
+
+fn count(dir: &StateDir, before: Option<i64>) -> anyhow::Result<Deleted> {
+    let Some(before) = before else { return Ok(Deleted::default()) };
+    match open::reader(&dir.database()) {
+        Ok(database) => {
+            let position = cli::journal_position(&database)?;
+            let position: Position =
+                position.and_then(|text| text.parse().ok()).unwrap_or_default();
+            if survey::survey(dir, &position).is_ok_and(|found| found.after_position > 0) {
+                output::note(
+                    "Hooks wait in the journal. They are stored first, so sessions that they continue stay.",
+                );
+            }
+            Ok(prune::count(&database, before)?)
+        }
+        // Nothing has been stored: what the journal holds is stored first, and then counted as it goes.
+        Err(OpenError::Missing(_)) => Ok(Deleted::default()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn consent(planned: &Answer) -> anyhow::Result<bool> {
+    anyhow::ensure!(output::can_ask(), "not a terminal: pass --yes to delete recorded data");
+    output::note(&text(planned));
+    output::ask("Delete this? It cannot be undone.")
+}
+
+fn bar(planned: &Answer) -> ProgressBar {
+    let bar = ProgressBar::new(planned.hooks);
+    let style =
+        ProgressStyle::with_template("deleting {wide_bar} {human_pos}/{human_len} hooks {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Says which damaged databases a deletion by age has left: they may hold older hooks.
+fn tell_what_stays(dir: &StateDir, gone: &[Aside]) {
+    for aside in salvage::aside(dir).iter().filter(|aside| !gone.contains(aside)) {
+        output::note(&format!(
+            "{} stays: a damaged database may hold hooks of any session. `hookspan prune --damaged` deletes it.",
+            aside.folder.display()
+        ));
+    }
+}
+
+fn text(answer: &Answer) -> String {
+    let Answer { sessions, turns, spans, hooks, bytes, damaged_databases, damaged_bytes, deleted } =
+        *answer;
+    let verb = if deleted { "Deleted" } else { "Would delete" };
+    let (sessions, turns) = (counted(sessions, "session"), counted(turns, "turn"));
+    let (spans, hooks) = (counted(spans, "span"), counted(hooks, "hook"));
+    let mut text = format!("{verb} {sessions}, {turns}, {spans}, {hooks} ({})", HumanBytes(bytes));
+    if damaged_databases > 0 {
+        let databases = counted(damaged_databases as u64, "damaged database");
+        text += &format!(", and {databases} ({})", HumanBytes(damaged_bytes));
+    }
+    text
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", HumanCount(number))
+}
+
+fn say(args: &Args, answer: &Answer) -> anyhow::Result<()> {
+    if args.json { output::print_json(answer) } else { output::print(&(text(answer) + "\n")) }
 }

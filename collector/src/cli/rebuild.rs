@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::{Global, output};
@@ -41,21 +41,19 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let bar = ProgressBar::new(0);
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut hooks = 0;
     let mut show = |done, of| {
-        hooks = of;
         bar.set_length(of);
         bar.set_position(done);
     };
     bar.set_message("catching up");
     let local = Local::open(dir, lock, config.core, &mut show)?;
     bar.set_message("rebuilding");
-    local.rebuild(&mut show)?;
+    let hooks = local.rebuild(&mut show)?;
     bar.finish_and_clear();
     if args.json {
         output::print_json(&Answer { hooks })?;
     } else {
-        output::print(&format!("{hooks} hooks folded anew\n"))?;
+        output::print(&format!("Rebuilt from {} hooks\n", HumanCount(hooks)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

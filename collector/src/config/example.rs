@@ -52,9 +52,11 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 #segment_bytes = 67_108_864
 
 [retention]
-# Sessions whose last event is older than this are deleted, with everything recorded of them; "0s" = never.
+# Sessions whose last event is older than this are deleted, with everything recorded of them. So are older hooks that belong to no
+# session, and older damaged databases that were moved aside. "0s" = never.
 #max_age = "0s"
-# While the database is larger than this many bytes the oldest sessions are deleted; 0 = it may grow.
+# While the database is larger than this many bytes, hooks that belong to no session are deleted, oldest first, and then the oldest
+# sessions; 0 = it may grow.
 #max_bytes = 0
 
 # What tokens cost, for estimates on pages and in `hookspan show` and `stats`: never a bill, and nothing is shown without a table.

@@ -32,6 +32,7 @@ pub use thread::{Input, spawn};
 
 use crate::disk::spare;
 use crate::store::damage;
+use crate::store::prune::Selection;
 use crate::store::write::{Committed, Store};
 
 /// A shim stamps its record before it reads standard input, so a hook may reach the journal a little after a later one.
@@ -172,16 +173,18 @@ impl Engine {
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
     }
 
-    /// Deletes sessions, and lets the fold forget them. Returns when no file of the database holds anything of them.
+    /// Deletes what is selected, and lets the fold forget it. Returns when no file of the database holds anything of it.
     ///
     /// # Errors
     /// In words, with what is left to do.
-    pub fn delete(&mut self, roots: &[String], patience: Duration) -> Result<Deleted, String> {
-        let (deleted, committed) = self.store.delete(roots).map_err(|error| explain(&error))?;
-        // The fold holds conversations by their hooks: it is filled again with those that are left.
-        self.sessions = Sessions::new(self.config.clone());
-        self.stateless.clear();
-        self.restore().map_err(|stopped| stopped.to_string())?;
+    pub fn delete(&mut self, what: &Selection, patience: Duration) -> Result<Deleted, String> {
+        let (deleted, committed) = self.store.delete(what).map_err(|error| explain(&error))?;
+        if !what.sessions.is_empty() || !what.conversations.is_empty() {
+            // The fold holds conversations by their hooks: it is filled again with those that are left.
+            self.sessions = Sessions::new(self.config.clone());
+            self.stateless.clear();
+            self.restore().map_err(|stopped| stopped.to_string())?;
+        }
         self.publish(committed, Vec::new());
         let (step, mut waited) = (Duration::from_millis(20), Duration::ZERO);
         while !self.store.truncate_log().map_err(|error| explain(&error))? {

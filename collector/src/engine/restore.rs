@@ -54,18 +54,19 @@ impl Engine {
             return Ok(());
         }
         let horizons = self.persist(|engine| engine.store.horizons(BLOCK))?;
-        let mut horizons = horizons.into_iter();
+        let of = self.persist(|engine| engine.store.unfolded_hooks())?;
+        let (mut horizons, mut done) = (horizons.into_iter(), 0);
         while self.store.is_behind() {
             self.go_on()?;
             let horizon = Timestamp(horizons.next().unwrap_or(i64::MIN));
-            self.fold_block(horizon)?;
-            let (done, of) = self.store.progress();
+            done += self.fold_block(horizon)?;
             progress(done, of);
         }
         Ok(())
     }
 
-    fn fold_block(&mut self, horizon: Timestamp) -> Result<(), Stopped> {
+    /// Folds a block. Returns how many hooks it held.
+    fn fold_block(&mut self, horizon: Timestamp) -> Result<u64, Stopped> {
         let hooks = self.persist(|engine| engine.store.unfolded(BLOCK))?;
         let mut reader = Reader::default();
         let mut events: Vec<_> = hooks
@@ -93,6 +94,6 @@ impl Engine {
         })?;
         let questions = changes.take_questions();
         self.publish(committed, questions);
-        Ok(())
+        Ok(events.len() as u64)
     }
 }

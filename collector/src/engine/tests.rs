@@ -369,7 +369,7 @@ fn a_rebuild_behind_a_deletion_knows_what_calls_are_about() {
     let hooks = (0..20).map(|second| shell(second, if second % 2 == 0 { "a" } else { "b" }));
     play(&mut engine, &hooks.collect::<Vec<_>>(), 7);
     finish(&mut engine);
-    engine.delete(&["a".to_owned()], Duration::from_secs(5)).unwrap();
+    engine.delete(&Selection::sessions(&["a".to_owned()]), Duration::from_secs(5)).unwrap();
     let labels = "SELECT label FROM span WHERE label LIKE '%make%' AND subject_seq IS NULL ORDER BY start_ns";
     let found = |world: &World| rows(&Connection::open(&world.path).unwrap(), labels);
     let before = found(&world);

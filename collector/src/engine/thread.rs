@@ -8,6 +8,7 @@ use hookspan_view::source::Deleted;
 
 use super::{Batch, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;
+use crate::store::prune::Selection;
 
 /// What the engine is asked to do.
 #[derive(Debug)]
@@ -16,8 +17,8 @@ pub enum Input {
     Batch(Batch, Option<Sender<Outcome>>),
     /// Move the write-ahead log into the database; answers whether all of it is there.
     Checkpoint(Sender<bool>),
-    /// Delete the sessions with these roots; answers when nothing of them is in the database's files.
-    Delete(Vec<String>, Sender<Result<Deleted, String>>),
+    /// Delete what is selected; answers when nothing of it is in the database's files.
+    Delete(Selection, Sender<Result<Deleted, String>>),
 }
 
 /// Pages given back to the file system after a deletion, at most: hooks are waiting.
@@ -114,8 +115,8 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                     let _sent = answer.send(outcome);
                 }
             }
-            Input::Delete(roots, answer) => {
-                let deleted = engine.delete(&roots, PATIENCE);
+            Input::Delete(what, answer) => {
+                let deleted = engine.delete(&what, PATIENCE);
                 if let Err(error) = engine.store.give_back(GIVEN_BACK) {
                     tracing::warn!(%error, "what was deleted still takes its place on the disk");
                 }

@@ -148,10 +148,12 @@ impl Copier<'_> {
     fn line(&mut self, item: &Item<'_>) -> Vec<u8> {
         let Line { at, argument, body } = line::read(item.body);
         let (before, name) = before(item.prefix);
-        let is_plain = item.prefix.is_empty()
-            && !matches!(at, Some(Time::Local(_)))
-            && !(self.form.log && at.is_none())
-            && !item.body.contains(&b'\n');
+        let says_its_time = match at {
+            Some(Time::Exact(_)) => true,
+            Some(Time::Local(_)) => false,
+            None => !self.form.log,
+        };
+        let is_plain = says_its_time && item.prefix.is_empty() && !item.body.contains(&b'\n');
         let stamp = at.or(before).and_then(|time| self.zone.resolve(time, item.line));
         if is_plain {
             return item.body.to_vec();
@@ -213,8 +215,8 @@ fn before(prefix: &[u8]) -> (Option<Time>, Option<String>) {
         Some((time, rest)) => (Some(time), rest),
         None => (None, &*prefix),
     };
-    let words = rest.split(|c: char| !c.is_ascii_alphanumeric());
-    let name = words.filter(|word| events::is_known(word)).last();
+    let mut words = rest.split(|c: char| !c.is_ascii_alphanumeric());
+    let name = words.rfind(|word| events::is_known(word));
     (time, name.map(str::to_owned))
 }
 

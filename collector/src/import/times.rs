@@ -170,7 +170,7 @@ impl Zone {
             }
             AmbiguousOffset::Fold { .. } => {
                 note(&mut self.twice, line);
-                let later = ambiguous.clone().later();
+                let later = ambiguous.later();
                 match (stamp(ambiguous.earlier().ok()?), self.last) {
                     (Some(Timestamp(first)), Some(Timestamp(last)))
                         if first + OUT_OF_ORDER_NS < last =>

@@ -12,10 +12,11 @@ use crate::dirs::{Lock, StateDir};
 use crate::engine::{Batch, Engine, Horizon, Signals, Stopped};
 use crate::evidence;
 use crate::import::{self, Plan, Staged};
-use crate::journal::{JournalError, Limits};
+use crate::journal::{JournalError, Limits, Position, scrub};
 use crate::store::open::{OpenError, Readers};
+use crate::store::search::Index;
 use crate::store::write::{ImportCounts, Store};
-use crate::store::{imports, prune};
+use crate::store::{cli, imports, prune};
 
 /// How long a command waits for a database that is locked.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,9 +40,9 @@ pub enum LocalError {
     /// A part of the journal cannot be read. What could be read is stored.
     #[error("a part of the journal cannot be read: {0}")]
     Unread(String),
-    /// A staged import cannot be read.
-    #[error("the import cannot be read: {0}")]
-    Import(#[from] std::io::Error),
+    /// A file of an import or of the journal cannot be read or changed.
+    #[error("a file in the state directory cannot be used: {0}")]
+    File(#[from] std::io::Error),
     /// Sessions cannot be deleted.
     #[error("{0}")]
     Delete(String),
@@ -131,35 +132,64 @@ impl Local {
         Ok(run.map(|run| run.counts).unwrap_or_default())
     }
 
-    /// Folds the whole raw log anew.
+    /// Folds the whole raw log again. Returns how many hooks it holds.
     ///
     /// # Errors
     /// See [`LocalError`]; interrupted, it goes on when the store is opened the next time.
-    pub fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<(), LocalError> {
+    pub fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<u64, LocalError> {
         let Self { dir, readers: _readers, mut engine, _lock: lock, .. } = self;
         engine.store().start_rebuild(&epoch())?;
         let config = engine.config().clone();
         drop(engine);
         let mut fresh = Self::open(&dir, lock, config, progress)?;
-        fresh.settle()
+        fresh.settle()?;
+        Ok(fresh.readers.with(cli::hooks)?)
     }
 
-    /// Roots of some sessions whose last event was before a time, the oldest first.
+    /// Deletes all that is older than a time, see [`prune::older_than`], from the database, the search index and the journal.
+    /// `progress` is told what has gone so far.
     ///
     /// # Errors
-    /// See [`LocalError`].
-    pub fn older_than(&self, before_ns: i64) -> Result<Vec<String>, LocalError> {
-        Ok(self.readers.with(|db| prune::older_than(db, before_ns, prune::STEP))?)
-    }
-
-    /// Deletes sessions, and gives back what they took.
-    ///
-    /// # Errors
-    /// See [`LocalError`].
-    pub fn delete(&mut self, roots: &[String]) -> Result<Deleted, LocalError> {
-        let deleted = self.engine.delete(roots, PATIENCE).map_err(LocalError::Delete)?;
+    /// See [`LocalError`]; what has gone stays gone.
+    pub fn prune(
+        &mut self,
+        before_ns: i64,
+        mut progress: impl FnMut(&Deleted),
+    ) -> Result<Deleted, LocalError> {
+        let mut sum = Deleted::default();
+        let search = self.dir.search();
+        let mut index = search.exists().then(|| Index::open(&search)).transpose()?;
+        loop {
+            let what = self.readers.with(|db| prune::older_than(db, before_ns))?;
+            if what.is_empty() {
+                break;
+            }
+            let one = self.engine.delete(&what, PATIENCE).map_err(LocalError::Delete)?;
+            if let Some(index) = &mut index {
+                index.remove(&what.sessions)?;
+            }
+            sum.sessions += one.sessions;
+            sum.turns += one.turns;
+            sum.spans += one.spans;
+            sum.hooks += one.hooks;
+            sum.bytes += one.bytes;
+            progress(&sum);
+        }
+        if let Some(index) = &mut index {
+            index.clean()?;
+        }
         self.engine.store().give_back(u32::MAX)?;
-        Ok(deleted)
+        self.scrub()?;
+        Ok(sum)
+    }
+
+    /// Blanks the journal, all of which is stored, and removes what interrupted imports left.
+    fn scrub(&mut self) -> Result<(), LocalError> {
+        import::sweep(&self.dir)?;
+        let position = self.engine.store().state("journal")?;
+        let position: Position = position.and_then(|text| text.parse().ok()).unwrap_or_default();
+        scrub::scrub(&self.dir, &position, &scrub::Lengths::default())?;
+        Ok(())
     }
 
     /// Lets time pass up to now: nothing more is to come.

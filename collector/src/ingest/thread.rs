@@ -12,7 +12,6 @@ use hookspan_core::Timestamp;
 
 use super::Intake;
 use crate::clock;
-use crate::config::Retention;
 use crate::dirs::StateDir;
 use crate::disk;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
@@ -20,7 +19,7 @@ use crate::import::{self, Plan, Staged};
 use crate::journal::{Position, Problem, Usage};
 use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
-use crate::store::{ballast, imports, prune};
+use crate::store::{ballast, imports};
 
 /// How often the reader looks around while it is busy.
 const QUIET: Duration = Duration::from_millis(500);
@@ -29,9 +28,6 @@ const QUIET: Duration = Duration::from_millis(500);
 const NAP: Duration = Duration::from_secs(5);
 /// How often the ballast is looked after.
 const BALLAST: Duration = Duration::from_secs(60);
-/// How often retention is looked after, and how soon again while there is more to delete.
-const PRUNE: Duration = Duration::from_secs(60);
-const PRUNE_ON: Duration = Duration::from_secs(2);
 /// After a batch that emptied the journal, wait this long before reading again, so that hooks arriving meanwhile share one commit.
 /// A commit costs one sync plus one page per changed row, no matter how few hooks it contains. The first hook after a quiet period
 /// is committed immediately.
@@ -102,7 +98,6 @@ pub fn spawn(
     dir: &StateDir,
     mut intake: Intake,
     inputs: Sender<Input>,
-    keep: Retention,
     look_again: Arc<AtomicBool>,
 ) -> io::Result<Ingest> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -130,8 +125,6 @@ pub fn spawn(
         checkpoint: None,
         looked_at: clock::instant(),
         ballast_at: None,
-        keep,
-        prune_at: None,
         failing_imports: BTreeMap::new(),
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
@@ -164,8 +157,6 @@ struct Reader {
     checkpoint: Option<(Receiver<bool>, Position)>,
     looked_at: Instant,
     ballast_at: Option<Instant>,
-    keep: Retention,
-    prune_at: Option<Instant>,
     /// Imports that could not be read or removed: since when, and when to try again.
     failing_imports: BTreeMap<String, (Instant, Instant)>,
 }
@@ -186,6 +177,9 @@ enum Refusal {
 
 impl Reader {
     fn run(&mut self) {
+        if let Err(error) = import::sweep(&self.dir) {
+            tracing::warn!(%error, "copies of interrupted imports stay");
+        }
         if self.salvage().is_err() {
             return;
         }
@@ -268,9 +262,9 @@ impl Reader {
         {
             self.send_position(position, batch.horizon)?;
         }
-        let nap = match (&self.lone, self.prune_at) {
+        let nap = match (&self.lone, self.ballast_at) {
             (Some(_), _) => LONE_POSITION / 4,
-            (None, Some(at)) => at.saturating_duration_since(clock::instant()).clamp(QUIET, NAP),
+            (None, Some(_)) => NAP,
             (None, None) => QUIET,
         };
         self.intake.follower().wait(nap);
@@ -332,29 +326,7 @@ impl Reader {
             self.ballast_at = Some(now);
             ballast::keep(&self.dir.database());
         }
-        if self.prune_at.is_none_or(|at| now >= at) {
-            let more = self.prune();
-            self.prune_at = Some(now + if more { PRUNE_ON } else { PRUNE });
-        }
         self.note();
-    }
-
-    /// Has sessions deleted that are due. True when there may be more.
-    fn prune(&self) -> bool {
-        if self.keep == Retention::default() {
-            return false;
-        }
-        let now = clock::now().0;
-        let Ok(roots) = self.readers.with(|db| prune::due(db, self.keep, now)) else {
-            return false;
-        };
-        if roots.is_empty() {
-            return false;
-        }
-        tracing::info!(sessions = roots.len(), "retention: deleting the oldest sessions");
-        // Nobody waits for the answer, and with a full queue the next time will do.
-        let (answer, _) = bounded(1);
-        self.inputs.try_send(Input::Delete(roots, answer)).is_ok()
     }
 
     fn note(&mut self) {

@@ -64,15 +64,41 @@ fn blank(path: &Path, position: &Position) -> io::Result<Option<(Identity, u64)>
     };
     let Some(fingerprint) = segment::fingerprint(&file)? else { return Ok(None) };
     let committed = position.offset_in(fingerprint);
-    let mut at = HEADER_BYTES as u64;
+    let (mut at, mut changed) = (HEADER_BYTES as u64, false);
+    let mut buffer = vec![0; ZEROS.len()];
     while at < committed {
-        let len = (committed - at).min(ZEROS.len() as u64);
-        let zeros = &ZEROS[..usize::try_from(len).unwrap_or(0)];
-        write_at(&file, zeros, at)?;
-        at += len;
+        let len = usize::try_from(committed - at).unwrap_or(usize::MAX).min(ZEROS.len());
+        let (found, zeros) = (buffer.get_mut(..len).unwrap_or_default(), &ZEROS[..len]);
+        read_at(&file, found, at)?;
+        // What an earlier deletion has blanked is not written again.
+        if found != zeros {
+            write_at(&file, zeros, at)?;
+            changed = true;
+        }
+        at += len as u64;
     }
-    disk::sync(&file)?;
+    if changed {
+        disk::sync(&file)?;
+    }
     Ok(Some((identity, committed)))
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt as _;
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.seek_read(&mut bytes[done..], at + done as u64)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => done += read,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

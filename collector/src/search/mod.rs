@@ -20,6 +20,7 @@ use rusqlite::Connection;
 
 use crate::store::bodies::Bodies;
 use crate::store::open::{OpenError, Readers};
+use crate::store::prune;
 use crate::store::read;
 use crate::store::search::{Batch, Index};
 use redact::{RULES_VERSION, Redactor};
@@ -54,7 +55,8 @@ pub struct Search {
 type Deleted = Result<u64, String>;
 
 enum Command {
-    Delete(Vec<String>, Sender<Deleted>),
+    Remove(Vec<String>, Sender<Deleted>),
+    Clean(Sender<Deleted>),
 }
 
 /// What others may ask of a running indexer.
@@ -126,19 +128,43 @@ impl Handle {
     /// # Errors
     /// In words.
     pub fn delete(&self, roots: &[String]) -> Deleted {
+        let deleted = self.remove(roots)?;
+        self.clean()?;
+        Ok(deleted)
+    }
+
+    /// The same, but words of theirs stay in the file until [`Self::clean`]: for many in a row.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn remove(&self, roots: &[String]) -> Deleted {
+        self.ask(|answer| Command::Remove(roots.to_vec(), answer))
+    }
+
+    /// Leaves nothing in the file of what was removed.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn clean(&self) -> Deleted {
+        self.ask(Command::Clean)
+    }
+
+    fn ask(&self, command: impl FnOnce(Sender<Deleted>) -> Command) -> Deleted {
         let (answer, deleted) = bounded(1);
         let gone = "the search index does not run";
-        self.commands.send(Command::Delete(roots.to_vec(), answer)).map_err(|_| gone.to_owned())?;
+        self.commands.send(command(answer)).map_err(|_| gone.to_owned())?;
         deleted.recv().map_err(|_| gone.to_owned())?
     }
 }
 
 impl Command {
     fn obey(self, index: &mut Index) {
-        let Self::Delete(roots, answer) = self;
-        let deleted = index.delete(&roots).map_err(|error| error.to_string());
+        let (answer, done) = match self {
+            Self::Remove(roots, answer) => (answer, index.remove(&roots)),
+            Self::Clean(answer) => (answer, index.clean().map(|()| 0)),
+        };
         // Whoever asked may have gone.
-        let _sent = answer.send(deleted);
+        let _sent = answer.send(done.map_err(|error| error.to_string()));
     }
 }
 
@@ -274,6 +300,10 @@ impl Indexer {
         }
         place.rev = place.rev.min(rev);
         place.settled = place.settled.min(settled);
+        // A deletion may have been killed between the store and the index.
+        let roots = index.roots()?;
+        let gone = self.readers.with(|db| prune::without_session(db, roots))?;
+        index.delete(&gone)?;
         index.batch(|batch| {
             write_place(batch, place)?;
             batch.set_meta("opened", &opened)

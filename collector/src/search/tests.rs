@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::{Batch as Hooks, Engine, Horizon, Signals};
+use crate::store::prune::Selection;
 use crate::store::search as files;
 use crate::store::write::Preparer;
 use crate::store::write::Store;
@@ -158,7 +159,7 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
 
     let patience = Duration::from_secs(5);
     let roots = ["aaaa".to_owned()];
-    let deleted = world.engine.delete(&roots, patience).unwrap();
+    let deleted = world.engine.delete(&Selection::sessions(&roots), patience).unwrap();
     assert_eq!((deleted.sessions, deleted.hooks), (1, 4));
     assert!(deleted.spans >= 3, "{deleted:?}");
     world.index.delete(&roots).unwrap();
@@ -167,7 +168,7 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
         assert_eq!(world.holds(text), Vec::<String>::new(), "{text}");
     }
     assert_eq!(world.find(&["walrus"]).len(), 2);
-    assert_eq!(world.engine.delete(&roots, patience).unwrap().spans, 0);
+    assert_eq!(world.engine.delete(&Selection::sessions(&roots), patience).unwrap().spans, 0);
 
     // What is left is what a rebuild makes of what is left.
     let tables = |world: &World| {

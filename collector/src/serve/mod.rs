@@ -8,6 +8,8 @@
 //! Everything ends in the order in which data flows: reading first, then evidence, then the engine with what it still has,
 //! while exporters and open pages are told to stop. What is not done by then is done after the next start.
 
+mod erase;
+mod retention;
 mod threads;
 
 use std::io;
@@ -33,16 +35,14 @@ use crate::export::{self, Exporters};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
-use crate::journal::{Position, scrub};
-use crate::search::{Handle, Search};
+use crate::search::Search;
 use crate::source::{AskInstall, Extras, StoreSource};
-use crate::store::cli;
 use crate::store::open::Readers;
-use threads::{Threads, WeakInputs};
+use crate::store::prune::Selection;
+use erase::Eraser;
+use retention::Pruner;
+use threads::Threads;
 
-/// How long a deletion waits for the journal to be committed.
-const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
-const SCRUB_STEP: Duration = Duration::from_millis(50);
 /// How long open connections and exporters get once the collector is told to stop.
 const GOODBYE: Duration = Duration::from_millis(600);
 
@@ -180,13 +180,14 @@ impl One<'_> {
                 })
             }),
         };
-        let controls = Controls {
-            exporters: Arc::clone(&exporters),
+        let eraser = || Eraser {
             dir: dir.clone(),
             readers: Readers::new(dir.database()),
             engine: threads.inputs(),
             search: search.handle(),
         };
+        let pruner = Pruner::start(eraser(), config.retention)?;
+        let controls = Controls { exporters: Arc::clone(&exporters), eraser: eraser() };
         let router = hookspan_dashboard::router(
             Arc::new(source.with(extras)),
             Arc::new(controls),
@@ -215,6 +216,9 @@ impl One<'_> {
         let replaced = wait_for_replacement(lock, dir);
         let ended = runtime.block_on(serve(listener, router, &close, closing, restart, replaced));
 
+        if let Some(pruner) = pruner {
+            pruner.stop();
+        }
         if !lock.is_lost(dir) {
             ServeInfo::remove(dir);
         }
@@ -332,10 +336,7 @@ fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
 /// What a page may ask for.
 struct Controls {
     exporters: Arc<Exporters>,
-    dir: StateDir,
-    readers: Readers,
-    engine: WeakInputs,
-    search: Handle,
+    eraser: Eraser,
 }
 
 impl Control for Controls {
@@ -344,39 +345,7 @@ impl Control for Controls {
     }
 
     fn delete(&self, roots: &[String]) -> Result<Deleted, SourceError> {
-        let words = |error: String| SourceError(error);
-        let io = |error: io::Error| SourceError(error.to_string());
-        let journal = scrub::lengths(&self.dir).map_err(io)?;
-        let deleted = self.engine.delete(roots).map_err(words)?;
-        self.search.delete(roots).map_err(words)?;
-        self.scrub(&journal).map_err(words)?;
-        Ok(deleted)
-    }
-}
-
-impl Controls {
-    /// Blanks the journal up to where it stood, as soon as all of that is committed: the position follows the hooks.
-    fn scrub(&self, before: &scrub::Lengths) -> Result<(), String> {
-        let mut waited = Duration::ZERO;
-        loop {
-            let position =
-                self.readers.with(cli::journal_position).map_err(|error| error.to_string())?;
-            let position: Position =
-                position.and_then(|text| text.parse().ok()).unwrap_or_default();
-            let left =
-                scrub::scrub(&self.dir, &position, before).map_err(|error| error.to_string())?;
-            if left == 0 {
-                return Ok(());
-            }
-            if waited >= SCRUB_PATIENCE {
-                return Err(format!(
-                    "deleted from the database and the search index, but {left} bytes of the journal are not \
-                     committed yet; delete again in a moment"
-                ));
-            }
-            std::thread::sleep(SCRUB_STEP);
-            waited += SCRUB_STEP;
-        }
+        self.eraser.delete(&Selection::sessions(roots)).map_err(SourceError)
     }
 }
 

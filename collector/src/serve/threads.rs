@@ -18,6 +18,7 @@ use crate::evidence;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
 use crate::journal::Limits;
 use crate::store::open::{OpenError, Readers};
+use crate::store::prune::Selection;
 use crate::store::salvage;
 use crate::store::write::Store;
 
@@ -45,16 +46,16 @@ pub(super) struct Threads {
 pub(super) struct WeakInputs(Arc<Mutex<Option<Sender<Input>>>>);
 
 impl WeakInputs {
-    /// Deletes sessions; see [`Input::Delete`].
+    /// Deletes what is selected; see [`Input::Delete`].
     ///
     /// # Errors
     /// In words.
-    pub(super) fn delete(&self, roots: &[String]) -> Result<Deleted, String> {
+    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, String> {
         let ends = || "the collector is about to end; delete again after its next start".to_owned();
         let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (answer, deleted) = bounded(1);
         inputs
-            .and_then(|inputs| inputs.send(Input::Delete(roots.to_vec(), answer)).ok())
+            .and_then(|inputs| inputs.send(Input::Delete(what.clone(), answer)).ok())
             .ok_or_else(ends)?;
         deleted.recv().map_err(|_| ends())?
     }
@@ -84,7 +85,7 @@ impl Threads {
         let cursor = config.evidence.file().map(evidence::CursorStore::new);
         let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
-        let ingest = ingest::spawn(dir, intake, inputs, config.retention, look_again)?;
+        let ingest = ingest::spawn(dir, intake, inputs, look_again)?;
         Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop })
     }
 

@@ -59,12 +59,12 @@ pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
         .optional()
 }
 
-/// How many hooks are stored: their highest number, as none is ever removed from the middle.
+/// How many hooks are stored.
 ///
 /// # Errors
 /// As SQLite fails.
 pub fn hooks(db: &Connection) -> rusqlite::Result<u64> {
-    db.query_row("SELECT ifnull(max(seq), 0) FROM raw_hook", [], |row| super::rows::count(row, 0))
+    db.query_row("SELECT count(*) FROM raw_hook", [], |row| super::rows::count(row, 0))
 }
 
 /// What SQLite finds wrong with the file, quickly; `None` when nothing.

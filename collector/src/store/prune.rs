@@ -1,38 +1,171 @@
-//! Which sessions are due to be deleted: too old, or the oldest of a database that is too large.
+//! What is due to be deleted, the oldest first, and how much that is.
+//!
+//! A hook belongs to a session through its conversation. Hooks without one (a body that could not be read, `workspaceOpen`) and
+//! conversations that never became a session are *unowned*: nobody can open them as a session, so they go before any session.
 
+use hookspan_view::source::Deleted;
 use rusqlite::Connection;
 
 use crate::config::Retention;
 
-/// Sessions deleted at a time: between two such steps hooks are committed.
+/// Sessions deleted in one transaction: hooks are committed between two of these.
 pub const STEP: u32 = 20;
+/// Unowned hooks deleted in one transaction. Each is a small row, so 2,000 take about as long as a few sessions.
+pub const HOOKS_STEP: u32 = 2_000;
 
-/// Roots of the sessions that are due, the oldest first, at most [`STEP`]. `now_ns` is the wall clock.
+/// Conversations that have hooks and no session, with the time of their newest hook.
+const UNOWNED: &str = "SELECT n.id, (SELECT max(observed_ns) FROM raw_hook WHERE conversation = n.id) AS newest FROM name n
+     WHERE EXISTS (SELECT 1 FROM raw_hook WHERE conversation = n.id)
+       AND NOT EXISTS (SELECT 1 FROM session
+                       WHERE root = coalesce((SELECT root FROM conversation WHERE id = n.id), n.id))";
+
+/// What one transaction deletes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Roots of sessions.
+    pub sessions: Vec<String>,
+    /// Unowned conversations, by their row in `name`.
+    pub conversations: Vec<i64>,
+    /// Hooks without a conversation, by their number in the raw log.
+    pub hooks: Vec<i64>,
+}
+
+impl Selection {
+    /// These sessions.
+    #[must_use]
+    pub fn sessions(roots: &[String]) -> Self {
+        Self { sessions: roots.to_vec(), ..Self::default() }
+    }
+
+    /// Whether nothing is selected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.conversations.is_empty() && self.hooks.is_empty()
+    }
+}
+
+/// What retention deletes next. `now_ns` is the wall clock.
 ///
 /// # Errors
 /// As SQLite fails.
-pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Vec<String>> {
-    let mut roots = Vec::new();
+pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Selection> {
+    if is_behind(db)? {
+        return Ok(Selection::default());
+    }
     if keep.max_age_ns > 0 {
-        roots = older_than(db, now_ns.saturating_sub(keep.max_age_ns), STEP)?;
+        let old = older_than(db, now_ns.saturating_sub(keep.max_age_ns))?;
+        if !old.is_empty() {
+            return Ok(old);
+        }
     }
-    if roots.is_empty() && keep.max_bytes > 0 && used_bytes(db)? > keep.max_bytes {
-        roots = older_than(db, i64::MAX, STEP)?;
+    if keep.max_bytes > 0 && used_bytes(db)? > keep.max_bytes {
+        return older_than(db, i64::MAX);
     }
+    Ok(Selection::default())
+}
+
+/// The next of what is older than a time: unowned hooks and conversations, and once there are none, sessions by their last event.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection> {
+    let mut found = Selection {
+        hooks: unowned_hooks(db, before_ns)?,
+        conversations: unowned_conversations(db, before_ns)?,
+        ..Selection::default()
+    };
+    if found.is_empty() {
+        found.sessions = sessions(db, before_ns)?;
+    }
+    Ok(found)
+}
+
+/// How much is older than a time: what deleting all of it will report.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
+    let sql = format!(
+        "WITH gone (root) AS MATERIALIZED (SELECT root FROM session WHERE last_ns < ?1),
+              talk (id) AS MATERIALIZED (SELECT root FROM gone
+                  UNION SELECT c.id FROM conversation c JOIN gone ON gone.root = c.root
+                  UNION SELECT s.conversation FROM span s JOIN gone ON gone.root = s.root
+                  UNION SELECT id FROM ({UNOWNED}) WHERE newest < ?1),
+              hooks (bytes) AS MATERIALIZED (
+                  SELECT coalesce(h.body_len, p.len, 0) FROM talk JOIN raw_hook h ON h.conversation = talk.id
+                      LEFT JOIN payload p ON p.seq = coalesce(h.pack, h.seq)
+                  UNION ALL SELECT coalesce(h.body_len, p.len, 0) FROM raw_hook h
+                      LEFT JOIN payload p ON p.seq = coalesce(h.pack, h.seq)
+                      WHERE h.conversation IS NULL AND h.observed_ns < ?1)
+         SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM gone JOIN turn USING (root)),
+                (SELECT count(*) FROM gone JOIN span USING (root)),
+                (SELECT count(*) FROM hooks), (SELECT coalesce(sum(bytes), 0) FROM hooks)"
+    );
+    db.query_row(&sql, [before_ns], |row| {
+        let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        Ok(Deleted {
+            sessions: number(0)?,
+            turns: number(1)?,
+            spans: number(2)?,
+            hooks: number(3)?,
+            bytes: number(4)?,
+            ..Deleted::default()
+        })
+    })
+}
+
+/// Those of `roots` that have no session. None while hooks wait to be folded.
+///
+/// # Errors
+/// As SQLite fails.
+pub fn without_session(db: &Connection, mut roots: Vec<String>) -> rusqlite::Result<Vec<String>> {
+    if is_behind(db)? {
+        return Ok(Vec::new());
+    }
+    let mut find = db.prepare_cached(
+        "SELECT 1 FROM session WHERE root = (SELECT id FROM name WHERE text = ?1)",
+    )?;
+    let mut found = Vec::with_capacity(roots.len());
+    for root in &roots {
+        found.push(find.exists([root])?);
+    }
+    let mut found = found.into_iter();
+    roots.retain(|_| !found.next().unwrap_or(true));
     Ok(roots)
 }
 
 /// Roots of sessions whose last event was before a time, the oldest first.
-///
-/// # Errors
-/// As SQLite fails.
-pub fn older_than(db: &Connection, before_ns: i64, limit: u32) -> rusqlite::Result<Vec<String>> {
+fn sessions(db: &Connection, before_ns: i64) -> rusqlite::Result<Vec<String>> {
     db.prepare_cached(
         "SELECT n.text FROM session s JOIN name n ON n.id = s.root
-         WHERE s.last_ns < ?1 ORDER BY s.last_ns LIMIT ?2",
+         WHERE s.last_ns < ?1 ORDER BY s.last_ns, s.root LIMIT ?2",
     )?
-    .query_map((before_ns, limit), |row| row.get(0))?
+    .query_map((before_ns, STEP), |row| row.get(0))?
     .collect()
+}
+
+fn unowned_hooks(db: &Connection, before_ns: i64) -> rusqlite::Result<Vec<i64>> {
+    db.prepare_cached(
+        "SELECT seq FROM raw_hook WHERE conversation IS NULL AND observed_ns < ?1
+         ORDER BY observed_ns, seq LIMIT ?2",
+    )?
+    .query_map((before_ns, HOOKS_STEP), |row| row.get(0))?
+    .collect()
+}
+
+fn unowned_conversations(db: &Connection, before_ns: i64) -> rusqlite::Result<Vec<i64>> {
+    let sql = format!("SELECT id FROM ({UNOWNED}) WHERE newest < ?1 ORDER BY newest, id LIMIT ?2");
+    db.prepare_cached(&sql)?.query_map((before_ns, STEP), |row| row.get(0))?.collect()
+}
+
+/// Whether hooks wait to be folded, as during a rebuild: then a conversation without a session may still get one.
+fn is_behind(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row(
+        "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state WHERE key = 'folded_seq'), 0)
+              < coalesce((SELECT max(seq) FROM raw_hook), 0)",
+        [],
+        |row| row.get(0),
+    )
 }
 
 /// Bytes of the database that hold something.
@@ -45,32 +178,4 @@ fn used_bytes(db: &Connection) -> rusqlite::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::sample;
-    use crate::store::write::{Changes, Store};
-    use hookspan_core::{Change, Timestamp};
-
-    #[test]
-    fn sessions_are_due_by_age_or_by_the_size_of_the_database_oldest_first() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(&folder.path().join("x.db")).unwrap();
-        let mut changes = Changes::default();
-        for (root, at) in [("new", 900), ("old", 100), ("older", 50)] {
-            let mut session = sample::session(root);
-            session.last_at = Timestamp(at);
-            changes.push(Change::Session(Box::new(session)));
-        }
-        store.transaction(|open| open.changes(&changes)).unwrap();
-        let keep = |max_age_ns, max_bytes| Retention { max_age_ns, max_bytes };
-        store
-            .run(|db| {
-                assert_eq!(due(db, keep(0, 0), 1_000)?, [""; 0]);
-                assert_eq!(due(db, keep(500, 0), 1_000)?, ["older", "old"]);
-                assert_eq!(due(db, keep(5_000, 1), 1_000)?, ["older", "old", "new"]);
-                assert_eq!(due(db, keep(0, 1 << 40), 1_000)?, [""; 0]);
-                Ok(())
-            })
-            .unwrap();
-    }
-}
+mod tests;

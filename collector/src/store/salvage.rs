@@ -50,9 +50,31 @@ pub struct Aside {
     pub report: Option<Report>,
 }
 
+impl Aside {
+    /// When the database was moved aside, nanoseconds since the epoch: every hook in it is older. `None` for a folder that was
+    /// not made by hookspan.
+    #[must_use]
+    pub fn moved_ns(&self) -> Option<i64> {
+        self.name().strip_prefix(PREFIX)?.parse().ok()
+    }
+
+    /// The folder's name in the state directory.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Bytes of its files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+    }
+}
+
 impl std::fmt::Display for Aside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = self.name();
         match self.report {
             None => write!(f, "{name}: a damaged database; what can be read of it is being saved"),
             Some(Report { hooks, lost: Some(lost) }) => {
@@ -109,6 +131,21 @@ pub fn aside(dir: &StateDir) -> Vec<Aside> {
         .collect();
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
     found
+}
+
+/// Damaged databases that were moved aside before a time and have been read as far as they can be.
+#[must_use]
+pub fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
+    let is_old = |aside: &Aside| aside.moved_ns().is_some_and(|moved| moved < before_ns);
+    aside(dir).into_iter().filter(|aside| aside.report.is_some() && is_old(aside)).collect()
+}
+
+/// Deletes a damaged database.
+///
+/// # Errors
+/// As the file system says.
+pub fn remove(aside: &Aside) -> io::Result<()> {
+    fs::remove_dir_all(&aside.folder)
 }
 
 fn report(path: &Path) -> Option<Report> {

@@ -30,6 +30,9 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='doc', content_rowid='id', d
 CREATE VIRTUAL TABLE grams USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='trigram');
 ";
 
+/// `meta` key: words of deleted texts are still in the file.
+const UNCLEAN: &str = "unclean";
+
 /// One text of one span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doc {
@@ -126,22 +129,59 @@ impl Index {
     /// # Errors
     /// As SQLite fails.
     pub fn delete(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
-        let deleted = self.batch(|batch| {
+        let deleted = self.remove(roots)?;
+        self.clean()?;
+        Ok(deleted)
+    }
+
+    /// Deletes everything of these sessions. Words of theirs stay in the file until [`Self::clean`], which costs as much as the
+    /// index is large.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn remove(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
+        self.batch(|batch| {
             let mut deleted = 0;
             for root in roots {
                 deleted += batch.delete_root(root)?;
             }
+            if deleted > 0 {
+                batch.set_meta(UNCLEAN, "1")?;
+            }
             Ok(deleted)
-        })?;
-        if deleted > 0 {
+        })
+    }
+
+    /// Leaves nothing in the file of what was removed, also by an earlier process.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn clean(&mut self) -> rusqlite::Result<()> {
+        if self.meta(UNCLEAN)?.is_some() {
             // Terms of deleted texts lie in older segments of the index until these are merged.
             self.db.execute_batch(
                 "INSERT INTO words (words) VALUES ('optimize');
                  INSERT INTO grams (grams) VALUES ('optimize');",
             )?;
+            self.db.execute("DELETE FROM meta WHERE key = ?1", [UNCLEAN])?;
         }
-        self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-        Ok(deleted)
+        self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    }
+
+    /// Roots of which the index holds something.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn roots(&self) -> rusqlite::Result<Vec<String>> {
+        // From one to the next in the index, however many texts each has.
+        let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
+        let mut roots: Vec<String> = Vec::new();
+        while let Some(root) =
+            next.query_row([roots.last().map_or("", |root| root)], |row| row.get(0))?
+        {
+            roots.push(root);
+        }
+        Ok(roots)
     }
 }
 

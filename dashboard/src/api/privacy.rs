@@ -74,6 +74,7 @@ pub(super) async fn purge(State(app): State<Arc<App>>, body: Bytes) -> Answer {
         "deleted_sessions": deleted.sessions,
         "deleted_spans": deleted.spans,
         "deleted_hooks": deleted.hooks,
+        "damaged_databases": deleted.damaged,
         "url": "/privacy",
     }))
 }
@@ -129,6 +130,7 @@ pub(super) async fn delete(
     json(&json!({
         "deleted_spans": deleted.spans,
         "deleted_hooks": deleted.hooks,
+        "damaged_databases": deleted.damaged,
         "url": "/sessions",
     }))
 }

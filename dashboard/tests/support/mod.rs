@@ -566,6 +566,6 @@ impl Control for OneDestination {
 
     fn delete(&self, roots: &[String]) -> Result<Deleted> {
         let sessions = roots.len() as u64;
-        Ok(Deleted { sessions, spans: sessions * 10, hooks: sessions * 20 })
+        Ok(Deleted { sessions, spans: sessions * 10, hooks: sessions * 20, ..Deleted::default() })
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn write(
     let begin = Duration::from_nanos(begin.unwrap_or(0));
     let began_at = humantime::format_rfc3339_nanos(UNIX_EPOCH + begin);
     let other = json!({"times_count_from": began_at.to_string()});
-    write!(events.out, "],\"otherData\":{other}}}\n")?;
+    writeln!(events.out, "],\"otherData\":{other}}}")?;
     Ok(())
 }
 

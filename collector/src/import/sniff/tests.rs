@@ -26,7 +26,7 @@ fn recordings_and_logs_are_told_apart() {
     assert_eq!(check(&format!("{HOOK}\nno JSON\n{HOOK}\n")), Ok(false));
     for text in [
         format!("[2026-10-05 12:00:01] {HOOK}\n"),
-        format!("[2026-10-05T12:00:01Z] stop\n{{\n  \"hook_event_name\": \"stop\"\n}}\n---\n"),
+        "[2026-10-05T12:00:01Z] stop\n{\n  \"hook_event_name\": \"stop\"\n}\n---\n".to_owned(),
         format!("Hook execution started\nReceived input: {HOOK}\nParsed command: 'ls'\n"),
     ] {
         assert_eq!(check(&text), Ok(true), "{text}");

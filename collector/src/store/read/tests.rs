@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use super::*;
 use crate::store::bodies::body;
 use crate::store::open::Readers;
+use crate::store::prune::Selection;
 use crate::store::sample;
 use crate::store::write::{Changes, Store};
 
@@ -249,7 +250,7 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
     assert_eq!(by("Shell", 20), ["live"]);
     write(&mut store, [Change::Bind { conversation: "live".into(), root: "quick".into() }]);
     assert_eq!(by("Shell", 20), ["quick"]);
-    store.delete(&["slow".to_owned()]).unwrap();
+    store.delete(&Selection::sessions(&["slow".to_owned()])).unwrap();
     assert!(by("mcp:db", 0).is_empty());
 }
 
@@ -355,9 +356,9 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
         output: 0,
     };
     assert_eq!(found, [one(2)]);
-    store.delete(&["s".to_owned()]).unwrap();
+    store.delete(&Selection::sessions(&["s".to_owned()])).unwrap();
     assert_eq!(all(&readers), [one(1)]);
-    store.delete(&["r".to_owned()]).unwrap();
+    store.delete(&Selection::sessions(&["r".to_owned()])).unwrap();
     assert_eq!(all(&readers), []);
 }
 

@@ -1,4 +1,4 @@
-//! Deleting sessions: everything that is stored of them, and nothing of it left in a file.
+//! Deleting sessions and unowned hooks: everything that is stored of them, and nothing of it left in a file.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,10 @@ use hookspan_view::source::Deleted;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::checkpoints::Checkpoints;
+use super::novel::Forgotten;
 use super::times::Times;
-use super::{Committed, Store, Transaction};
+use super::{Committed, Store, Transaction, raw};
+use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 impl Store {
@@ -39,25 +41,38 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the sessions with these roots in one transaction: raw hooks, spans, turns, what they count for, and requests
-    /// to destinations that hold them. The bytes are overwritten, but stay in the write-ahead log until
-    /// [`Store::truncate_log`].
+    /// Deletes what is selected in one transaction: raw hooks, spans, turns, what they count for, names that only they brought,
+    /// and requests to destinations that hold them. The bytes are overwritten, but stay in the write-ahead log until
+    /// [`Store::truncate_log`]. What has got a session since it was selected stays.
     ///
     /// # Errors
     /// As SQLite fails; then nothing is deleted.
-    pub fn delete(&mut self, roots: &[String]) -> rusqlite::Result<(Deleted, Committed)> {
+    pub fn delete(&mut self, what: &Selection) -> rusqlite::Result<(Deleted, Committed)> {
+        let novel = self.novel.clone();
         let done = self.transaction(|open| {
-            let mut sum = Deleted::default();
-            for root in roots {
-                sum.sessions += u64::from(delete_session(open, root, &mut sum)?);
+            let (mut sum, mut forgotten) = (Deleted::default(), Forgotten::default());
+            for root in &what.sessions {
+                sum.sessions += u64::from(delete_session(open, root, &mut sum, &mut forgotten)?);
                 open.committed.sessions.entry(root.clone()).or_default();
             }
+            for conversation in &what.conversations {
+                if !has_session(&open.store.db, *conversation)? {
+                    delete_conversation(open, *conversation, &mut sum, &mut forgotten)?;
+                }
+            }
+            for hook in &what.hooks {
+                delete_hook(open, *hook, &mut sum, &mut forgotten)?;
+            }
+            forgotten.settle(open)?;
             Ok(sum)
-        })?;
+        });
+        if done.is_err() {
+            self.novel = novel;
+        }
         self.names.clear();
         self.subjects.clear();
         self.ending.clear();
-        Ok(done)
+        done
     }
 
     /// Moves the whole write-ahead log into the database and cuts it to nothing. False while a reader is in the way.
@@ -76,6 +91,7 @@ fn delete_session(
     open: &mut Transaction<'_>,
     root: &str,
     sum: &mut Deleted,
+    forgotten: &mut Forgotten,
 ) -> rusqlite::Result<bool> {
     let Store { db, sketches, .. } = &mut *open.store;
     let Some(id) = name(db, root)? else { return Ok(false) };
@@ -83,6 +99,7 @@ fn delete_session(
     let settled = spans.iter().filter(|(_, span)| span.settled);
     sketches.remove(db, settled.clone().map(|(_, span)| span))?;
     Times::remove(db, settled.map(|(_, span)| span))?;
+    clear_answers(db, id)?;
     for (row, span) in &spans {
         // A request that holds the span is built again without it, and so is all that its destination has stored: what was
         // built is known by its last place in the queue alone.
@@ -97,26 +114,96 @@ fn delete_session(
         db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([row])?;
         db.prepare_cached("DELETE FROM settled_before WHERE id = ?1")?.execute([span.id.0])?;
     }
-    let conversations = conversations(db, id)?;
-    for conversation in &conversations {
-        // A pack is keyed by one of its hooks, and all of those are this conversation's.
-        db.prepare_cached(
-            "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
-        )?
-        .execute([conversation])?;
-        let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
-        sum.hooks += db.prepare_cached(delete)?.execute([conversation])? as u64;
+    let hooks = sum.hooks;
+    for conversation in conversations(db, id)? {
+        delete_conversation(open, conversation, sum, forgotten)?;
     }
+    let db = &open.store.db;
     sum.spans += db.prepare_cached("DELETE FROM span WHERE root = ?1")?.execute([id])? as u64;
-    for table in ["unsettled", "turn", "session", "reach", "conversation"] {
+    sum.turns += db.prepare_cached("DELETE FROM turn WHERE root = ?1")?.execute([id])? as u64;
+    let session = db.prepare_cached("DELETE FROM session WHERE root = ?1")?.execute([id])?;
+    for table in ["unsettled", "reach", "conversation"] {
         db.execute(&format!("DELETE FROM {table} WHERE root = ?1"), [id])?;
     }
-    for conversation in &conversations {
-        // Not deleted: whether anything still refers to a row would be looked for in all of the raw log.
-        db.prepare_cached("UPDATE name SET text = 'deleted:' || id WHERE id = ?1")?
-            .execute([conversation])?;
+    Ok(session > 0 || !spans.is_empty() || sum.hooks > hooks)
+}
+
+/// Removes what servers answered about spans of a session: an answer may repeat a span's text.
+fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "WITH own (first, last) AS (SELECT min(q.seq), max(q.seq) FROM settled q
+                                    JOIN span s ON s.row = q.span WHERE s.root = ?1)
+         UPDATE export_loss SET detail = '' WHERE detail <> ''
+         AND first_seq <= (SELECT last FROM own) AND last_seq >= (SELECT first FROM own)",
+    )?
+    .execute([root])
+    .map(drop)
+}
+
+/// Deletes the hooks of a conversation, and its name.
+fn delete_conversation(
+    open: &mut Transaction<'_>,
+    id: i64,
+    sum: &mut Deleted,
+    forgotten: &mut Forgotten,
+) -> rusqlite::Result<()> {
+    forgotten.note(open.store, "h.conversation = ?1", [id])?;
+    let db = &open.store.db;
+    sum.bytes += bytes(db, "h.conversation = ?1", id)?;
+    // A pack is keyed by one of its hooks, and all of those are this conversation's.
+    db.prepare_cached(
+        "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
+    )?
+    .execute([id])?;
+    let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
+    sum.hooks += db.prepare_cached(delete)?.execute([id])? as u64;
+    // Not deleted: whether anything still refers to a row would be looked for in all of the raw log.
+    db.prepare_cached("UPDATE name SET text = 'deleted:' || id WHERE id = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// Deletes a hook that names no conversation.
+fn delete_hook(
+    open: &mut Transaction<'_>,
+    seq: i64,
+    sum: &mut Deleted,
+    forgotten: &mut Forgotten,
+) -> rusqlite::Result<()> {
+    let db = &open.store.db;
+    let pack = "SELECT coalesce(pack, seq), body_start IS NOT NULL FROM raw_hook
+                WHERE seq = ?1 AND conversation IS NULL";
+    let found: Option<(i64, bool)> = db
+        .prepare_cached(pack)?
+        .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((key, shared)) = found else { return Ok(()) };
+    if shared {
+        raw::split(db, key)?;
     }
-    Ok(!spans.is_empty() || sum.hooks > 0)
+    forgotten.note(open.store, "h.seq = ?1", [seq])?;
+    let db = &open.store.db;
+    sum.bytes += bytes(db, "h.seq = ?1", seq)?;
+    db.prepare_cached("DELETE FROM payload WHERE seq = ?1")?.execute([seq])?;
+    sum.hooks += db.prepare_cached("DELETE FROM raw_hook WHERE seq = ?1")?.execute([seq])? as u64;
+    Ok(())
+}
+
+/// Bytes of the payloads of some hooks, as they were received.
+fn bytes(db: &Connection, clause: &str, value: i64) -> rusqlite::Result<u64> {
+    let sql = format!(
+        "SELECT coalesce(sum(coalesce(h.body_len, p.len)), 0) FROM raw_hook h
+         LEFT JOIN payload p ON p.seq = coalesce(h.pack, h.seq) WHERE {clause}"
+    );
+    db.prepare_cached(&sql)?.query_row([value], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+}
+
+/// Whether a conversation belongs to a session by now.
+fn has_session(db: &Connection, id: i64) -> rusqlite::Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM session
+         WHERE root = coalesce((SELECT root FROM conversation WHERE id = ?1), ?1)",
+    )?
+    .exists([id])
 }
 
 fn name(db: &Connection, text: &str) -> rusqlite::Result<Option<i64>> {

@@ -5,6 +5,7 @@ mod checkpoints;
 mod delete;
 mod derived;
 mod names;
+mod novel;
 mod prepare;
 mod raw;
 mod reach;
@@ -43,8 +44,6 @@ use times::Times;
 
 /// A hook that comes later than this after its stamp had to wait for a collector.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
-/// Events and fields new to hookspan that get a counter of their own.
-const MOST_NOVEL: usize = 256;
 
 /// The database as its one writer sees it.
 pub struct Store {
@@ -122,8 +121,8 @@ impl Store {
         let db = open::writer(path)?;
         let marks = Marks::read(&db)
             .map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
-        let novel =
-            novel(&db).map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
+        let novel = novel::named(&db)
+            .map_err(|source| OpenError::Sqlite { path: path.to_path_buf(), source })?;
         Ok(Self {
             path: path.to_path_buf(),
             db,
@@ -374,36 +373,6 @@ impl Transaction<'_> {
         sketches.arrived(db, now, (ns / 1_000).cast_unsigned())
     }
 
-    fn reading(&mut self, reading: &Reading) {
-        if reading.malformed {
-            self.count("malformed", 1);
-        }
-        if reading.unknown {
-            self.count("unknown_event", 1);
-            self.novel("unknown_event", reading, &reading.name);
-        }
-        for name in &reading.unseen {
-            self.novel("unknown_field", reading, name);
-        }
-    }
-
-    /// Counts something that hookspan does not know, by the version that sent it. Only so many are named.
-    fn novel(&mut self, kind: &str, reading: &Reading, name: &str) {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let version = reading.version.as_deref().unwrap_or("unknown");
-        let named = format!("{version} {name}");
-        let named: String =
-            named.chars().map(|c| if plain(c) || c == ' ' { c } else { '?' }).collect();
-        let mut key = format!("{kind}.{named}");
-        let novel = &mut self.store.novel;
-        if novel.len() >= MOST_NOVEL && !novel.contains(&key) {
-            key = format!("{kind}.others");
-        } else {
-            novel.insert(key.clone());
-        }
-        self.count(key, 1);
-    }
-
     /// Writes everything the fold said.
     ///
     /// # Errors
@@ -524,14 +493,6 @@ impl Transaction<'_> {
         committed.rev = store.marks.rev;
         Ok(committed)
     }
-}
-
-/// Keys of what is new to hookspan and has been counted before.
-fn novel(db: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    let mut keys = db.prepare(
-        "SELECT key FROM counter WHERE key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'",
-    )?;
-    keys.query_map([], |row| row.get(0))?.collect()
 }
 
 /// What an import came to, so far: each of its lines is one of these.

@@ -225,6 +225,13 @@ fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     if !db.query_row(&sql, bounds, |row| row.get::<_, bool>(0))? {
         return Ok(());
     }
+    split(db, key)
+}
+
+/// Gives each hook of the pack under `key` a pack of its own, so that one of them can be deleted.
+pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
+    let members = "h.seq >= ?1 AND h.seq < ?2 AND coalesce(h.pack, h.seq) = ?1";
+    let bounds = (key, key + MOST_APART);
     let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE {members}");
     let mut unpacker = Unpacker::default();
     let hooks: rusqlite::Result<Vec<_>> =

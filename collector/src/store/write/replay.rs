@@ -142,10 +142,18 @@ impl Store {
         Ok(horizons)
     }
 
-    /// Hooks in the raw log, and how many of them are in the derived tables.
-    #[must_use]
-    pub fn progress(&self) -> (u64, u64) {
-        (self.marks.folded, self.marks.seq)
+    /// How many hooks wait to be folded. Their numbers have gaps where hooks were deleted, so they are counted.
+    ///
+    /// # Errors
+    /// As SQLite fails.
+    pub fn unfolded_hooks(&self) -> rusqlite::Result<u64> {
+        self.db
+            .query_row(
+                "SELECT count(*) FROM raw_hook WHERE seq > ?1",
+                [self.marks.folded.cast_signed()],
+                |row| row.get::<_, i64>(0),
+            )
+            .map(i64::cast_unsigned)
     }
 
     /// Gives the derived tables a name, if they have none: it changes with a rebuild, so that pages know to start over. And
@@ -155,6 +163,7 @@ impl Store {
     /// # Errors
     /// As SQLite fails.
     pub fn begin(&mut self, epoch: &str) -> rusqlite::Result<()> {
+        self.renew_names(env!("CARGO_PKG_VERSION"))?;
         let named = self.state("epoch")?.is_some();
         let opened = format!("{epoch} {} {}", self.marks.rev, self.marks.settled);
         self.transaction(|open| {
@@ -188,6 +197,7 @@ impl Store {
                  DELETE FROM reach;
                  DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
+            open.store.novel.clear();
             open.store.sketches.clear();
             open.store.ending.clear();
             open.store.marks.folded = 0;

@@ -32,10 +32,16 @@ pub trait Control: Send + Sync + 'static {
 pub struct Deleted {
     /// Sessions.
     pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
     /// Spans.
     pub spans: u64,
     /// Raw hooks.
     pub hooks: u64,
+    /// Bytes of their payloads, as they were received.
+    pub bytes: u64,
+    /// Databases that were moved aside damaged: whose hooks they hold is unknown, so a deletion leaves them alone.
+    pub damaged: u64,
 }
 
 /// Formats of a session as a file, each with the file's extension and media type.

@@ -74,6 +74,6 @@ function Purge({ done }) {
       <button type="submit" disabled=${busy || (!before && !project.trim())}>What would go?</button></form>
     <div role="status">${plan && html`<p class="plan" ref=${yes}>${plan.sessions === 0 ? "No session matches: nothing would be deleted." : html`Would delete <b>${plural(plan.sessions, "session")}</b>${plan.more ? ", and more in a second run" : ""}. This cannot be undone.
       <button type="button" class="danger" disabled=${busy} onClick=${() => send(false)}>Delete ${plural(plan.sessions, "session")}</button>`}</p>`}
-    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions ?? result.sessions, "session")}${result.deleted_spans !== undefined ? `, ${plural(result.deleted_spans, "span")}` : ""}${result.deleted_hooks !== undefined ? `, ${plural(result.deleted_hooks, "raw hook")}` : ""}.</p>`}</div>
+    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions ?? result.sessions, "session")}${result.deleted_spans !== undefined ? `, ${plural(result.deleted_spans, "span")}` : ""}${result.deleted_hooks !== undefined ? `, ${plural(result.deleted_hooks, "raw hook")}` : ""}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still hold some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>
     ${error && html`<${Trouble} error=${error} />`}</section>`;
 }

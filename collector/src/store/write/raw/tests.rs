@@ -3,6 +3,7 @@
 use hookspan_core::Hook;
 
 use super::*;
+use crate::store::prune::Selection;
 use crate::store::write::{Preparer, Store};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -124,7 +125,7 @@ fn a_refused_batch_is_written_whole_the_next_time() {
 fn deleting_a_conversation_takes_its_packs_and_no_others() {
     let (_temp, mut store) = store();
     write(&mut store, &arrivals(&[(1, "a"), (2, "b"), (3, "a"), (4, "b"), (5, "")]));
-    store.delete(&["a".to_owned()]).unwrap();
+    store.delete(&Selection::sessions(&["a".to_owned()])).unwrap();
     assert_eq!(bodies(&mut store), [body(2, "b"), body(4, "b"), body(5, "")]);
     assert_eq!(payloads(&store).0, [2, 5]);
 }
@@ -139,7 +140,7 @@ fn a_hook_that_is_read_as_another_conversations_later_leaves_the_pack() {
     let expected = [(1, "a"), (2, "a"), (3, "a"), (4, "b")].map(|(key, of)| body(key, of));
     assert_eq!(bodies(&mut store), expected);
     assert_eq!(payloads(&store).0, [1, 2, 3, 4]);
-    store.delete(&["a".to_owned()]).unwrap();
+    store.delete(&Selection::sessions(&["a".to_owned()])).unwrap();
     assert_eq!(bodies(&mut store), [body(2, "a"), body(4, "b")]);
 }
 

@@ -1,0 +1,85 @@
+//! Deleting beside a running collector: from the database, the search index and the journal, in this order.
+
+use std::io;
+use std::time::Duration;
+
+use hookspan_view::source::Deleted;
+
+use super::threads::WeakInputs;
+use crate::dirs::StateDir;
+use crate::import;
+use crate::journal::{Position, scrub};
+use crate::search::Handle;
+use crate::store::open::Readers;
+use crate::store::prune::Selection;
+use crate::store::{cli, salvage};
+
+/// How long a deletion waits for the journal to be committed.
+const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
+const SCRUB_STEP: Duration = Duration::from_millis(50);
+
+/// Deletes, wherever it is stored.
+pub(super) struct Eraser {
+    pub(super) dir: StateDir,
+    pub(super) readers: Readers,
+    pub(super) engine: WeakInputs,
+    pub(super) search: Handle,
+}
+
+impl Eraser {
+    /// Deletes what is selected from the database and the search index, whose file [`Self::scrub`] cleans.
+    ///
+    /// # Errors
+    /// In words, with what is left to do.
+    pub(super) fn delete_stored(&self, what: &Selection) -> Result<Deleted, String> {
+        let deleted = self.engine.delete(what)?;
+        if !what.sessions.is_empty() {
+            self.search.remove(&what.sessions)?;
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes what is selected from every file. Only databases that were moved aside damaged keep what they have; the answer
+    /// says how many of them there are.
+    ///
+    /// # Errors
+    /// In words, with what is left to do.
+    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, String> {
+        let journal = self.lengths()?;
+        let deleted = self.delete_stored(what)?;
+        self.scrub(&journal)?;
+        Ok(Deleted { damaged: salvage::aside(&self.dir).len() as u64, ..deleted })
+    }
+
+    /// How long each segment of the journal is: what [`Self::scrub`] covers.
+    pub(super) fn lengths(&self) -> Result<scrub::Lengths, String> {
+        scrub::lengths(&self.dir).map_err(|error: io::Error| error.to_string())
+    }
+
+    /// Cleans the search index, removes copies that interrupted imports left, and blanks the journal up to where it stood, as soon
+    /// as all of that is committed: the position follows the hooks.
+    pub(super) fn scrub(&self, before: &scrub::Lengths) -> Result<(), String> {
+        self.search.clean()?;
+        import::sweep(&self.dir).map_err(|error| error.to_string())?;
+        let mut waited = Duration::ZERO;
+        loop {
+            let position =
+                self.readers.with(cli::journal_position).map_err(|error| error.to_string())?;
+            let position: Position =
+                position.and_then(|text| text.parse().ok()).unwrap_or_default();
+            let left =
+                scrub::scrub(&self.dir, &position, before).map_err(|error| error.to_string())?;
+            if left == 0 {
+                return Ok(());
+            }
+            if waited >= SCRUB_PATIENCE {
+                return Err(format!(
+                    "deleted from the database and the search index, but {left} bytes of the journal are not \
+                     committed yet; delete again in a moment"
+                ));
+            }
+            std::thread::sleep(SCRUB_STEP);
+            waited += SCRUB_STEP;
+        }
+    }
+}

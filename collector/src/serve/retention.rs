@@ -1,0 +1,88 @@
+//! `[retention]` at work: a thread that deletes what is due, in small steps, so that hooks are committed in between.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+use super::erase::Eraser;
+use crate::clock;
+use crate::config::Retention;
+use crate::store::{prune, salvage};
+
+/// How often it looks, and how long it pauses between two steps.
+const EVERY: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The running thread.
+pub(super) struct Pruner {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Pruner {
+    /// Starts it; `None` when everything is kept.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn start(eraser: Eraser, keep: Retention) -> std::io::Result<Option<Self>> {
+        if keep == Retention::default() {
+            return Ok(None);
+        }
+        let (stop, stopped) = bounded(0);
+        let run = move || run(&eraser, keep, &stopped);
+        let thread = std::thread::Builder::new().name("retention".into()).spawn(run)?;
+        Ok(Some(Self { stop, thread }))
+    }
+
+    /// Ends it, now or behind the step that it is at: its engine refuses the next one.
+    pub(super) fn stop(self) {
+        let Self { stop, thread } = self;
+        drop(stop);
+        if thread.is_finished() && thread.join().is_err() {
+            tracing::error!("the retention thread had failed");
+        }
+    }
+}
+
+fn run(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) {
+    let mut wait = PAUSE;
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
+        wait = EVERY;
+        if let Err(error) = round(eraser, keep, stopped) {
+            tracing::warn!(%error, "retention could not delete; trying again");
+        }
+    }
+}
+
+/// Deletes all that is due now, and at last what the journal still has of it.
+fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(), String> {
+    let now = clock::now().0;
+    if keep.max_age_ns > 0 {
+        let before = now.saturating_sub(keep.max_age_ns);
+        for aside in salvage::older_than(&eraser.dir, before) {
+            salvage::remove(&aside).map_err(|error| error.to_string())?;
+            tracing::info!(bytes = aside.bytes(), "retention: deleted a damaged database");
+        }
+    }
+    let journal = eraser.lengths()?;
+    let mut any = false;
+    loop {
+        let due = eraser.readers.with(|db| prune::due(db, keep, now));
+        let due = due.map_err(|error| error.to_string())?;
+        if due.is_empty() {
+            break;
+        }
+        let deleted = eraser.delete_stored(&due)?;
+        tracing::info!(sessions = deleted.sessions, hooks = deleted.hooks, "retention: deleted");
+        if deleted.hooks == 0 && deleted.sessions == 0 {
+            // What was due has become part of a session meanwhile.
+            break;
+        }
+        any = true;
+        if !matches!(stopped.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout)) {
+            break;
+        }
+    }
+    if any { eraser.scrub(&journal) } else { Ok(()) }
+}
