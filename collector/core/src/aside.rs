@@ -1,8 +1,9 @@
 //! What of an open turn is finished, and goes into its window.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::call::tool_facts;
+use crate::digest::{ContentKey, digest};
 use crate::fact::Fact;
 use crate::parts::{first_instant, sweep_nodes};
 use crate::tool::ToolClass;
@@ -40,7 +41,10 @@ pub(crate) fn put_aside(
         return None;
     }
     let unclaimed = unclaimed(tree, edge);
-    let repeated = |fact: &Fact| unclaimed.iter().any(|other| other.kind == fact.kind);
+    let repeated = |fact: &Fact| {
+        let others = unclaimed.get(&content(fact)).map(Vec::as_slice).unwrap_or_default();
+        others.iter().any(|other| other.kind == fact.kind)
+    };
     let done: Vec<usize> =
         done.into_iter().filter(|&at| !hooks(&tree.nodes[at]).any(repeated)).collect();
     let mut window = tree.window.cloned().unwrap_or_default();
@@ -109,8 +113,21 @@ fn hooks<'a>(node: &Node<'a>) -> impl Iterator<Item = &'a Fact> {
     call.into_iter().flatten().chain(thought)
 }
 
+/// What equal hooks have in common.
+type Content = (ContentKey, u64);
+
+fn content(fact: &Fact) -> Content {
+    match &fact.kind {
+        EventKind::Thought(thought) => (ContentKey::default(), digest(&[thought.key.as_bytes()])),
+        kind => tool_facts(kind).map_or_else(Content::default, |tool| {
+            let id = tool.id.as_deref().unwrap_or_default();
+            (tool.fallback, digest(&[id.as_bytes()]))
+        }),
+    }
+}
+
 /// Facts after `edge` that no node took because they repeat another: what they repeat has to stay beside them.
-fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> Vec<&'a Fact> {
+fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> BTreeMap<Content, Vec<&'a Fact>> {
     let taken = kept(tree, &[]);
     let all = tree
         .window
@@ -118,7 +135,16 @@ fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> Vec<&'a Fact> {
     let is_part = |fact: &Fact| {
         matches!(fact.kind, EventKind::Thought(_)) || tool_facts(&fact.kind).is_some()
     };
-    all.into_iter().filter(|f| f.at > edge && is_part(f) && !taken.contains(&f.seq)).collect()
+    let mut unclaimed: BTreeMap<Content, Vec<&'a Fact>> = BTreeMap::new();
+    for fact in all {
+        if fact.at > edge && is_part(fact) && !taken.contains(&fact.seq) {
+            let others = unclaimed.entry(content(fact)).or_default();
+            if others.last().is_none_or(|other| other.kind != fact.kind) {
+                others.push(fact);
+            }
+        }
+    }
+    unclaimed
 }
 
 /// What counts as finished.

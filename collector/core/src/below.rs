@@ -1,5 +1,7 @@
 //! What lies below a conversation: its children, by the delegations that asked for them.
 
+use std::collections::BTreeSet;
+
 use crate::conversation::{Conversation, Turn};
 use crate::fact::Fact;
 use crate::tree::World;
@@ -35,6 +37,7 @@ pub(crate) fn children_of<'a>(
     facts: &[&'a Fact],
 ) -> Vec<(&'a Conversation, &'a str)> {
     let mut keys: Vec<&'a str> = Vec::new();
+    let mut seen: BTreeSet<&'a str> = BTreeSet::new();
     for fact in facts {
         let key = match &fact.kind {
             EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => Some(a.key()),
@@ -43,7 +46,7 @@ pub(crate) fn children_of<'a>(
             }
             _ => None,
         };
-        keys.extend(key.filter(|key| !keys.contains(key)));
+        keys.extend(key.filter(|key| seen.insert(key)));
     }
     let children = |key: &'a str| {
         children_by_key(world, conversation, key).map(move |child| (child, base(key)))

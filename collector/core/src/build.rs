@@ -33,11 +33,15 @@ pub(crate) struct Shared<'a> {
     pub(crate) index: u64,
     pub(crate) tool_calls: u64,
     pub(crate) tool_errors: u64,
+    /// Of each node, the tool calls inside it.
+    pub(crate) calls_below: Vec<u64>,
     pub(crate) model: Option<&'a str>,
     /// Changes whenever the trace does.
     pub(crate) mark: u64,
     /// The turn of an unbound child: its root span says so.
     pub(crate) ambiguous: bool,
+    /// How many delegations it may belong to, if not all of them are linked to.
+    pub(crate) candidates: Option<u64>,
 }
 
 /// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
@@ -139,7 +143,7 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
             (name.clone(), Cow::Owned(name))
         }
         What::Agent(agent, link, child) => {
-            let calls = calls_below(tree, at);
+            let calls = shared.calls_below.get(at).copied().unwrap_or_default();
             status = subagent(
                 agent,
                 (*link, *child),
@@ -289,11 +293,17 @@ fn turn(
     if tree.turn.synthetic {
         attributes.flag("hookspan.generation.synthetic", Some(true));
     }
+    if let Some(candidates) = shared.candidates {
+        attributes.count("hookspan.subagent.candidates", candidates);
+    }
     if shared.ambiguous {
         attributes.text("hookspan.subagent.link", Confidence::Ambiguous.as_str());
     }
     attributes.count("hookspan.tool_calls", shared.tool_calls);
     attributes.count("hookspan.tool_errors", shared.tool_errors);
+    if reading.unknown_count > reading.unknown.len() as u64 {
+        attributes.count("hookspan.unknown_hooks", reading.unknown_count);
+    }
     if let Some((fact, prompt)) = reading.prompt {
         content(contents, "gen_ai.input.messages", fact, Field::Prompt);
         let mut own = Attributes::default();
@@ -390,20 +400,17 @@ pub(crate) fn agent_status<'a>(tree: &'a Tree<'_>, at: usize) -> Option<&'a str>
     }
 }
 
-/// Tool calls inside the subagent at `at`, without delegating ones.
-fn calls_below(tree: &Tree<'_>, at: usize) -> u64 {
-    let is_below = |node: &Node<'_>| {
+/// Of each node, the tool calls inside it if it is a subagent, without delegating ones.
+pub(crate) fn calls_below(nodes: &[Node<'_>]) -> Vec<u64> {
+    let mut calls = vec![0; nodes.len()];
+    for node in nodes.iter().filter(|node| is_call(node)) {
         let mut agent = node.agent;
-        while let Some(index) = agent {
-            if index == at {
-                return true;
-            }
-            agent = tree.nodes[index].agent;
+        while let Some(at) = agent {
+            calls[at] += 1;
+            agent = nodes[at].agent;
         }
-        false
-    };
-    let counts = |node: &&Node<'_>| is_call(node) && is_below(node);
-    tree.nodes[at..].iter().filter(counts).count() as u64
+    }
+    calls
 }
 
 /// Whether a node counts as a tool call; a delegating one does not.

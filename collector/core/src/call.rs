@@ -14,6 +14,9 @@ const SLACK_NS: i64 = 200_000_000;
 /// The same bytes within this time are one event delivered twice.
 const DUPLICATE_NS: i64 = 5_000_000_000;
 
+/// Of more calls of one content in one turn, only so many around the time of a hook are considered for it.
+const NEAR: usize = 512;
+
 /// One tool call, whatever part of its hooks arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
@@ -141,7 +144,7 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
 fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(facts.len() / 2 + 1);
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut by_input: BTreeMap<ContentKey, Vec<usize>> = BTreeMap::new();
+    let mut by_input: BTreeMap<ContentKey, Equals> = BTreeMap::new();
     for &fact in facts.iter().filter(|fact| is_generic(&fact.kind)) {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
         let starts = matches!(fact.kind, EventKind::ToolStart(_));
@@ -152,22 +155,49 @@ fn generic<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
             continue;
         }
         let equals = by_input.entry(tool.fallback).or_default();
-        let repeated = equals.iter().any(|&at| {
+        let repeated = equals.calls.iter().rev().take(NEAR).any(|&at| {
             let other = if starts { calls[at].pre } else { calls[at].post };
             other.is_some_and(|other| is_repeat(other, fact))
         });
         if repeated {
             continue;
         }
-        let waiting = equals.iter().copied().find(|&at| !starts && calls[at].post.is_none());
+        let waiting = if starts { None } else { equals.first_without_end(&calls) };
         let at = waiting.unwrap_or_else(|| {
-            let at = push(&mut calls, Cow::Owned(format!("{}#{}", tool.fallback, equals.len())));
-            equals.push(at);
+            let at =
+                push(&mut calls, Cow::Owned(format!("{}#{}", tool.fallback, equals.calls.len())));
+            equals.calls.push(at);
             at
         });
         *(if starts { &mut calls[at].pre } else { &mut calls[at].post }) = Some(fact);
     }
     calls
+}
+
+/// Calls of one name and input, in order.
+#[derive(Default)]
+struct Equals {
+    calls: Vec<usize>,
+    /// Those before this have an end.
+    ended: usize,
+}
+
+impl Equals {
+    fn first_without_end(&mut self, calls: &[Call<'_>]) -> Option<usize> {
+        while self.calls.get(self.ended).is_some_and(|&at| calls[at].post.is_some()) {
+            self.ended += 1;
+        }
+        self.calls.get(self.ended).copied()
+    }
+}
+
+/// The calls around a time, of many in order.
+fn near<'b>(equals: &'b [usize], calls: &[Call<'_>], at: Timestamp) -> &'b [usize] {
+    if equals.len() <= NEAR {
+        return equals;
+    }
+    let place = equals.partition_point(|&call| calls[call].first() < at);
+    &equals[place.saturating_sub(NEAR / 2)..(place + NEAR / 2).min(equals.len())]
 }
 
 fn push<'a>(calls: &mut Vec<Call<'a>>, key: Cow<'a, str>) -> usize {
@@ -203,9 +233,11 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     for fact in specific {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
         let equals = by_content.get(&(family(tool.class), tool.content)).map(Vec::as_slice);
-        let found = whole(fact, tool, equals.unwrap_or_default(), calls).or_else(|| {
+        let equals = near(equals.unwrap_or_default(), calls, fact.at);
+        let found = whole(fact, tool, equals, calls).or_else(|| {
             let is_edit = matches!(fact.kind, EventKind::FileEdit(_));
-            whole(fact, tool, if is_edit { &pathless } else { &[] }, calls)
+            let pathless = if is_edit { near(&pathless, calls, fact.at) } else { &[] };
+            whole(fact, tool, pathless, calls)
         });
         match found {
             Some(at) => *calls[at].slot(&fact.kind) = Some(fact),
@@ -216,7 +248,7 @@ fn add_specific<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     for fact in give_to_lone_posts(rest, &lone_posts, calls) {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
         let equals = by_content.entry((family(tool.class), tool.content)).or_default();
-        match alone(fact, equals, calls, generic) {
+        match alone(fact, near(equals, calls, fact.at), calls, generic) {
             Found::Call(at) => *calls[at].slot(&fact.kind) = Some(fact),
             Found::Repeat => {}
             Found::New => {
@@ -256,6 +288,7 @@ fn give_to_lone_posts<'a>(
     let mut free: Vec<Option<&Fact>> = Vec::with_capacity(facts.len());
     let mut by_content: BTreeMap<(ToolClass, u64, bool), Vec<usize>> = BTreeMap::new();
     let mut edits: Vec<usize> = Vec::new();
+    let times: Vec<Timestamp> = facts.iter().map(|fact| fact.at).collect();
     for fact in facts {
         let Some(tool) = tool_facts(&fact.kind) else { continue };
         let key = (family(tool.class), tool.content, is_start(&fact.kind));
@@ -285,14 +318,24 @@ fn give_to_lone_posts<'a>(
                 !call.has(&fact.kind)
                     && (from.plus(-SLACK_NS)..=until.plus(SLACK_NS)).contains(&fact.at)
             };
-            let found = equals.iter().rev().find(fits);
-            let found = found.or_else(|| edits.iter().rev().filter(|_| pathless).find(fits));
+            let found = before(equals, &times, post.at).iter().rev().find(fits);
+            let edits = if pathless { before(&edits, &times, post.at) } else { &[] };
+            let found = found.or_else(|| edits.iter().rev().find(fits));
             if let Some(fact) = found.and_then(|&index| free[index].take()) {
                 *call.slot(&fact.kind) = Some(fact);
             }
         }
     }
     free.into_iter().flatten().collect()
+}
+
+/// Of many hooks in order, the last ones up to a time.
+fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [usize] {
+    if equals.len() <= NEAR {
+        return equals;
+    }
+    let place = equals.partition_point(|&hook| times[hook] <= at.plus(SLACK_NS));
+    &equals[place.saturating_sub(NEAR)..place]
 }
 
 enum Found {

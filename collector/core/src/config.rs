@@ -19,10 +19,13 @@ pub struct Config {
     pub settle_delay_ns: i64,
     /// Settled children of a turn open longer than this leave early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
-    /// Hooks held of one session, root and children; what comes on top is left out. See [`crate::Sessions::left_out`].
+    /// Hooks kept in memory of a session whose turns settle. The oldest settled turns leave once it holds twice as many.
+    pub settled_hooks: usize,
+    /// Maximum number of hooks in memory of one session, root and children. Only turns that do not settle can reach it. More are
+    /// dropped, see [`crate::Sessions::left_out`].
     pub session_hooks: usize,
-    /// Hooks held of all sessions together. Those that paused leave first, even in mid-turn; what comes when none did is left
-    /// out, too.
+    /// Maximum number of hooks in memory of all sessions together. Sessions that paused are evicted first, even in the middle of
+    /// a turn. If none paused, more hooks are dropped.
     pub held_hooks: usize,
 }
 
@@ -60,16 +63,20 @@ impl Default for Config {
             generation_idle_ns: 1_800 * SECOND,
             settle_delay_ns: 2 * SECOND,
             flush_after_ns: 60 * SECOND,
+            settled_hooks: SETTLED_HOOKS,
             session_hooks: MAX_SESSION,
             held_hooks: MAX_HELD,
         }
     }
 }
 
-/// Events held of one session, however long it is at work: 121 MB. It is full then. An eighth more is kept for what holds it
-/// together: prompts, responses, stops, starts and ends.
+/// Default of [`Config::settled_hooks`]: 4 MB. A late hook nearly always belongs to one of the last turns.
+const SETTLED_HOOKS: usize = 4_096;
+
+/// Default of [`Config::session_hooks`]: 121 MB. Lifecycle events (prompts, responses, stops, starts and ends) get 12.5 % more
+/// room.
 pub const MAX_SESSION: usize = 131_072;
 
-/// Events held of all sessions together, whoever is at work: twice what one may hold. Beyond it sessions leave that paused for ten
-/// seconds, the longest idle first; while nobody did, hooks are left out, but for the eighth as above.
+/// Default of [`Config::held_hooks`]: twice what one session may hold. Beyond it sessions are evicted that paused for ten
+/// seconds, the longest idle first. If none paused, hooks are dropped, but for 12.5 % more lifecycle events.
 pub const MAX_HELD: usize = 2 * MAX_SESSION;

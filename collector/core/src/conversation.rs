@@ -1,8 +1,9 @@
 //! One conversation: its facts, cut into turns.
 
 mod layout;
+mod sealed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::call::tool_facts;
@@ -14,6 +15,8 @@ use crate::time::nanos;
 use crate::turn::{label, repeats};
 use crate::{EventKind, Timestamp};
 use layout::Placed;
+use sealed::Reload;
+pub(crate) use sealed::{Leaving, Sealed, delegation};
 
 /// A hook may be written this much before the one that opens its turn.
 const SLACK_NS: i64 = 200_000_000;
@@ -48,8 +51,18 @@ pub(crate) struct Conversation {
     breaks: Vec<Timestamp>,
     /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
     thoughts: Vec<Timestamp>,
+    /// When delegations began, the latest.
+    delegated: Timestamp,
     /// Prompts by (time, hook), with their generation.
     prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
+    /// Session ends.
+    ends: Vec<Timestamp>,
+    /// The first hook that has a model label worth showing.
+    label: Option<((Timestamp, u8, u64), Arc<str>)>,
+    /// Changes whenever a transcript's path names another parent.
+    transcripts: u32,
+    /// Facts since the session was last told of.
+    pub(crate) fresh: usize,
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) steady: Steady,
@@ -61,7 +74,19 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<Turn>,
     /// Indexes of loose facts outside any turn.
     pub(crate) outside: Vec<usize>,
+    /// Facts, those of sealed turns included.
     pub(crate) count: usize,
+    /// Facts in memory; a sealed turn counts as one.
+    pub(crate) held: usize,
+    /// Turns whose facts have left memory.
+    pub(crate) sealed: BTreeMap<Arc<str>, Sealed>,
+    /// Which sealed turn a call was in, by a hash of its id. Only kept where hooks come without a generation.
+    sealed_calls: BTreeMap<u64, Arc<str>>,
+    /// Sealed turns end before this.
+    sealed_until: Timestamp,
+    /// Turns of ours that were sealed once: their facts name them now.
+    numbered: BTreeSet<Arc<str>>,
+    reload: Option<Reload>,
     /// Whether new facts may move turns, so that all are to be laid out anew.
     moved: bool,
     placed: Placed,
@@ -77,6 +102,18 @@ pub(crate) struct Conversation {
     described: ((Option<u64>, Host), Option<Arc<str>>),
     /// Whether it is among those with new facts.
     pub(crate) touched: bool,
+}
+
+/// What decides whose child a conversation is, or which children it may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct KinFacts {
+    pub(crate) first: Timestamp,
+    pub(crate) root_only: bool,
+    /// The hook that named the workspace.
+    pub(crate) workspace: Option<u64>,
+    pub(crate) transcript: u32,
+    pub(crate) generations: usize,
+    pub(crate) delegations: usize,
 }
 
 /// By call id, when and in which generation it was first named.
@@ -151,7 +188,12 @@ impl Conversation {
             delegations: BTreeMap::new(),
             breaks: Vec::new(),
             thoughts: Vec::new(),
+            delegated: Timestamp(i64::MIN),
             prompts: BTreeMap::new(),
+            ends: Vec::new(),
+            label: None,
+            transcripts: 0,
+            fresh: 0,
             first: Timestamp(i64::MAX),
             last: Timestamp(i64::MIN),
             steady: Steady::default(),
@@ -161,6 +203,12 @@ impl Conversation {
             turns: Vec::new(),
             outside: Vec::new(),
             count: 0,
+            held: 0,
+            sealed: BTreeMap::new(),
+            sealed_calls: BTreeMap::new(),
+            sealed_until: Timestamp(i64::MIN),
+            numbered: BTreeSet::new(),
+            reload: None,
             moved: false,
             placed: Placed::default(),
             begun: Vec::new(),
@@ -182,6 +230,17 @@ impl Conversation {
 
     pub(crate) fn transcript(&self) -> Option<&Arc<str>> {
         self.transcript.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn kin_facts(&self) -> KinFacts {
+        KinFacts {
+            first: self.first,
+            root_only: self.root_only,
+            workspace: self.workspace.as_ref().map(|(_, seq, _)| *seq),
+            transcript: self.transcripts,
+            generations: self.explicit.len(),
+            delegations: self.delegations.len(),
+        }
     }
 
     /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
@@ -207,7 +266,9 @@ impl Conversation {
             latest(&mut self.version, (at, seq), &host.as_str().into());
         }
         if let Some(value) = &about.transcript_path {
+            let known = self.transcript().is_some_and(|known| known == value);
             latest(&mut self.transcript, (at, seq), value);
+            self.transcripts += u32::from(!known && value.contains("subagents"));
         }
         let workspace = self.workspace.as_ref().map(|(_, seq, _)| *seq);
         let version = self.version.as_ref().map(|(_, _, version)| version);
@@ -234,7 +295,13 @@ impl Conversation {
     /// Files a fact. False if that hook is known already.
     pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
         use EventKind as K;
+        let reloaded = self.reload.as_mut().and_then(|reload| reload.takes(fact.seq));
         self.note_delegation(&fact);
+        if let Some(label) = label(&fact)
+            && self.label.as_ref().is_none_or(|(key, _)| fact.key() < *key)
+        {
+            self.label = Some((fact.key(), label.into()));
+        }
         let times = match fact.kind {
             K::Stop(_) | K::Prompt(_) => Some(&mut self.breaks),
             K::Thought(_) => Some(&mut self.thoughts),
@@ -250,7 +317,7 @@ impl Conversation {
             let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
             let since = before.map(|(&(at, _), generation)| self.start_around(generation, at));
             self.touch(since.unwrap_or(Timestamp(i64::MIN)));
-            self.prompts.insert((fact.at, fact.seq), generation.clone());
+            self.prompts.entry((fact.at, fact.seq)).or_insert_with(|| generation.clone());
         }
         if self.homes.is_none() && (generation.is_empty() || !self.delegations.is_empty()) {
             self.homes = Some(self.find_homes());
@@ -260,8 +327,18 @@ impl Conversation {
             K::Prompt(_) | K::Response(_) | K::Stop(_) | K::SessionStart { .. } | K::SessionEnd(_)
         );
         let is_new = match &fact.kind {
-            K::SessionStart { .. } | K::SessionEnd(_) => {
-                self.move_turns();
+            _ if let Some(generation) = &reloaded => self.put_back(generation, fact),
+            K::SessionStart { .. } => {
+                self.touch(Timestamp(i64::MIN));
+                insert(&mut self.session, fact)
+            }
+            K::SessionEnd(_) => {
+                // What comes later and names no turn is of another one.
+                if self.loose.last().is_some_and(|last| last.at >= fact.at) {
+                    self.move_turns();
+                }
+                self.touch(Timestamp(i64::MIN));
+                self.ends.insert(self.ends.partition_point(|at| *at < fact.at), fact.at);
                 insert(&mut self.session, fact)
             }
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
@@ -293,7 +370,9 @@ impl Conversation {
                 is_new
             }
         };
-        self.count += usize::from(is_new);
+        self.count += usize::from(is_new && reloaded.is_none());
+        self.held += usize::from(is_new);
+        self.fresh += usize::from(is_new);
         is_new
     }
 
@@ -310,13 +389,18 @@ impl Conversation {
         [after(&self.breaks, start), thought].into_iter().flatten().min()
     }
 
-    /// Whether a thought at `at` is the one that ends a delegation.
+    /// Whether a thought at `at` may be the one that ends a delegation: one began since the last sign before it. True more
+    /// often than need be.
     pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
-        let waits = |delegation: &Delegation| {
-            let start = delegation.start.filter(|_| delegation.stop.is_none());
-            start.is_some_and(|start| self.over(start, delegation) == Some(at))
+        if self.delegations.is_empty() {
+            return false;
+        }
+        let before = |times: &[Timestamp]| {
+            let count = times.partition_point(|time| *time < at);
+            count.checked_sub(1).map(|last| times[last])
         };
-        self.delegations.values().any(waits)
+        let sign = before(&self.thoughts).max(before(&self.breaks));
+        sign.is_none_or(|sign| self.delegated.plus(SLACK_NS) >= sign)
     }
 
     /// Notes that every turn may lie elsewhere.
@@ -365,6 +449,7 @@ impl Conversation {
             entry.stop = entry.stop.max(Some(fact.at));
         } else {
             entry.start = earliest(entry.start, Some(fact.at));
+            self.delegated = self.delegated.max(fact.at);
         }
         match &fact.kind {
             K::SubagentStart(agent) => {
@@ -396,10 +481,7 @@ impl Conversation {
 
     /// The model label of its first hook that has one.
     pub(crate) fn label(&self) -> Option<&str> {
-        let named = |facts: &'_ [Fact]| facts.iter().position(|fact| label(fact).is_some());
-        let lists = self.explicit.values().chain([&self.loose]);
-        let first = lists.filter_map(|facts| named(facts).map(|at| &facts[at]));
-        first.min_by_key(|fact| fact.key()).and_then(label)
+        self.label.as_ref().map(|(_, label)| &**label)
     }
 
     /// The generation a call id belongs to.
@@ -420,7 +502,10 @@ impl Conversation {
     pub(crate) fn next_prompt(&self, turn: &Turn) -> Option<Timestamp> {
         let own = |at: Timestamp, seq: u64, generation: &Arc<str>| {
             if turn.synthetic {
-                turn.loose.iter().any(|&i| (self.loose[i].at, self.loose[i].seq) == (at, seq))
+                let is_it = |fact: &Fact| (fact.at, fact.seq) == (at, seq);
+                let named = self.explicit.get(&turn.generation);
+                turn.loose.iter().any(|&i| is_it(&self.loose[i]))
+                    || named.is_some_and(|facts| facts.iter().any(is_it))
             } else {
                 *generation == turn.generation
             }
@@ -433,10 +518,7 @@ impl Conversation {
 
     /// The first session end since a turn started.
     pub(crate) fn session_end_after(&self, start: Timestamp) -> Option<Timestamp> {
-        self.session
-            .iter()
-            .find(|fact| fact.at >= start && matches!(fact.kind, EventKind::SessionEnd(_)))
-            .map(|fact| fact.at)
+        self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
     }
 
     /// The facts of a turn, in order.

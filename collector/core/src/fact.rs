@@ -49,6 +49,11 @@ impl Fact {
         i64::try_from(ran).ok()
     }
 
+    /// Whether it happened when the wall clock says.
+    pub(crate) fn is_by_the_clock(&self) -> bool {
+        self.at == self.wall
+    }
+
     /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.
     pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
         (self.at, rank(&self.kind), self.seq)

@@ -10,11 +10,13 @@ use crate::conversation::{Conversation, Turn};
 use crate::digest::{digest, mix};
 use crate::event::Confidence;
 use crate::grow::grow;
+use crate::lag::Lag;
 use crate::link::{Children, Conversations, Links, Unclear, root};
 use crate::past::Past;
-use crate::place::{Place, candidates, stamp, trace};
+use crate::place::{Place, Possible, stamp, trace};
 use crate::rows::{status, summary};
 use crate::segment::{self, Segment, Starts};
+use crate::stray::Stray;
 use crate::tally::Tally;
 use crate::tell::{Shown, Told, TurnState, tell};
 use crate::tree::{Tree, What, World};
@@ -29,6 +31,13 @@ pub(crate) struct Group {
     /// Derive every turn again, whatever its stamp says.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
+    pub(crate) lag: Lag,
+    /// Settled turns may leave memory once so many events have been handled.
+    pub(crate) next_seal: u64,
+    /// Turns above each conversation of the group, as they were told last.
+    above: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Turns below which a child has news; true if a link has changed, so that the turn is read anew.
+    stirred: BTreeMap<Arc<str>, bool>,
     /// Every turn has settled: nothing would end for the sake of room.
     pub(crate) quiet: bool,
     turns: BTreeMap<Arc<str>, TurnState>,
@@ -39,7 +48,7 @@ pub(crate) struct Group {
     /// The layout of turns that [`Self::turns`] was made for.
     layout: u64,
     /// Turns of children that could belong to more than one delegation, by conversation and generation.
-    strays: BTreeMap<(Arc<str>, Arc<str>), TurnState>,
+    strays: BTreeMap<(Arc<str>, Arc<str>), Stray>,
     /// Spans outside turns, as last told: session, compaction, tab.
     around: BTreeMap<SpanId, Span>,
     session: Option<SessionSummary>,
@@ -56,6 +65,10 @@ impl Default for Group {
             evicted: false,
             force: false,
             deadline: None,
+            lag: Lag::default(),
+            next_seal: 0,
+            above: BTreeMap::new(),
+            stirred: BTreeMap::new(),
             quiet: false,
             turns: BTreeMap::new(),
             watched: BTreeSet::new(),
@@ -78,12 +91,84 @@ pub(crate) struct Out<'a> {
     pub(crate) links: &'a Links,
     pub(crate) unclear: &'a Unclear,
     pub(crate) children: &'a Children,
+    /// Children of the group that several delegations fit.
+    pub(crate) strays: &'a [Arc<str>],
+    pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
     pub(crate) changes: &'a mut VecDeque<Change>,
     /// Spans whose conversation belongs to another group now.
     pub(crate) moved: &'a mut Vec<(SpanId, Told)>,
 }
 
+/// What lies around turns, and how much was looked at for it.
+struct Around {
+    segments: Vec<Segment>,
+    work: usize,
+}
+
 impl Group {
+    /// Until when a derivation may wait; `None` if it is due.
+    pub(crate) fn waits_until(&self, clock: Timestamp) -> Option<Timestamp> {
+        self.lag.waits_until(clock)
+    }
+
+    /// Notes that a child has news.
+    pub(crate) fn stir(&mut self, child: &Arc<str>) {
+        for generation in self.above.get(child).into_iter().flatten() {
+            self.stirred.entry(generation.clone()).or_default();
+        }
+    }
+
+    /// How many turns from the first on are settled.
+    pub(crate) const fn settled_turns(&self) -> usize {
+        self.past.turns()
+    }
+
+    /// Whether nothing about a turn changes any more by itself.
+    pub(crate) fn is_final(&self, generation: &Arc<str>) -> bool {
+        let is_settled = |state: &TurnState| {
+            state.window.is_none()
+                && state.deadline.is_none_or(|at| at <= self.clock)
+                && state.settle.is_some_and(|at| at <= self.clock)
+        };
+        !self.watched.contains(generation)
+            && !self.stirred.contains_key(generation)
+            && self.turns.get(generation).is_some_and(is_settled)
+    }
+
+    /// Lets go of what was told of a turn, but for its sums.
+    pub(crate) fn seal(&mut self, generation: &Arc<str>, children: &[Arc<str>]) {
+        if let Some(state) = self.turns.get_mut(generation) {
+            state.shown = Shown::new();
+            state.aside = Shown::new();
+        }
+        children.iter().for_each(|child| drop(self.above.remove(child)));
+        self.asked.retain(|(conversation, turn), _| {
+            turn != generation && !children.contains(conversation)
+        });
+    }
+
+    /// Makes the next derivation tell everything again that is held of the group, if that is needed: `always`, or where a
+    /// derivation may have waited.
+    pub(crate) fn tell_again(&mut self, always: bool) -> bool {
+        if !always && self.lag.is_light() {
+            return false;
+        }
+        let strays = self.strays.values_mut().map(|stray| &mut stray.state);
+        for state in self.turns.values_mut().chain(strays) {
+            state.window = None;
+            let told = state.shown.values_mut().chain(state.aside.values_mut());
+            told.for_each(|told| told.signature = !told.signature);
+            state.row.index = u64::MAX;
+        }
+        (self.force, self.session, self.lag) = (true, None, Lag::default());
+        true
+    }
+
+    /// Notes that a child below a turn has another place.
+    pub(crate) fn mark(&mut self, generation: Arc<str>) {
+        self.stirred.insert(generation, true);
+    }
+
     /// Tells everything that changed; of turns, those from `changed` on and those that are watched. True when nothing is
     /// left to do and the group may be forgotten.
     pub(crate) fn derive(&mut self, id: &Arc<str>, changed: Timestamp, out: Out<'_>) -> bool {
@@ -93,11 +178,13 @@ impl Group {
             links: out.links,
             unclear: out.unclear,
             children: out.children,
+            perhaps_children: out.perhaps_children,
             clock: self.clock,
             evicted: self.evicted,
         };
         let Some(conversation) = out.conversations.get(id) else { return false };
         let mut gone: Shown = std::mem::take(&mut self.inherited);
+        let inherited: BTreeSet<SpanId> = gone.keys().copied().collect();
         if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
             self.drop_vanished(conversation, &mut gone);
             self.past = Past::default();
@@ -108,17 +195,33 @@ impl Group {
         if apart {
             self.past = Past::default();
         }
-        let force = std::mem::take(&mut self.force) || self.turns.is_empty();
+        let forced = std::mem::take(&mut self.force);
+        if forced {
+            self.strays.values_mut().for_each(|stray| stray.facts = 0);
+        }
+        let force = forced || self.turns.is_empty();
         let segments = match world.config.trace_mode {
             TraceMode::Generation => Vec::new(),
             TraceMode::Session => self.starts.of(world, conversation, changed),
         };
         let segment_of =
             |at: Timestamp| segments.partition_point(|start| *start <= at).saturating_sub(1);
-        let unclear = world.unclear.get(id).map(|possible| candidates(possible, world));
+        let unclear = world.unclear.get(id).map(|possible| Possible::of(possible, world));
         let changed = if force { Timestamp(i64::MIN) } else { changed };
-        for index in self.stale(conversation, changed, world) {
+        let stirred = std::mem::take(&mut self.stirred);
+        let stale = self.stale(conversation, changed, &stirred);
+        let mut work = stale.len();
+        let mut derived: Vec<Arc<str>> = Vec::new();
+        for index in stale {
             let turn = &conversation.turns[index];
+            if conversation.sealed.contains_key(&turn.generation) {
+                continue;
+            }
+            let (is_stirred, anew) = match stirred.get(&turn.generation) {
+                Some(anew) => (true, *anew),
+                None => (false, false),
+            };
+            let force = force || anew;
             let segment = segment_of(turn.start);
             let (trace, _) = self.place_of(world, id, turn, segment);
             let previous = index.checked_sub(1).and_then(|before| conversation.turns.get(before));
@@ -136,7 +239,7 @@ impl Group {
                 stray: false,
             };
             let stamp = stamp(conversation, turn, &place);
-            if !force && self.is_current(&turn.generation, stamp, world) {
+            if !force && !is_stirred && self.is_current(&turn.generation, stamp) {
                 continue;
             }
             self.past.note(index);
@@ -151,7 +254,12 @@ impl Group {
             {
                 tree = grow(world, conversation, turn, None);
             }
+            work += tree.nodes.len() + tree.facts;
+            derived.push(turn.generation.clone());
             let mut state = tell(&tree, world, (place, stamp), old, &mut gone, out.changes);
+            for child in &state.below {
+                self.above.entry(child.clone()).or_default().insert(turn.generation.clone());
+            }
             self.ask(&tree, world, out.changes);
             let new = put_aside(&tree, world.config, self.clock, mark, |at| status(&tree, at));
             let kept = tree.window.is_some();
@@ -163,21 +271,27 @@ impl Group {
             } else if kept {
                 state.window = window;
             }
-            if state.deadline.is_some() || state.settle.is_none() || !state.below.is_empty() {
+            if state.deadline.is_some() || state.settle.is_none() {
                 self.watched.insert(turn.generation.clone());
             } else {
                 self.watched.remove(&turn.generation);
             }
             self.turns.insert(turn.generation.clone(), state);
         }
-        self.tell_strays(id, world, &mut gone, out.changes);
+        work += self.tell_strays(id, world, out.strays, &mut gone, out.changes);
         let around = self.tell_around(world, conversation, apart, &mut gone, out.changes);
+        work += around.work;
         let here = |member: &Arc<str>| root(out.links, member) == id;
         for (span, told) in gone {
-            let mut states = self.turns.values().chain(self.strays.values());
-            let shown = states
-                .any(|state| state.shown.contains_key(&span) || state.aside.contains_key(&span));
-            if shown || self.around.contains_key(&span) {
+            let has = |state: &TurnState| {
+                state.shown.contains_key(&span) || state.aside.contains_key(&span)
+            };
+            // A span that moved within the group was told by a turn of this derivation.
+            let mut turns = derived.iter().filter_map(|generation| self.turns.get(generation));
+            let is_shown = turns.any(has)
+                || self.strays.values().any(|stray| has(&stray.state))
+                || (inherited.contains(&span) && self.turns.values().any(has));
+            if is_shown || self.around.contains_key(&span) {
                 continue;
             }
             if here(&told.conversation) {
@@ -187,13 +301,15 @@ impl Group {
                 out.moved.push((span, told));
             }
         }
-        self.schedule(world, conversation, around)
+        self.lag = Lag::after(work, self.clock);
+        self.schedule(world, conversation, around.segments)
     }
 
     /// Withdraws what only a root conversation has, when this one turns out to be a child. Gives back what else it told.
     pub(crate) fn withdraw_session(self, changes: &mut VecDeque<Change>) -> Shown {
         let mut rest = self.inherited;
-        for mut state in self.turns.into_values().chain(self.strays.into_values()) {
+        let strays = self.strays.into_values().map(|stray| stray.state);
+        for mut state in self.turns.into_values().chain(strays) {
             rest.append(&mut state.shown);
             rest.append(&mut state.aside);
         }
@@ -209,56 +325,74 @@ impl Group {
         rest
     }
 
-    /// Tells children that could belong to more than one delegation, each turn in a trace of its own.
+    /// Tells children that several delegations fit, each turn in a trace of its own. Gives what was looked at.
     fn tell_strays(
         &mut self,
         id: &Arc<str>,
         world: World<'_>,
+        strays: &[Arc<str>],
         gone: &mut Shown,
         changes: &mut VecDeque<Change>,
-    ) {
+    ) -> usize {
         let mut old = std::mem::take(&mut self.strays);
-        let strays = world.links.iter().filter(|(_, link)| link.key.is_none());
-        for (child, link) in strays.filter(|(child, _)| root(world.links, child) == id) {
-            let Some(conversation) = world.conversations.get(child) else { continue };
+        let mut work = strays.len();
+        for child in strays {
+            let (Some(conversation), Some(link)) =
+                (world.conversations.get(child), world.links.get(child))
+            else {
+                continue;
+            };
+            let mark = link.candidates.mark(world.conversations);
             for turn in &conversation.turns {
+                let key = (child.clone(), turn.generation.clone());
+                let mut old = old.remove(&key);
+                let is_same = |old: &mut Stray| old.is_current(conversation, mark, self.clock);
+                if let Some(same) = old.take_if(is_same) {
+                    self.strays.insert(key, same);
+                    continue;
+                }
                 let place = Place {
                     root: id.clone(),
                     trace: TraceId::derive("generation", child, &turn.generation),
                     index: 0,
                     previous: None,
                     segment: 0,
-                    candidates: Some(candidates(&link.candidates, world)),
+                    candidates: Some(Possible::of(&link.candidates, world)),
                     stray: true,
                 };
-                let key = (child.clone(), turn.generation.clone());
                 let stamp = stamp(conversation, turn, &place);
                 let tree = grow(world, conversation, turn, None);
-                let state = tell(&tree, world, (place, stamp), old.remove(&key), gone, changes);
-                self.strays.insert(key, state);
+                work += tree.nodes.len() + tree.facts;
+                let state =
+                    tell(&tree, world, (place, stamp), old.map(|old| old.state), gone, changes);
+                self.strays.insert(key, Stray::new(state, conversation, mark));
             }
         }
-        for state in old.values_mut() {
-            gone.append(&mut state.shown);
+        for stray in old.values_mut() {
+            gone.append(&mut stray.state.shown);
         }
+        work
     }
 
-    /// Indexes of the turns that have to be looked at: those from `changed` on, and of the watched ones those whose time
-    /// has come or whose children have news.
+    /// Indexes of the turns that have to be looked at: those from `changed` on, those below which a child has news, and of
+    /// the watched ones those whose time has come.
     fn stale(
         &self,
         conversation: &Conversation,
         changed: Timestamp,
-        world: World<'_>,
+        stirred: &BTreeMap<Arc<str>, bool>,
     ) -> Vec<usize> {
         let turns = &conversation.turns;
         let from = turns.partition_point(|turn| turn.start < changed);
-        let due = self.watched.iter().filter(|generation| {
-            self.turns.get(*generation).is_none_or(|state| !self.is_untouched(state, world))
-        });
+        let is_due = |generation: &&Arc<str>| {
+            let deadline = self.turns.get(*generation).map(|state| state.deadline);
+            deadline.is_none_or(|at| at.is_some_and(|at| at <= self.clock))
+        };
+        let due = self.watched.iter().filter(is_due).chain(stirred.keys());
         let due = due.filter_map(|due| turns[..from].iter().rposition(|t| t.generation == *due));
         let mut stale: Vec<usize> = due.collect();
         stale.sort_unstable();
+        stale.dedup();
         stale.extend(from..turns.len());
         stale
     }
@@ -295,16 +429,9 @@ impl Group {
         });
     }
 
-    fn is_current(&self, generation: &Arc<str>, stamp: u64, world: World<'_>) -> bool {
+    fn is_current(&self, generation: &Arc<str>, stamp: u64) -> bool {
         let Some(state) = self.turns.get(generation) else { return false };
-        state.stamp == stamp && self.is_untouched(state, world)
-    }
-
-    /// Whether neither time nor a child has changed a turn.
-    fn is_untouched(&self, state: &TurnState, world: World<'_>) -> bool {
-        let count = |member: &Arc<str>| world.conversations.get(member).map_or(0, |c| c.count);
-        state.deadline.is_none_or(|at| at > self.clock)
-            && state.below.iter().all(|(member, facts)| count(member) == *facts)
+        state.stamp == stamp && state.deadline.is_none_or(|at| at > self.clock)
     }
 
     /// Asks for evidence when subagents' conversations are not proven: at their stop, at the turn's end. Once for all of
@@ -337,7 +464,8 @@ impl Group {
             if asked == Some(occasion) {
                 continue;
             }
-            let others = world.conversations.values().filter(|other| {
+            let others = world.perhaps_children.iter();
+            let others = others.filter_map(|id| world.conversations.get(id)).filter(|other| {
                 !other.root_only
                     && other.workspace() == parent.workspace()
                     && world
@@ -358,7 +486,7 @@ impl Group {
         }
     }
 
-    /// Tells session spans, spans outside turns, and the session's row. Gives back when the last of them settles.
+    /// Tells session spans, spans outside turns, and the session's row.
     fn tell_around(
         &mut self,
         world: World<'_>,
@@ -366,7 +494,7 @@ impl Group {
         apart: bool,
         gone: &mut Shown,
         changes: &mut VecDeque<Change>,
-    ) -> Vec<Segment> {
+    ) -> Around {
         let clock = self.clock;
         let rest = conversation.turns.get(self.past.turns()..).unwrap_or_default();
         let states = rest.iter().filter_map(|turn| self.turns.get(&turn.generation));
@@ -389,8 +517,14 @@ impl Group {
                 break;
             }
         }
-        row.tool_calls += self.strays.values().map(|state| state.sum.tool_calls).sum::<u64>();
-        row.errors += self.strays.values().map(|state| state.sum.errors).sum::<u64>();
+        row.tool_calls += self.strays.values().map(|stray| stray.state.sum.tool_calls).sum::<u64>();
+        row.errors += self.strays.values().map(|stray| stray.state.sum.errors).sum::<u64>();
+        let work = rest.len()
+            + spans.len()
+            + segments.len()
+            + conversation.outside.len()
+            + conversation.session.len()
+            + conversation.tabs.len();
         let mut around = BTreeMap::new();
         for span in spans {
             let told = self.around.get_mut(&span.id);
@@ -418,7 +552,7 @@ impl Group {
             changes.push_back(Change::Session(Box::new(row.clone())));
             self.session = Some(row);
         }
-        segments
+        Around { segments, work }
     }
 
     fn schedule(
@@ -429,7 +563,8 @@ impl Group {
     ) -> bool {
         // What is not watched has settled.
         let watched = self.watched.iter().filter_map(|generation| self.turns.get(generation));
-        let turns: Vec<&TurnState> = watched.chain(self.strays.values()).collect();
+        let strays = self.strays.values().map(|stray| &stray.state);
+        let turns: Vec<&TurnState> = watched.chain(strays).collect();
         let deadlines = turns.iter().filter_map(|state| state.deadline);
         let mut all: Vec<Timestamp> = deadlines.filter(|at| *at > self.clock).collect();
         all.extend(

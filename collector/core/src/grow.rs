@@ -1,5 +1,6 @@
 //! How a turn becomes a tree: who is whose parent, when each part starts, ends and settles.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::below::gather;
@@ -9,7 +10,7 @@ use crate::digest::mix;
 use crate::time::nanos;
 use crate::tool::ToolClass;
 use crate::tree::{Node, Tree, What, World};
-use crate::turn::{Reading, repeats};
+use crate::turn::{Agent, Reading, repeats};
 use crate::window::Window;
 use crate::{End, EndReason, SpanId, SpanKind, Timestamp};
 
@@ -45,6 +46,7 @@ pub(crate) fn grow<'a>(
     gather(world, root, &facts, &mut below, 0);
     let since = window.map_or(turn.start, |window| window.alive.max(turn.start));
     let close = close(world, root, turn, (&facts, since), &below);
+    let read = facts.len() + below.len();
     let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
     let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
     let (on_time, late) = split(facts, cutoff);
@@ -96,6 +98,7 @@ pub(crate) fn grow<'a>(
         reading,
         late_stop: None,
         close,
+        facts: read,
         window,
         turn_start: started,
         settle,
@@ -133,20 +136,31 @@ impl<'a> Tree<'a> {
         frame: Frame,
     ) -> Reading<'a> {
         let first = self.nodes.len();
-        let mut agents = std::mem::take(&mut reading.agents);
+        let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
+        for agent in std::mem::take(&mut reading.agents) {
+            match agent.call {
+                // Of two of one call, the second is as one without.
+                Some(call) if !by_call.contains_key(&call) => drop(by_call.insert(call, agent)),
+                _ => agents.push(agent),
+            }
+        }
+        let thoughts: Vec<Timestamp> =
+            reading.thoughts.iter().map(|(_, fact, _)| fact.at).collect();
         for (index, call) in std::mem::take(&mut reading.calls).into_iter().enumerate() {
             let is_task = call.class() == ToolClass::Task;
-            let known = agents.iter_mut().position(|agent| agent.call == Some(index));
-            let agent = match known {
-                Some(at) => Some(agents.swap_remove(at)),
+            let agent = match by_call.remove(&index) {
                 None if is_task => self.silent_agent(world, conversation, &call, frame.depth),
-                None => None,
+                agent => agent,
             };
-            let thought = reading.thoughts.iter().map(|(_, fact, _)| fact.at);
-            let next = is_task.then(|| thought.filter(|at| *at > call.first()).min()).flatten();
+            // Thoughts are in order.
+            let next = || thoughts.get(thoughts.partition_point(|at| *at <= call.first())).copied();
+            let next = is_task.then(next).flatten();
             self.add_call(world, conversation, generation, call, agent, next, frame);
         }
-        agents.sort_by_key(|agent| agent.start.or(agent.stop).map(|(fact, _)| fact.key()));
+        agents.extend(by_call.into_values());
+        agents.sort_by_key(|agent: &Agent<'_>| {
+            agent.start.or(agent.stop).map(|(fact, _)| fact.key())
+        });
         for agent in agents {
             self.add_agent(world, conversation, generation, agent, frame);
         }
@@ -187,13 +201,15 @@ impl<'a> Tree<'a> {
         let tokens = reading.tokens();
         let responses = std::mem::take(&mut reading.responses);
         let count = responses.len();
+        let siblings = self.nodes[first..].iter().filter(|node| node.parent == Some(frame.parent));
+        let mut ends: Vec<Timestamp> =
+            siblings.filter_map(|node| node.end.map(|end| end.at)).collect();
+        ends.sort_unstable();
         for (index, (key, fact, response)) in responses.iter().enumerate() {
-            let sibling = self.nodes[first..]
-                .iter()
-                .filter(|node| node.parent == Some(frame.parent))
-                .filter_map(|node| node.end.map(|end| end.at))
-                .filter(|&at| at <= fact.at)
-                .max();
+            // Responses before it have ended, too, and come in order.
+            let before = index.checked_sub(1).map(|before| responses[before].1.at);
+            let ended = ends.partition_point(|at| *at <= fact.at).checked_sub(1);
+            let sibling = ended.map(|last| ends[last]).max(before.filter(|&at| at <= fact.at));
             let aside = self.window.filter(|_| frame.parent == 0);
             let sibling = sibling.max(aside.and_then(|window| window.end_before(fact.at)));
             let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
@@ -229,22 +245,28 @@ impl<'a> Tree<'a> {
         if reading.first.is_none() {
             return;
         }
-        let known = |tree: &Self, kind: SpanKind, key: &str| {
-            let id = SpanId::derive(&conversation.id, generation, kind.as_str(), key);
-            tree.nodes.iter().any(|node| node.id == id)
+        let nodes: BTreeSet<SpanId> = self.nodes.iter().map(|node| node.id).collect();
+        let known = |kind: SpanKind, key: &str| {
+            nodes.contains(&SpanId::derive(&conversation.id, generation, kind.as_str(), key))
         };
-        let kept: Vec<bool> =
-            reading.calls.iter().map(|call| !known(self, SpanKind::Tool, &call.key)).collect();
-        let mut keep = kept.iter();
-        reading.calls.retain(|_| keep.next() == Some(&true));
-        reading.thoughts.retain(|(key, _, _)| !known(self, SpanKind::Thought, key));
-        reading.compactions.retain(|(key, _, _)| !known(self, SpanKind::Compaction, key));
-        reading.agents.retain(|agent| !known(self, SpanKind::Subagent, &agent.key));
+        // Of each call its place among those that stay.
+        let mut count = 0;
+        let places: Vec<Option<usize>> = reading
+            .calls
+            .iter()
+            .map(|call| {
+                let is_new = !known(SpanKind::Tool, &call.key);
+                count += usize::from(is_new);
+                is_new.then(|| count - 1)
+            })
+            .collect();
+        let mut place = places.iter();
+        reading.calls.retain(|_| place.next().is_some_and(Option::is_some));
+        reading.thoughts.retain(|(key, _, _)| !known(SpanKind::Thought, key));
+        reading.compactions.retain(|(key, _, _)| !known(SpanKind::Compaction, key));
+        reading.agents.retain(|agent| !known(SpanKind::Subagent, &agent.key));
         for agent in &mut reading.agents {
-            agent.call = agent
-                .call
-                .filter(|&at| kept[at])
-                .map(|at| kept[..at].iter().filter(|kept| **kept).count());
+            agent.call = agent.call.and_then(|at| places[at]);
         }
         // The turn has left without its usage: a response that brings it is the one span to carry it.
         let counted = frame.parent != 0 || self.reading.tokens().is_some();

@@ -38,6 +38,7 @@ mod fact;
 mod call;
 mod conversation;
 mod turn;
+mod open_delegations;
 mod link;
 mod tree;
 mod below;
@@ -57,6 +58,8 @@ mod past;
 mod rows;
 mod place;
 mod tell;
+mod lag;
+mod stray;
 mod group;
 
 pub use change::{Change, SpanKey};

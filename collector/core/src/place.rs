@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::TraceMode;
 use crate::conversation::{Conversation, Turn};
 use crate::digest::mix;
+use crate::link::Candidates;
 use crate::segment;
 use crate::tree::World;
 use crate::{Config, Link, SpanId, SpanKind, Timestamp, TraceId};
@@ -16,29 +17,39 @@ pub(crate) struct Place {
     pub(crate) index: u64,
     pub(crate) previous: Option<(TraceId, SpanId, Timestamp)>,
     pub(crate) segment: usize,
-    /// Links to all delegations an unbound child may belong to.
-    pub(crate) candidates: Option<Vec<Link>>,
+    /// The delegations that an unbound child may belong to.
+    pub(crate) candidates: Option<Possible>,
     /// It is told below another root, which its candidates share.
     pub(crate) stray: bool,
 }
 
-/// Links to the subagent spans a stray child may belong to.
-pub(crate) fn candidates(possible: &[(Arc<str>, Box<str>)], world: World<'_>) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
-    for (parent, key) in possible {
-        let Some(conversation) = world.conversations.get(parent) else { continue };
-        let Some(generation) = conversation.home(key) else { continue };
-        let Some(trace) = trace_of_call(conversation, key, world) else { continue };
-        let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
-        links.push(Link {
-            trace,
-            span: SpanId::derive(parent, &generation, SpanKind::Subagent.as_str(), key),
-            kind: "subagent_candidate",
-            at: start.unwrap_or_default(),
-        });
+/// The delegations that an unbound child may belong to.
+#[derive(Clone, Debug)]
+pub(crate) struct Possible {
+    /// How many there are.
+    pub(crate) count: usize,
+    /// Links to the subagent spans of those that are kept.
+    pub(crate) links: Vec<Link>,
+}
+
+impl Possible {
+    pub(crate) fn of(candidates: &Candidates, world: World<'_>) -> Self {
+        let mut links: Vec<Link> = Vec::new();
+        for (parent, key) in &candidates.kept {
+            let Some(conversation) = world.conversations.get(parent) else { continue };
+            let Some(generation) = conversation.home(key) else { continue };
+            let Some(trace) = trace_of_call(conversation, key, world) else { continue };
+            let start = conversation.delegations.get(key).and_then(|delegation| delegation.start);
+            links.push(Link {
+                trace,
+                span: SpanId::derive(parent, &generation, SpanKind::Subagent.as_str(), key),
+                kind: "subagent_candidate",
+                at: start.unwrap_or_default(),
+            });
+        }
+        links.sort_by_key(|link| (link.at, link.span));
+        Self { count: candidates.count, links }
     }
-    links.sort_by_key(|link| (link.at, link.span));
-    links
 }
 
 /// The trace of a delegating call at any depth: that of the turn of the root which it lies below.
@@ -52,9 +63,14 @@ pub(crate) fn trace_of_call<'a>(
         conversation = world.conversations.get(&link.parent)?;
     }
     let generation = conversation.home(key)?;
-    let turn = conversation.turns.iter().find(|turn| turn.generation == generation)?;
-    let segments = segment::starts(world, conversation);
-    let segment = segments.partition_point(|start| *start <= turn.start).saturating_sub(1);
+    let segment = match world.config.trace_mode {
+        TraceMode::Generation => 0,
+        TraceMode::Session => {
+            let turn = conversation.turns.iter().rfind(|turn| turn.generation == generation)?;
+            let segments = segment::starts(world, conversation);
+            segments.partition_point(|start| *start <= turn.start).saturating_sub(1)
+        }
+    };
     Some(trace(world.config, &conversation.id, &generation, segment))
 }
 

@@ -100,6 +100,9 @@ fn order(&(start, last, end): &Item<'_>) -> (Timestamp, bool, Timestamp) {
 
 /// First and last fact of a turn's own.
 fn item(conversation: &Conversation, turn: &Turn) -> (Timestamp, Timestamp) {
+    if let Some(sealed) = conversation.sealed.get(&turn.generation) {
+        return (turn.start, sealed.last.max(turn.start));
+    }
     let facts = conversation.explicit.get(&turn.generation);
     let last = facts.and_then(|facts| facts.last()).map(|fact| fact.at);
     let loose = turn.loose.last().map(|&index| conversation.loose[index].at);
@@ -115,6 +118,7 @@ pub(crate) fn segments(
     let intervals = turns.iter().map(|turn| (turn.start, turn.last));
     let mut segments = cut(world, conversation, intervals);
     let count = segments.len();
+    let by_start = by_start(turns);
     for index in 0..count {
         let next = segments.get(index + 1).map(|next| next.start);
         let segment = &mut segments[index];
@@ -132,15 +136,49 @@ pub(crate) fn segments(
                 .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE_NS)));
             segment.close = Some(End { at, reason });
         }
-        let range = segment.start..next.unwrap_or(Timestamp(i64::MAX));
-        let inside = turns.iter().filter(|turn| range.contains(&turn.start));
         let mut settle = Some(until);
-        for turn in inside {
+        for turn in inside(&by_start, segment.start, next.unwrap_or(Timestamp(i64::MAX))) {
             settle = settle.zip(turn.settle).map(|(a, b)| a.max(b));
         }
         segment.settle = settle;
     }
     segments
+}
+
+/// Turns by start, each with its place among all.
+fn by_start<'a>(turns: &[&'a Tally]) -> Vec<(usize, &'a Tally)> {
+    let mut turns: Vec<(usize, &'a Tally)> = turns.iter().copied().enumerate().collect();
+    turns.sort_by_key(|(_, turn)| turn.start);
+    turns
+}
+
+/// Turns that start in a stretch of time, in their order.
+fn inside<'a>(turns: &[(usize, &'a Tally)], start: Timestamp, next: Timestamp) -> Vec<&'a Tally> {
+    let from = turns.partition_point(|(_, turn)| turn.start < start);
+    let to = turns.partition_point(|(_, turn)| turn.start < next);
+    let mut inside = turns.get(from..to).unwrap_or_default().to_vec();
+    inside.sort_by_key(|(place, _)| *place);
+    inside.into_iter().map(|(_, turn)| turn).collect()
+}
+
+/// Facts, in order, of a stretch of time.
+fn facts_inside(facts: &[Fact], start: Timestamp, next: Timestamp) -> &[Fact] {
+    let from = facts.partition_point(|fact| fact.at < start);
+    let to = facts.partition_point(|fact| fact.at < next);
+    facts.get(from..to).unwrap_or_default()
+}
+
+/// Loose facts outside turns, of a stretch of time.
+fn outside_inside(
+    conversation: &Conversation,
+    start: Timestamp,
+    next: Timestamp,
+) -> impl Iterator<Item = &Fact> {
+    let outside = &conversation.outside;
+    let before =
+        |time: Timestamp| outside.partition_point(|&index| conversation.loose[index].at < time);
+    let inside = outside.get(before(start)..before(next)).unwrap_or_default();
+    inside.iter().map(|&index| &conversation.loose[index])
 }
 
 fn cut(
@@ -201,19 +239,17 @@ pub(crate) fn spans(
     turns: &[&Tally],
 ) -> Vec<Span> {
     let mut spans = Vec::new();
+    let by_start = by_start(turns);
     for (index, segment) in segments.iter().enumerate() {
         let next = segments.get(index + 1).map_or(Timestamp(i64::MAX), |next| next.start);
         let settled = segment.settle.is_some_and(|at| at <= world.clock);
-        let inside = |at: Timestamp| at >= segment.start && at < next;
         if world.config.session_span {
-            let own: Vec<&Tally> =
-                turns.iter().copied().filter(|turn| inside(turn.start)).collect();
+            let own = inside(&by_start, segment.start, next);
             spans.push(session(world, conversation, segments, index, &own, settled));
         }
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for &loose in &conversation.outside {
-            let fact = &conversation.loose[loose];
-            if let (EventKind::Compaction(facts), true) = (&fact.kind, inside(fact.at)) {
+        for fact in outside_inside(conversation, segment.start, next) {
+            if let EventKind::Compaction(facts) = &fact.kind {
                 let count = seen.entry(facts.key.as_str()).or_default();
                 let key = format!("{}#{count}", facts.key);
                 *count += 1;
@@ -253,8 +289,7 @@ fn session(
 ) -> Span {
     let segment = &segments[index];
     let next = segments.get(index + 1).map_or(Timestamp(i64::MAX), |next| next.start);
-    let facts =
-        || conversation.session.iter().filter(|fact| fact.at >= segment.start && fact.at < next);
+    let facts = || facts_inside(&conversation.session, segment.start, next).iter();
     let end = facts().find_map(|fact| match &fact.kind {
         EventKind::SessionEnd(end) => Some(end),
         _ => None,
@@ -323,9 +358,7 @@ fn links(
 
 /// Unknown hooks outside turns, as events of the session.
 fn unknown(conversation: &Conversation, start: Timestamp, next: Timestamp) -> Vec<SpanEvent> {
-    let facts = conversation.outside.iter().map(|&index| &conversation.loose[index]);
-    facts
-        .filter(|fact| fact.at >= start && fact.at < next)
+    outside_inside(conversation, start, next)
         .filter_map(|fact| match &fact.kind {
             EventKind::Unknown { name, .. } => {
                 let mut own = Attributes::default();

@@ -8,15 +8,15 @@ use crate::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
 /// Set back by more, nothing is kept in order: what happens now would be final only so much later.
 const MOST_NS: i64 = 2 * 3_600 * 1_000_000_000;
 
-/// When the last hook happened: its time, and the time since boot.
-#[derive(Debug, Default)]
+/// The last hook: its time, and the time since boot.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steady {
     last: Option<(Timestamp, NonZeroU64)>,
 }
 
 impl Steady {
-    /// When a hook happened, in the order of the raw log: its wall clock; where that lies before the hook before it although
-    /// the machine ran on, so long after that one as it ran.
+    /// When a hook happened. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back,
+    /// the result is the time of the previous hook plus the time the machine ran since.
     pub(crate) fn time(&mut self, wall: Timestamp, boottime: Option<NonZeroU64>) -> Timestamp {
         let Some(boot) = boottime else { return wall };
         let mut at = wall;

@@ -1,9 +1,9 @@
 //! What is told of a turn, once it has grown: what differs from what was told before.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::build::{self, Shared, is_call, request_model, span};
+use crate::build::{self, Shared, calls_below, is_call, request_model, span};
 use crate::change::{Change, SpanKey};
 use crate::config::TraceMode;
 use crate::digest::{digest, mix};
@@ -29,8 +29,8 @@ pub(crate) struct Told {
 #[derive(Debug)]
 pub(crate) struct TurnState {
     pub(crate) stamp: u64,
-    /// Conversations below it, with their number of facts.
-    pub(crate) below: Vec<(Arc<str>, usize)>,
+    /// Conversations below it.
+    pub(crate) below: BTreeSet<Arc<str>>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) settle: Option<Timestamp>,
     pub(crate) shown: Shown,
@@ -61,7 +61,10 @@ pub(crate) fn tell(
     let previous = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
     let previous =
         previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
-    let mut links = place.candidates.unwrap_or_default();
+    let possible = place.candidates.as_ref();
+    let candidates = possible.map_or(0, |possible| possible.count);
+    let left_out = candidates - possible.map_or(0, |possible| possible.links.len()).min(candidates);
+    let mut links = place.candidates.map(|possible| possible.links).unwrap_or_default();
     links.extend(previous);
     links.sort_by_key(|link| (link.kind, link.at, link.span));
     let tool_errors = tree
@@ -79,8 +82,10 @@ pub(crate) fn tell(
         index: place.index,
         tool_calls: sum.tool_calls,
         tool_errors,
+        calls_below: calls_below(&tree.nodes),
         model: request_model(&tree.reading),
         ambiguous,
+        candidates: (left_out > 0).then_some(candidates as u64),
         mark: digest(&[&trace.0]),
     };
     let mut context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
@@ -88,6 +93,9 @@ pub(crate) fn tell(
         context = mix(context, u64::from_be_bytes(link.span.0));
     }
     context = mix(context, u64::from(ambiguous));
+    if let Some(candidates) = shared.candidates {
+        context = mix(context, candidates);
+    }
     let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
     if let (Some(old), None) = (&mut old, tree.window) {
         old.shown.append(&mut aside);
@@ -120,15 +128,9 @@ pub(crate) fn tell(
     if !stray && old.as_ref().is_none_or(|old| old.row != row) {
         changes.push_back(Change::Turn(Box::new(row.clone())));
     }
-    let mut below: Vec<(Arc<str>, usize)> = Vec::new();
-    for node in &tree.nodes {
-        if let What::Agent(_, _, Some(child)) = node.what {
-            below.push((child.id.clone(), child.count));
-        }
-    }
     TurnState {
         stamp,
-        below,
+        below: below(tree),
         deadline: tree.deadline,
         settle: tree.settle,
         shown,
@@ -137,6 +139,23 @@ pub(crate) fn tell(
         row,
         sum,
     }
+}
+
+/// The conversations below a turn, at any depth.
+fn below(tree: &Tree<'_>) -> BTreeSet<Arc<str>> {
+    let mut below: BTreeSet<Arc<str>> = BTreeSet::new();
+    for node in &tree.nodes {
+        let child = match node.what {
+            What::Agent(_, _, Some(child)) => Some(child),
+            _ => None,
+        };
+        for one in child.into_iter().chain([node.conversation]) {
+            if one.id != tree.root.id && !below.contains(&one.id) {
+                below.insert(one.id.clone());
+            }
+        }
+    }
+    below
 }
 
 /// Changes whenever the span of a node would, but for whether it has settled.

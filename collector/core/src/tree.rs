@@ -1,5 +1,6 @@
 //! One root turn with everything below it, as spans to be. How it grows: `grow.rs`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::call::Call;
@@ -20,6 +21,8 @@ pub(crate) struct World<'a> {
     pub(crate) unclear: &'a Unclear,
     /// Children by parent and subagent key.
     pub(crate) children: &'a Children,
+    /// Conversations that did nothing yet that only a root does.
+    pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
     /// How far time has passed for this group.
     pub(crate) clock: Timestamp,
     /// Whether it passed early because room was needed.
@@ -85,6 +88,8 @@ pub(crate) struct Tree<'a> {
     /// A stop that came after the turn had left. Its tokens count in rows; the span is not touched any more.
     pub(crate) late_stop: Option<&'a Stop>,
     pub(crate) close: Option<Close>,
+    /// Facts that were read for it.
+    pub(crate) facts: usize,
     /// What is put aside and not among the nodes.
     pub(crate) window: Option<&'a Window>,
     /// Start of the turn by its own events, before it was widened.

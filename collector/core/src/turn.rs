@@ -1,6 +1,6 @@
 //! Reading one turn: what its facts amount to, before anything is a span.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::call::{Call, pair, tool_facts};
 use crate::event::{Compaction, Prompt, Response, Stop, SubagentFacts, Thought};
@@ -10,6 +10,9 @@ use crate::{EventKind, Timestamp, Tokens};
 
 /// The same bytes within this time are one event delivered twice.
 const REPEAT_NS: i64 = 5_000_000_000;
+
+/// Hooks of unknown names that a turn shows. The others are counted by name, and stay in the raw log.
+pub(crate) const MAX_UNKNOWN: usize = 64;
 
 /// How often a key was seen, and where last.
 type Seen<'a> = BTreeMap<&'a str, (usize, Option<usize>)>;
@@ -25,7 +28,9 @@ pub(crate) struct Reading<'a> {
     pub(crate) responses: Vec<(String, &'a Fact, &'a Response)>,
     pub(crate) compactions: Vec<(String, &'a Fact, &'a Compaction)>,
     pub(crate) agents: Vec<Agent<'a>>,
+    /// Hooks of unknown names, the first [`MAX_UNKNOWN`] of them.
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
+    pub(crate) unknown_count: u64,
     /// The label a tool event carries, for turns whose prompt and stop carry none.
     pub(crate) tool_model: Option<&'a str>,
     /// The label a thought carries: print mode of the CLI has nothing else.
@@ -67,6 +72,7 @@ impl<'a> Reading<'a> {
         let earlier = earlier.into_iter().flatten();
         texts.extend(earlier.map(|(key, count)| (key.as_str(), (*count, None))));
         let (mut responses, mut compactions) = (Seen::new(), Seen::new());
+        let mut bodies: BTreeMap<(u64, &str), &Fact> = BTreeMap::new();
         for &fact in facts {
             if tool_facts(&fact.kind).is_some() {
                 reading.tool_model = reading.tool_model.or_else(|| label(fact));
@@ -97,10 +103,15 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
-                EventKind::Unknown { name, .. }
-                    if !reading.unknown.iter().any(|(other, _)| repeats(other, fact)) =>
-                {
-                    reading.unknown.push((fact, name));
+                EventKind::Unknown { name, body } => {
+                    let key = (*body, name.as_str());
+                    if bodies.get(&key).is_none_or(|last| !repeats(last, fact)) {
+                        bodies.insert(key, fact);
+                        reading.unknown_count += 1;
+                        if reading.unknown.len() < MAX_UNKNOWN {
+                            reading.unknown.push((fact, name));
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -165,14 +176,14 @@ fn pair_agents<'a>(
         .collect();
     let mut agents: Vec<Agent<'a>> = Vec::new();
     let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut by_key: BTreeMap<&str, usize> = BTreeMap::new();
+    // Starts without an id that have no stop yet, by type, the oldest first.
+    let mut waiting: BTreeMap<Option<&str>, VecDeque<usize>> = BTreeMap::new();
     for &(fact, agent, starts) in facts {
         let open = match agent.id.as_deref() {
-            Some(id) => agents.iter().position(|other| other.key == id),
+            Some(id) => by_key.get(id).copied(),
             None if starts => None,
-            None => agents.iter().position(|other| {
-                other.stop.is_none()
-                    && other.start.is_some_and(|(_, o)| o.id.is_none() && o.agent == agent.agent)
-            }),
+            None => waiting.get_mut(&agent.agent.as_deref()).and_then(VecDeque::pop_front),
         };
         let at = open.unwrap_or_else(|| {
             let key = agent.id.clone().unwrap_or_else(|| {
@@ -182,6 +193,14 @@ fn pair_agents<'a>(
             });
             let call = by_id.get(key.as_str()).copied();
             agents.push(Agent { key, call, ..Agent::default() });
+            match agent.id.as_deref() {
+                Some(id) => drop(by_key.insert(id, agents.len() - 1)),
+                None if starts => {
+                    let type_of = agent.agent.as_deref();
+                    waiting.entry(type_of).or_default().push_back(agents.len() - 1);
+                }
+                None => {}
+            }
             agents.len() - 1
         });
         let slot = if starts { &mut agents[at].start } else { &mut agents[at].stop };
@@ -193,15 +212,18 @@ fn pair_agents<'a>(
 
 /// A subagent without ids belongs to the first unclaimed delegating call with the same task.
 fn claim_by_task(agents: &mut [Agent<'_>], calls: &[Call<'_>]) {
-    for at in 0..agents.len() {
-        let Some(task) = agents[at].find(|facts| facts.id.is_none().then_some(facts.task)) else {
-            continue;
-        };
-        let free = |index: &usize| agents.iter().all(|other| other.call != Some(*index));
-        let same = |call: &Call<'_>| {
-            call.find(|tool| tool.delegate().map(|delegate| delegate.task)) == Some(task)
-        };
-        let found = (0..calls.len()).filter(|&i| same(&calls[i])).find(free);
-        agents[at].call = found;
+    let claimed: BTreeSet<usize> = agents.iter().filter_map(|agent| agent.call).collect();
+    let mut by_task: BTreeMap<u64, VecDeque<usize>> = BTreeMap::new();
+    for (at, call) in calls.iter().enumerate() {
+        if let Some(task) = call.find(|tool| tool.delegate().map(|delegate| delegate.task))
+            && !claimed.contains(&at)
+        {
+            by_task.entry(task).or_default().push_back(at);
+        }
+    }
+    for agent in agents {
+        if let Some(task) = agent.find(|facts| facts.id.is_none().then_some(facts.task)) {
+            agent.call = by_task.get_mut(&task).and_then(VecDeque::pop_front);
+        }
     }
 }

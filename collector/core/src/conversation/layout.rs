@@ -1,10 +1,10 @@
 //! Cutting a conversation into turns: a fact that names its generation is of that turn; the others are of the turn that was open
 //! then, or open one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Conversation, SLACK_NS, Turn, call_id};
+use super::{Conversation, SLACK_NS, Sealed, Turn, call_id};
 use crate::fact::Fact;
 use crate::{Config, EventKind, Timestamp};
 
@@ -55,11 +55,15 @@ impl Conversation {
     fn begin_anew(&mut self) {
         self.layout += 1;
         let opened =
-            self.explicit.iter().filter_map(|(generation, facts)| opened(generation, facts));
-        let mut turns: Vec<(Turn, Opened)> = opened.collect();
+            self.explicit.iter().filter_map(|(generation, facts)| self.opened(generation, facts));
+        let sealed =
+            self.sealed.iter().map(|(generation, sealed)| self.reopened(generation, sealed));
+        let mut turns: Vec<(Turn, Opened)> = opened.chain(sealed).collect();
         turns.sort_by(|(a, _), (b, _)| (a.start, &a.generation).cmp(&(b.start, &b.generation)));
         self.outside.clear();
         self.placed = Placed::default();
+        self.placed.named.extend(turns.iter().map(|(turn, _)| turn.generation.clone()));
+        self.placed.synthetic = self.numbered.len();
         (self.turns, self.placed.turns) = turns.into_iter().unzip();
     }
 
@@ -112,11 +116,41 @@ impl Conversation {
         }
     }
 
+    /// Lets loose facts go whose turns have left memory. The others move up.
+    pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
+        let sealed = &self.sealed;
+        self.placed.homes.retain(|_, generation| !sealed.contains_key(generation));
+        if gone.is_empty() {
+            return;
+        }
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.loose.len());
+        let mut index = 0;
+        self.loose.retain(|_| {
+            let stays = !gone.contains(&places.len());
+            places.push(stays.then_some(index));
+            index += usize::from(stays);
+            stays
+        });
+        let place = |old: &usize| places.get(*old).copied().flatten();
+        self.placed.count = places[..self.placed.count].iter().flatten().count();
+        for turn in &mut self.turns {
+            turn.loose = turn.loose.iter().filter_map(place).collect();
+        }
+        for open in &mut self.placed.turns {
+            open.prompt = open.prompt.as_ref().and_then(place);
+        }
+        self.outside = self.outside.iter().filter_map(place).collect();
+    }
+
     /// Puts one turn where its first fact says.
     fn place_turn(&mut self, generation: &Arc<str>) {
         let facts = self.explicit.get(generation);
-        let Some((turn, open)) = facts.and_then(|facts| opened(generation, facts)) else { return };
-        if let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation) {
+        let Some((turn, open)) = facts.and_then(|facts| self.opened(generation, facts)) else {
+            return;
+        };
+        if !self.placed.named.insert(generation.clone())
+            && let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation)
+        {
             self.turns.remove(at);
             self.placed.turns.remove(at);
         }
@@ -175,11 +209,25 @@ impl Conversation {
     }
 
     fn ended_between(&self, start: Timestamp, at: Timestamp, config: &Config) -> bool {
-        self.session.iter().any(|fact| {
-            matches!(fact.kind, EventKind::SessionEnd(_))
-                && fact.at >= start
-                && at.since(fact.at) > config.settle_delay_ns
-        })
+        self.session_end_after(start).is_some_and(|end| at.since(end) > config.settle_delay_ns)
+    }
+}
+
+impl Conversation {
+    /// A turn that names itself, without loose facts. What names a generation proves that there is one, whatever it is.
+    fn opened(&self, generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
+        let start = facts.first()?.at;
+        let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
+        let synthetic = self.numbered.contains(generation);
+        let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
+        let closed = stop.map(|fact| fact.at);
+        Some((turn, Opened { last: start, closed, prompt: None }))
+    }
+
+    fn reopened(&self, generation: &Arc<str>, sealed: &Sealed) -> (Turn, Opened) {
+        let (start, synthetic) = (sealed.first, self.numbered.contains(generation));
+        let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
+        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None })
     }
 }
 
@@ -192,6 +240,8 @@ pub(super) struct Placed {
     turns: Vec<Opened>,
     /// By call id, the generation that a loose fact of it was given to.
     homes: BTreeMap<Box<str>, Arc<str>>,
+    /// Turns that name themselves and have a place.
+    named: BTreeSet<Arc<str>>,
     synthetic: usize,
 }
 
@@ -202,16 +252,6 @@ struct Opened {
     closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     prompt: Option<usize>,
-}
-
-/// A turn that names itself, without loose facts. What names a generation proves that there is one, whatever it is.
-fn opened(generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
-    let first = facts.first()?.at;
-    let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
-    let turn =
-        Turn { generation: generation.clone(), synthetic: false, start: first, loose: Vec::new() };
-    let closed = stop.map(|fact| fact.at);
-    Some((turn, Opened { last: first, closed, prompt: None }))
 }
 
 enum Place {

@@ -24,5 +24,11 @@ mod campaign;
 mod properties;
 /// The wall clock beside the time since boot.
 mod clocks;
+/// Streams made to cost much.
+mod shapes;
+/// What a hook costs in any stream, and what the fold may hold.
+mod bounds;
+/// Sessions whose settled turns leave memory.
+mod long;
 /// Rows, and what the configuration changes.
 mod rows;

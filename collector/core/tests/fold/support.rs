@@ -165,7 +165,9 @@ impl Player {
     /// Hands in a batch that is read already.
     pub(crate) fn take(&mut self, batch: impl IntoIterator<Item = Event>) {
         for event in batch {
-            if !self.sessions.holds(&event.conversation) {
+            if self.sessions.holds(&event.conversation) {
+                self.bring_back(&event);
+            } else {
                 self.hand_in_history(&event.conversation);
             }
             self.log.push(event.clone());
@@ -181,6 +183,33 @@ impl Player {
                 self.sessions.handle(event.clone());
             }
         }
+    }
+
+    /// Hands in the hooks of a turn that has left memory. What the fold tells meanwhile was told before.
+    fn bring_back(&mut self, event: &Event) {
+        let missing = self.sessions.missing(event);
+        if missing.is_empty() {
+            return;
+        }
+        self.store.drain(&mut self.sessions);
+        self.sessions.reload(event);
+        for old in self.log.iter().filter(|old| missing.contains(&old.seq)) {
+            self.sessions.handle(old.clone());
+        }
+        while let Some(change) = self.sessions.poll_change() {
+            if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+                self.store.apply(change);
+            }
+        }
+        self.sessions.reloaded();
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.sessions.held()
+    }
+
+    pub(crate) fn reloads(&self) -> u64 {
+        self.sessions.reloads()
     }
 
     pub(crate) fn pass(&mut self, now: Timestamp) {

@@ -1,0 +1,263 @@
+//! Who is whose child, kept up to date: when links are looked for again, and what a changed link concerns.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Sessions;
+use crate::Timestamp;
+use crate::change::Change;
+use crate::conversation::KinFacts;
+use crate::link::{CROWD, Children, Link, Linked, Links, Strays, Unclear, link, root};
+
+/// Looking for links costs as much as there is to look at. Below this it is done whenever something has changed.
+const LIGHT: usize = 512;
+/// Above it, only once this share of it is new.
+const SHARE: usize = 8;
+/// ... or once this much time has passed for each part of the work.
+const WAIT_NS: i64 = 20_000;
+
+/// Links between conversations, and what they were made from.
+#[derive(Debug, Default)]
+pub(super) struct Kinship {
+    pub(super) links: Links,
+    pub(super) unclear: Unclear,
+    /// Children by parent and subagent key.
+    pub(super) children: Children,
+    /// Children by parent.
+    below: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// Children that several delegations of one parent fit, by root.
+    pub(super) strays: Strays,
+    /// Conversations that did nothing yet that only a root does.
+    pub(super) perhaps_children: BTreeSet<Arc<str>>,
+    /// Root last told for each conversation.
+    bound: BTreeMap<Arc<str>, Arc<str>>,
+    /// Conversations whose root was not told yet.
+    new: Vec<Arc<str>>,
+    /// Something that decides about links has changed.
+    pub(super) relink: bool,
+    /// Conversations with delegations.
+    delegating: usize,
+    /// A child names a parent that is not held.
+    waits: bool,
+    /// What the last look cost, how many events came since, and when it was.
+    work: usize,
+    since: usize,
+    looked_at: Timestamp,
+}
+
+impl Kinship {
+    pub(super) fn note_event(&mut self) {
+        self.since += 1;
+    }
+
+    pub(super) fn note_new(&mut self, id: &Arc<str>) {
+        self.new.push(id.clone());
+        self.perhaps_children.insert(id.clone());
+        // Somebody may have named it.
+        self.relink |= self.waits;
+    }
+
+    /// Notes what an event has changed about a conversation.
+    pub(super) fn note_facts(
+        &mut self,
+        id: &Arc<str>,
+        before: &KinFacts,
+        after: &KinFacts,
+        decides: bool,
+    ) {
+        if after.root_only && !before.root_only {
+            self.perhaps_children.remove(id);
+        }
+        self.delegating += usize::from(after.delegations > 0 && before.delegations == 0);
+        let linked = self.links.get(id);
+        // A new turn of a child may belong to a call that resumed it.
+        let resumed = linked.is_some() && before.generations != after.generations;
+        let several = linked.map_or_else(
+            || self.unclear.get(id).map(|candidates| candidates.count),
+            |link| link.key.is_none().then_some(link.candidates.count),
+        );
+        let undecided = several.is_some_and(|count| count <= CROWD);
+        let could_be_child = !after.root_only || linked.is_some() || !before.root_only;
+        let moved = before.first != after.first
+            || before.root_only != after.root_only
+            || before.workspace != after.workspace;
+        self.relink |= before.transcript != after.transcript
+            || (decides && after.delegations > 0)
+            || (self.delegating > 0 && could_be_child && (moved || decides))
+            || (after.delegations > 0 && before.workspace != after.workspace)
+            || undecided
+            || resumed;
+    }
+
+    /// Whether links are to be looked for now.
+    pub(super) fn is_due(&self, now: Option<Timestamp>) -> bool {
+        self.relink
+            && (self.work < LIGHT
+                || self.since.saturating_mul(SHARE) >= self.work
+                || self.due().zip(now).is_some_and(|(due, now)| due <= now))
+    }
+
+    /// When links are looked for at the latest.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let wait = WAIT_NS.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
+        self.relink.then(|| self.looked_at.plus(wait))
+    }
+
+    /// A conversation and all below it.
+    pub(super) fn family(&self, top: &Arc<str>) -> Vec<Arc<str>> {
+        let mut members = vec![top.clone()];
+        let mut next = 0;
+        while let Some(children) = members.get(next).map(|member| self.below.get(member)) {
+            members.extend(children.into_iter().flatten().cloned());
+            next += 1;
+        }
+        members
+    }
+
+    /// Links are looked for at the next round, whatever that costs.
+    pub(super) fn link_soon(&mut self) {
+        self.relink = true;
+        self.work = 0;
+    }
+
+    pub(super) fn note_no_delegations(&mut self) {
+        self.delegating = self.delegating.saturating_sub(1);
+    }
+
+    pub(super) fn forget(&mut self, member: &Arc<str>, delegated: bool) {
+        self.delegating = self.delegating.saturating_sub(usize::from(delegated));
+        if let Some(link) = self.links.remove(member) {
+            for key in link.keys() {
+                self.children.remove(&(link.parent.clone(), key.clone()));
+            }
+            if let Some(siblings) = self.below.get_mut(&link.parent) {
+                siblings.retain(|sibling| sibling != member);
+            }
+        }
+        self.unclear.remove(member);
+        self.bound.remove(member);
+        self.below.remove(member);
+        self.strays.remove(member);
+        self.perhaps_children.remove(member);
+        let from = (member.clone(), Box::from(""));
+        let own = self.children.range(from..).take_while(|((parent, _), _)| parent == member);
+        let own: Vec<_> = own.map(|(place, _)| place.clone()).collect();
+        own.iter().for_each(|place| drop(self.children.remove(place)));
+    }
+
+    /// Takes new links. Gives the old ones back.
+    fn replace(&mut self, linked: Linked, now: Option<Timestamp>) -> (Links, Unclear) {
+        self.relink = false;
+        (self.work, self.since, self.waits) = (linked.work, 0, linked.waits);
+        self.looked_at = now.unwrap_or(self.looked_at);
+        let old = std::mem::replace(&mut self.links, linked.links);
+        let old_unclear = std::mem::replace(&mut self.unclear, linked.unclear);
+        if old == self.links {
+            return (old, old_unclear);
+        }
+        self.children.clear();
+        self.below.clear();
+        self.strays.clear();
+        for (child, link) in &self.links {
+            for key in link.keys() {
+                let place = (link.parent.clone(), key.clone());
+                self.children.entry(place).or_default().push(child.clone());
+            }
+            self.below.entry(link.parent.clone()).or_default().push(child.clone());
+            if link.key.is_none() {
+                let top = root(&self.links, child).clone();
+                self.strays.entry(top).or_default().push(child.clone());
+            }
+        }
+        (old, old_unclear)
+    }
+}
+
+impl Sessions {
+    /// Tells that new conversations are roots, until something shows otherwise.
+    pub(super) fn bind_new(&mut self) {
+        for id in std::mem::take(&mut self.kinship.new) {
+            if self.conversations.contains_key(&id) && !self.kinship.bound.contains_key(&id) {
+                self.kinship.bound.insert(id.clone(), id.clone());
+                self.out.push_back(Change::Bind { conversation: id.clone(), root: id });
+            }
+        }
+    }
+
+    /// Looks for links again, and marks what they change.
+    pub(super) fn link(&mut self, now: Option<Timestamp>) {
+        let linked = link(&self.conversations);
+        self.room.work += linked.work as u64;
+        let (old, old_unclear) = self.kinship.replace(linked, now);
+        if old == self.kinship.links && old_unclear == self.kinship.unclear {
+            return;
+        }
+        let ids: Vec<Arc<str>> = self.conversations.keys().cloned().collect();
+        for id in ids {
+            let now = root(&self.kinship.links, &id).clone();
+            let was = self.kinship.bound.insert(id.clone(), now.clone());
+            let moved = was.as_ref() != Some(&now);
+            if moved {
+                self.out.push_back(Change::Bind { conversation: id.clone(), root: now.clone() });
+            }
+            let new = self.kinship.links.get(&id).cloned();
+            if moved || old.get(&id) != new.as_ref() {
+                let both = [old.get(&id).cloned(), new];
+                both.iter().flatten().for_each(|link| self.mark(link));
+                self.dirty.insert(now.clone());
+                self.dirty.extend(was);
+            }
+            if old_unclear.get(&id) != self.kinship.unclear.get(&id) {
+                self.force(&now);
+            }
+            if now != id {
+                self.give_up_group(&id, &now);
+            }
+        }
+    }
+
+    /// A conversation that turns out to be a child has no session of its own any more.
+    fn give_up_group(&mut self, id: &Arc<str>, root: &Arc<str>) {
+        let Some(group) = self.groups.remove(id) else { return };
+        if let Some(at) = group.deadline {
+            self.deadlines.remove(&(at, id.clone()));
+        }
+        let mut rest = group.withdraw_session(&mut self.out);
+        self.groups.entry(root.clone()).or_default().inherited.append(&mut rest);
+    }
+
+    /// Marks the turns of roots that a link leads to. Where no hook with an id says which turn that is, all are read anew.
+    fn mark(&mut self, link: &Link) {
+        let keys = link.keys().map(|key| (link.parent.clone(), key.clone()));
+        let mut above: Vec<(Arc<str>, Box<str>)> = keys.collect();
+        let mut seen: BTreeSet<(Arc<str>, Box<str>)> = above.iter().cloned().collect();
+        while let Some((conversation, key)) = above.pop() {
+            if let Some(link) = self.kinship.links.get(&conversation) {
+                for key in link.keys() {
+                    let place = (link.parent.clone(), key.clone());
+                    if seen.insert(place.clone()) {
+                        above.push(place);
+                    }
+                }
+                continue;
+            }
+            let home = self.conversations.get(&conversation).and_then(|c| c.home(&key));
+            match (home, self.groups.get_mut(&conversation)) {
+                (Some(home), Some(group)) => group.mark(home),
+                (None, Some(group)) => group.force = true,
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// Whether a session that links may still change could settle something at `now`.
+    pub(super) fn may_settle_with_kin(&self, root: &Arc<str>, now: Timestamp) -> bool {
+        let Some(conversation) = self.conversations.get(root) else { return false };
+        let has_kin = !conversation.root_only
+            || !conversation.delegations.is_empty()
+            || self.kinship.below.contains_key(root);
+        let is_due = self.groups.get(root).is_some_and(|group| group.deadline.is_none())
+            || conversation.last.plus(self.config.settle_delay_ns) <= now;
+        has_kin && is_due
+    }
+}

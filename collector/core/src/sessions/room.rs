@@ -1,0 +1,200 @@
+//! What the fold may hold: eviction of idle sessions, and events that are dropped when there is no room.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Sessions;
+use crate::change::Change;
+use crate::link::root;
+use crate::{Event, EventKind, Timestamp};
+
+/// Events held before idle sessions are evicted. An event takes about 0.9 KiB, with its part of the spans that were told of
+/// it (the example `fold_speed` measures it), so this is 15 MB. A call has two to four events.
+pub const MAX_EVENTS: usize = 16_384;
+
+/// Conversations held, whoever is at work. A conversation takes about 9 KiB besides its events, so this is 72 MB. Past it the
+/// longest idle sessions are evicted, at work or not.
+pub const MAX_CONVERSATIONS: usize = 8_192;
+
+/// Conversations held before idle sessions are evicted.
+const MANY_CONVERSATIONS: usize = 2_048;
+
+/// A session that had an event within five minutes is at work. It is not evicted: its next event would only bring its whole
+/// history back.
+const AT_WORK_NS: i64 = 300_000_000_000;
+
+/// A session of this many events that is between turns may be evicted at once: nothing ends because of it, and bringing the
+/// session back costs little.
+const SMALL: usize = 4_096;
+
+/// When the fold is full, a session without an event for ten seconds is evicted even in the middle of a turn.
+const PAUSE_NS: i64 = 10_000_000_000;
+
+/// Time between two looks for sessions to evict while none was found.
+const LOOK_NS: i64 = 250_000_000;
+
+/// Looking at this many conversations costs next to nothing.
+const FEW: usize = 512;
+
+/// How full the fold is.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Events held.
+    pub(super) held: usize,
+    /// How many may be; `None` is [`MAX_EVENTS`].
+    max_events: Option<usize>,
+    pub(super) evicted: u64,
+    pub(super) left_out: u64,
+    /// Turns that left memory and came back for a late hook.
+    pub(super) reloaded: u64,
+    /// What was looked at so far.
+    pub(super) work: u64,
+    /// Events handled.
+    pub(super) handled: u64,
+    /// Nothing is idle enough to be evicted before this.
+    next_look: Timestamp,
+    /// A look costs as much as there are sessions, so this many events come first.
+    next_look_at: u64,
+}
+
+impl Room {
+    pub(super) fn with_bound(max_events: usize) -> Self {
+        Self { max_events: Some(max_events), ..Self::default() }
+    }
+}
+
+/// A session, as a candidate for eviction. The longest idle one is first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Idle {
+    last: Timestamp,
+    root: Arc<str>,
+    quiet: bool,
+}
+
+impl Sessions {
+    /// Whether the session of an event, or all together, hold as much as they may.
+    pub(super) fn is_full_for(&self, event: &Event) -> bool {
+        let (most, together) = (self.config.session_hooks, self.config.held_hooks);
+        if self.room.held < most.min(together) || matches!(event.kind, EventKind::Evidence(_)) {
+            return false;
+        }
+        let reserve = |most: usize| if is_lifecycle(&event.kind) { most / 8 } else { 0 };
+        if self.room.held >= together.saturating_add(reserve(together)) {
+            return true;
+        }
+        let top = root(&self.kinship.links, &event.conversation);
+        let count = |id| self.conversations.get(id).map_or(0, |member| member.held);
+        let held: usize = self.kinship.family(top).iter().map(count).sum();
+        held >= most.saturating_add(reserve(most))
+    }
+
+    /// Counts an event that finds no room. Its session is at work all the same, and not idle.
+    pub(super) fn leave_out(&mut self, event: &Event) {
+        self.room.left_out += 1;
+        self.newest = self.newest.max(event.at);
+        if let Some(conversation) = self.conversations.get_mut(&event.conversation) {
+            conversation.last = conversation.last.max(event.at);
+        }
+    }
+
+    /// Makes room: the longest idle sessions leave, as if their time had passed.
+    pub(super) fn evict(&mut self) {
+        let most = self.config.held_hooks;
+        let bound = self.room.max_events.unwrap_or(MAX_EVENTS).min(most);
+        let (held, count) = (self.room.held, self.conversations.len());
+        let crowded = held >= most || count > MAX_CONVERSATIONS;
+        let over = crowded || held > bound || count > MANY_CONVERSATIONS;
+        let is_soon =
+            self.newest < self.room.next_look || self.room.handled < self.room.next_look_at;
+        if !over || (is_soon && count <= MAX_CONVERSATIONS) {
+            return;
+        }
+        self.room.next_look = self.newest.plus(LOOK_NS);
+        for Idle { last, root, quiet } in self.idle(crowded, count > MAX_CONVERSATIONS) {
+            let at_work = !quiet && self.newest.since(last) < AT_WORK_NS;
+            let (held, count) = (self.room.held, self.conversations.len());
+            let spare = held <= most - most / 8 && count <= MAX_CONVERSATIONS / 8 * 7;
+            if at_work && spare {
+                continue;
+            }
+            self.evict_one(&root, last, quiet);
+            // Some room to spare, so that not every event needs a look at all sessions.
+            let (held, count) = (self.room.held, self.conversations.len());
+            if held <= bound - bound / 8 && count <= MANY_CONVERSATIONS / 8 * 7 {
+                self.room.next_look = Timestamp(i64::MIN);
+                return;
+            }
+        }
+        let many = self.conversations.len().saturating_sub(FEW) as u64;
+        self.room.next_look_at = self.room.handled + many / 8;
+    }
+
+    /// Sessions that may be evicted.
+    fn idle(&self, crowded: bool, anyone: bool) -> Vec<Idle> {
+        let mut roots: BTreeMap<&Arc<str>, (Timestamp, usize)> = BTreeMap::new();
+        for (id, conversation) in &self.conversations {
+            let top = root(&self.kinship.links, id);
+            let (last, events) = roots.entry(top).or_insert((conversation.last, 0));
+            *last = (*last).max(conversation.last);
+            *events += conversation.count;
+        }
+        let mut idle: Vec<Idle> = Vec::new();
+        for (root, (last, events)) in roots {
+            let quiet = events <= SMALL && self.groups.get(root).is_some_and(|group| group.quiet);
+            let pause = self.newest.since(last);
+            let paused = pause >= AT_WORK_NS || (crowded && pause >= PAUSE_NS);
+            if quiet || paused || (anyone && events <= SMALL) {
+                idle.push(Idle { last, root: root.clone(), quiet });
+            }
+        }
+        idle.sort();
+        idle
+    }
+
+    fn evict_one(&mut self, id: &Arc<str>, last: Timestamp, quiet: bool) {
+        let Some(group) = self.groups.get_mut(id) else { return };
+        let config = &self.config;
+        let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
+        let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
+        group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK_NS));
+        // A session between turns ends as if its idle time were over, which shows nowhere unless the session comes back. So
+        // does a session that is idle by the clock, and only waits for time to pass.
+        let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);
+        group.evicted = !quiet && !idle_by_now;
+        group.force = !quiet;
+        self.derive_group(id, None);
+        self.room.evicted += u64::from(!self.groups.contains_key(id));
+    }
+
+    /// Drops everything held of a session.
+    pub(super) fn forget(&mut self, id: &Arc<str>) {
+        for member in self.kinship.family(id) {
+            let gone = self.conversations.remove(&member);
+            let held = gone.as_ref().map_or(0, |gone| gone.held);
+            self.room.held = self.room.held.saturating_sub(held);
+            let sealed = gone.iter().flat_map(|gone| gone.sealed.values());
+            for child in sealed.flat_map(|sealed| sealed.children.iter()) {
+                self.sealed_children.remove(child);
+            }
+            let delegated = gone.is_some_and(|gone| !gone.delegations.is_empty());
+            self.kinship.forget(&member, delegated);
+        }
+        self.groups.remove(id);
+        self.out.push_back(Change::Forget(id.clone()));
+    }
+}
+
+/// Whether an event says when a turn, a session or a subagent begins or ends, or what it took.
+fn is_lifecycle(kind: &EventKind) -> bool {
+    use EventKind as K;
+    matches!(
+        kind,
+        K::SessionStart { .. }
+            | K::SessionEnd(_)
+            | K::Prompt(_)
+            | K::Response(_)
+            | K::Stop(_)
+            | K::SubagentStart(_)
+            | K::SubagentStop(_)
+    )
+}

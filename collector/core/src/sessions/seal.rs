@@ -1,0 +1,214 @@
+//! What is settled leaves memory: the facts of a long session's older turns, and the conversations below them. A hook that
+//! comes late for such a turn brings the turn back first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Sessions;
+use crate::Event;
+use crate::conversation::{Conversation, Leaving, Turn, delegation};
+use crate::group::Group;
+
+/// Delegations that a child may belong to which nothing has decided about: they stay.
+#[derive(Default)]
+struct Wanted {
+    delegations: BTreeSet<(Arc<str>, Box<str>)>,
+    /// Parents all of whose delegations count.
+    parents: BTreeSet<Arc<str>>,
+}
+
+impl Sessions {
+    /// Raw hooks that have to be handed in before `event`, by number, as their turn has left memory. If there are any: poll all
+    /// changes, call [`Self::reload`], hand in the hooks, and call [`Self::reloaded`]. What the fold tells between the two is in
+    /// the store already, except for `Bind` and `Ask`.
+    pub fn missing(&mut self, event: &Event) -> Vec<u64> {
+        let Some((root, generation)) = self.sealed_turn_of(event) else { return Vec::new() };
+        if self.round.is_none() {
+            self.begin_round(None);
+        }
+        self.finish_round();
+        if self.groups.get(&root).is_some_and(|group| group.lag.fresh > 0) {
+            // It may have waited: everything is told before what comes next is not.
+            self.derive_group(&root, None);
+        }
+        let conversation = self.conversations.get(&root);
+        let sealed = conversation.and_then(|conversation| conversation.sealed.get(&generation));
+        sealed.map(|sealed| sealed.hooks()).unwrap_or_default()
+    }
+
+    /// Makes ready for the hooks that [`Self::missing`] named.
+    pub fn reload(&mut self, event: &Event) {
+        let Some((root, generation)) = self.sealed_turn_of(event) else { return };
+        let Some(conversation) = self.conversations.get_mut(&root) else { return };
+        if let Some(sealed) = conversation.unseal(&generation) {
+            self.room.held = self.room.held.saturating_sub(1);
+            self.room.reloaded += 1;
+            sealed.children.iter().for_each(|child| drop(self.sealed_children.remove(child)));
+            self.kinship.link_soon();
+            if let Some(group) = self.groups.get_mut(&root) {
+                group.lag = Default::default();
+            }
+            self.reloading = Some(root);
+        }
+    }
+
+    /// All hooks that [`Self::missing`] named have been handed in, as far as there are any.
+    pub fn reloaded(&mut self) {
+        self.finish_round();
+        let root = self.reloading.take();
+        if let Some(conversation) = root.and_then(|root| self.conversations.get_mut(&root)) {
+            conversation.end_reload();
+        }
+    }
+
+    /// Turns that left memory and came back for a late hook.
+    #[must_use]
+    pub const fn reloads(&self) -> u64 {
+        self.room.reloaded
+    }
+
+    fn sealed_turn_of(&self, event: &Event) -> Option<(Arc<str>, Arc<str>)> {
+        if let Some(above) = self.sealed_children.get(&event.conversation) {
+            return Some(above.clone());
+        }
+        let conversation = self.conversations.get(&event.conversation)?;
+        Some((conversation.id.clone(), conversation.sealed_turn_of(event)?))
+    }
+
+    /// Lets settled turns of a session go, the oldest first, if the session holds much more than it should.
+    pub(super) fn seal(&mut self, root: &Arc<str>) {
+        let keep = self.config.settled_hooks;
+        let Some(group) = self.groups.get_mut(root) else { return };
+        if self.room.held <= keep.saturating_mul(2) || self.room.handled < group.next_seal {
+            return;
+        }
+        // Looking costs as much as there are turns.
+        group.next_seal = self.room.handled + (keep as u64 / 2).max(1);
+        let count = |id: &Arc<str>| self.conversations.get(id).map_or(0, |member| member.held);
+        let held: usize = self.kinship.family(root).iter().map(count).sum();
+        if held <= keep.saturating_mul(2) {
+            return;
+        }
+        let leaving = self.leaving(root, held - keep);
+        self.let_go(root, leaving);
+    }
+
+    /// The oldest turns that may leave, of so many facts if there are.
+    fn leaving(&self, root: &Arc<str>, mut excess: usize) -> Vec<Leaving> {
+        let (Some(conversation), Some(group)) =
+            (self.conversations.get(root), self.groups.get(root))
+        else {
+            return Vec::new();
+        };
+        let wanted = self.wanted();
+        let mut all = Vec::new();
+        let settled = conversation.turns.get(..group.settled_turns()).unwrap_or_default();
+        for turn in settled {
+            if excess == 0 {
+                break;
+            }
+            if conversation.sealed.contains_key(&turn.generation) {
+                continue;
+            }
+            match self.may_leave(conversation, group, turn, &wanted) {
+                Some(leaving) => {
+                    excess = excess.saturating_sub(leaving.facts);
+                    all.push(leaving);
+                }
+                // Turns that have no name are numbered in order.
+                None if !conversation.loose.is_empty() => break,
+                None => {}
+            }
+        }
+        all
+    }
+
+    fn may_leave(
+        &self,
+        conversation: &Conversation,
+        group: &Group,
+        turn: &Turn,
+        wanted: &Wanted,
+    ) -> Option<Leaving> {
+        if !group.is_final(&turn.generation) || !conversation.is_sealable(turn) {
+            return None;
+        }
+        let facts = conversation.facts(turn);
+        let mut leaving = Leaving {
+            generation: turn.generation.clone(),
+            hooks: BTreeSet::new(),
+            children: Vec::new(),
+            facts: facts.len(),
+        };
+        let keys: BTreeSet<&str> = facts.iter().filter_map(|fact| delegation(&fact.kind)).collect();
+        for key in keys {
+            let place = (conversation.id.clone(), Box::from(key));
+            let is_home = conversation.home(key).is_none_or(|home| home == turn.generation);
+            if !is_home || wanted.has(&place) {
+                return None;
+            }
+            for child in self.kinship.children.get(&place).into_iter().flatten() {
+                for member in self.kinship.family(child) {
+                    let link = self.kinship.links.get(&member)?;
+                    if link.key.is_none()
+                        || !link.resumed.is_empty()
+                        || wanted.parents.contains(&member)
+                    {
+                        return None;
+                    }
+                    let below = self.conversations.get(&member)?;
+                    leaving.hooks.extend(below.hooks());
+                    leaving.facts += below.held;
+                    leaving.children.push(member);
+                }
+            }
+        }
+        Some(leaving)
+    }
+
+    fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted::default();
+        let undecided = self.kinship.links.values().filter(|link| link.key.is_none());
+        let undecided = undecided.map(|link| (Some(&link.parent), &link.candidates));
+        let unclear = self.kinship.unclear.values().map(|candidates| (None, candidates));
+        for (parent, candidates) in undecided.chain(unclear) {
+            wanted.delegations.extend(candidates.kept.iter().cloned());
+            if candidates.count > candidates.kept.len() {
+                wanted.parents.extend(parent.cloned());
+                wanted.parents.extend(candidates.kept.iter().map(|(parent, _)| parent.clone()));
+            }
+        }
+        wanted
+    }
+
+    fn let_go(&mut self, root: &Arc<str>, leaving: Vec<Leaving>) {
+        for Leaving { generation, children, .. } in &leaving {
+            for child in children {
+                self.let_child_go(child);
+                let above = (root.clone(), generation.clone());
+                self.sealed_children.insert(child.clone(), above);
+            }
+            if let Some(group) = self.groups.get_mut(root) {
+                group.seal(generation, children);
+            }
+        }
+        let Some(conversation) = self.conversations.get_mut(root) else { return };
+        let delegated = !conversation.delegations.is_empty();
+        self.room.held = self.room.held.saturating_sub(conversation.seal(leaving));
+        if delegated && conversation.delegations.is_empty() {
+            self.kinship.note_no_delegations();
+        }
+    }
+
+    fn let_child_go(&mut self, child: &Arc<str>) {
+        let Some(gone) = self.conversations.remove(child) else { return };
+        self.room.held = self.room.held.saturating_sub(gone.held);
+        self.kinship.forget(child, !gone.delegations.is_empty());
+    }
+}
+
+impl Wanted {
+    fn has(&self, place: &(Arc<str>, Box<str>)) -> bool {
+        self.parents.contains(&place.0) || self.delegations.contains(place)
+    }
+}

@@ -1,0 +1,141 @@
+//! Sessions longer than what is kept of them: what is settled leaves memory, and the numbers stay right.
+
+use hookspan_core::sessions::TraceMode;
+use hookspan_core::{Config, Hook, Timestamp};
+use serde_json::json;
+
+use crate::shapes::{self, SHAPES};
+use crate::support::{Player, Store, render};
+
+/// Keeps little, so that a short session is a long one.
+fn few() -> Config {
+    Config { settled_hooks: 16, ..Config::default() }
+}
+
+/// Plays hooks in batches, time passing with them.
+fn play(config: Config, hooks: &[Hook], batch: usize) -> (Store, usize, u64) {
+    let mut player = Player::new(config);
+    let mut held = 0;
+    for chunk in hooks.chunks(batch) {
+        player.feed(chunk);
+        let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
+        player.pass(last.plus(-250_000_000));
+        held = held.max(player.held());
+    }
+    let reloads = player.reloads();
+    let store = player.finish();
+    store.check();
+    (store, held, reloads)
+}
+
+#[track_caller]
+fn same(one: &Store, other: &Store) {
+    assert_eq!(render(one), render(other));
+    assert!(one.spans == other.spans && one.turns == other.turns);
+    assert_eq!(one.sessions, other.sessions);
+}
+
+const LONG: [&str; 3] = [
+    "turns of a long session",
+    "turns of a long session, without generations",
+    "turns of a long session, each with a subagent",
+];
+
+#[test]
+fn a_session_that_leaves_memory_turn_by_turn_has_the_same_spans_turns_and_totals() {
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let hooks = (shape.hooks)(1_600);
+        let (whole, all, _) = play(Config::default(), &hooks, 1_600);
+        assert!(all >= 1_500, "{}: {all}", shape.name);
+        for batch in [1, 7, 50, 400] {
+            let (left, held, reloads) = play(few(), &hooks, batch);
+            same(&whole, &left);
+            assert_eq!(reloads, 0, "{}", shape.name);
+            // What is kept, a batch, and one for each turn.
+            let turns = left.turns.len();
+            assert!(held <= 32 + 2 * batch + turns + 32, "{}: {held} by {batch}", shape.name);
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_one_trace_leaves_memory_the_same_way() {
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let hooks = (shape.hooks)(480);
+        let in_one = |config: Config| Config { trace_mode: TraceMode::Session, ..config };
+        let (whole, ..) = play(in_one(Config::default()), &hooks, 10);
+        let (left, ..) = play(in_one(few()), &hooks, 10);
+        same(&whole, &left);
+    }
+}
+
+#[test]
+fn late_hooks_of_turns_that_left_memory_do_what_they_do_in_a_short_session() {
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let mut hooks = (shape.hooks)(400);
+        let last = hooks.last().unwrap().observed_at;
+        let named = shape.name != LONG[1];
+        let late = |number: u64, turn: usize, name: &str, more: serde_json::Value| {
+            let generation = if named { format!("g{turn}") } else { String::new() };
+            let mut body = json!({"hook_event_name": name, "conversation_id": "c",
+                "generation_id": generation, "workspace_roots": ["/w/app"]});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            Hook {
+                seq: 10_000 + number,
+                observed_at: last.plus(number as i64 * 1_000_000_000),
+                body: body.to_string().into_bytes(),
+                ..Hook::default()
+            }
+        };
+        let call = |id: &str| json!({"tool_name": "Read", "tool_use_id": id, "duration": 2});
+        hooks.push(late(1, 2, "postToolUse", call("t2-1")));
+        hooks.push(late(2, 5, "postToolUse", call("t5-0")));
+        if named {
+            hooks.push(late(3, 3, "postToolUse", call("never-begun")));
+            hooks.push(late(4, 3, "stop", json!({"status": "completed", "input_tokens": 99})));
+        }
+        if shape.name == LONG[2] {
+            let body = json!({"hook_event_name": "postToolUse", "conversation_id": "child-4",
+                "generation_id": "cg", "workspace_roots": ["/w/app"], "tool_name": "Read",
+                "tool_use_id": "of a child"});
+            hooks.push(Hook { body: body.to_string().into_bytes(), ..late(5, 4, "", json!({})) });
+        }
+        let (whole, ..) = play(Config::default(), &hooks, 10);
+        for batch in [1, 10, 90] {
+            let (left, _, reloads) = play(few(), &hooks, batch);
+            same(&whole, &left);
+            assert!(reloads > 0, "{}", shape.name);
+        }
+    }
+}
+
+#[test]
+fn a_hook_out_of_order_finds_its_turn_though_that_has_left() {
+    let mut hooks = shapes::long_session(400);
+    let moved = hooks.remove(83);
+    hooks.push(Hook { seq: 9_000, ..moved });
+    let (whole, ..) = play(Config::default(), &hooks, 10);
+    let (left, _, reloads) = play(few(), &hooks, 10);
+    same(&whole, &left);
+    assert_eq!(reloads, 1);
+}
+
+#[test]
+fn a_long_session_goes_on_after_a_restart() {
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let hooks = (shape.hooks)(600);
+        let (whole, ..) = play(Config::default(), &hooks, 10);
+        let mut player = Player::new(few());
+        let (before, after) = hooks.split_at(333);
+        for (part, restarts) in [(before, true), (after, false)] {
+            for chunk in part.chunks(10) {
+                player.feed(chunk);
+                player.pass(Timestamp(chunk[chunk.len() - 1].observed_at.0 - 250_000_000));
+            }
+            if restarts {
+                player.restart();
+            }
+        }
+        same(&whole, &player.finish());
+    }
+}
