@@ -8,6 +8,9 @@ use hookspan_core::{Change, Event, Reader, Sessions};
 
 use crate::store::write::{Changes, Transaction};
 
+/// Counts settled turns that were read again for a late hook.
+const TURN_RELOADED: &str = "turn_reloaded";
+
 /// Past so many, all are looked for once more.
 const MOST: usize = 10_000;
 
@@ -28,8 +31,9 @@ impl Stateless {
     }
 }
 
-/// Hands the fold the hook at `seq`, which is in the raw log, behind the history of its conversation where the fold has let
-/// that go. Takes `event` once that history is read. Gives how many hooks found their session full: one or none.
+/// Hands the fold the hook at `seq`, which is in the raw log. If the fold has evicted the hook's conversation or turn, the
+/// history of that comes first. Takes `event` once the history is read. Returns how many hooks found their session full: one
+/// or none.
 ///
 /// # Errors
 /// As SQLite fails: then `event` is still there.
@@ -44,6 +48,11 @@ pub(super) fn feed(
     let Some(conversation) = event.as_ref().map(|event| Arc::clone(&event.conversation)) else {
         return Ok(0);
     };
+    if let Some(event) = event
+        && sessions.holds(&conversation)
+    {
+        bring_back(sessions, changes, open, event)?;
+    }
     let held = conversation.is_empty() || sessions.holds(&conversation);
     if held {
         stateless.0.remove(&conversation);
@@ -62,6 +71,43 @@ pub(super) fn feed(
         }
     }
     Ok(sessions.left_out() - before)
+}
+
+/// Hands the fold the hooks of a settled turn that has left memory, where `event` comes late for that turn.
+///
+/// # Errors
+/// As SQLite fails. The fold has taken nothing then.
+fn bring_back(
+    sessions: &mut Sessions,
+    changes: &mut Changes,
+    open: &mut Transaction<'_>,
+    event: &Event,
+) -> rusqlite::Result<()> {
+    let missing = sessions.missing(event);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    drain(sessions, changes);
+    if !sessions.holds(&event.conversation) {
+        // It was evicted meanwhile, and comes back as a whole.
+        return Ok(());
+    }
+    let store = open.store();
+    let mut hooks = Vec::with_capacity(missing.len());
+    for seq in missing {
+        hooks.extend(store.hook(seq)?);
+    }
+    sessions.reload(event);
+    let mut reader = Reader::default();
+    hooks.iter().for_each(|hook| sessions.handle(reader.read(hook)));
+    while let Some(change) = sessions.poll_change() {
+        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+            changes.push(change);
+        }
+    }
+    sessions.reloaded();
+    store.count(TURN_RELOADED, 1);
+    Ok(())
 }
 
 /// Hands the fold the history of a conversation that it let go and that comes back. What it says about the past is in the

@@ -487,3 +487,65 @@ fn hooks_beyond_the_bound_of_their_session_are_stored_and_counted() {
     let left_out = count("SELECT value FROM counter WHERE key = 'session_full'");
     assert!(left_out > 0 && left_out < arrivals.len() as u64, "{left_out}");
 }
+
+/// Turns of one session, each with a subagent, a while apart; and late hooks of some that were settled long before.
+fn long_session() -> Vec<Arrival> {
+    let call =
+        |id: &str| json!({"tool_name": "Read", "tool_use_id": id, "tool_input": {"path": "/x"}});
+    let agent = |id: &str| json!({"subagent_id": id, "subagent_type": "explore", "task": id});
+    let mut events = Vec::new();
+    for turn in 0..30 {
+        let (at, name, child) = (turn * 20, format!("g{turn}"), format!("child-{turn}"));
+        let (of_child, own) = (format!("t{turn}"), format!("s{turn}"));
+        events.extend([
+            event(at, "long", &name, "beforeSubmitPrompt", &json!({"prompt": "go"})),
+            event(at + 1, "long", &name, "subagentStart", &agent(&own)),
+            event(at + 2, &child, "cg", "preToolUse", &call(&of_child)),
+            event(at + 3, &child, "cg", "postToolUse", &call(&of_child)),
+            event(at + 4, "long", &name, "subagentStop", &agent(&own)),
+            event(at + 5, "long", "", "beforeReadFile", &json!({"file_path": "/x"})),
+            event(
+                at + 6,
+                "long",
+                &name,
+                "stop",
+                &json!({"status": "completed", "input_tokens": turn, "output_tokens": 1}),
+            ),
+        ]);
+    }
+    events.push(event(700, "long", "g3", "postToolUse", &call("late")));
+    events.push(event(701, "child-5", "cg", "postToolUse", &call("late, too")));
+    events
+}
+
+#[test]
+fn a_session_whose_settled_turns_leave_memory_gives_the_same_tables_live_restarted_and_rebuilt() {
+    let arrivals = long_session();
+    // The tables after a life with a restart, and after a rebuild; and how many turns were read again.
+    let live = |config: &hookspan_core::Config, size: usize| {
+        let world = World::new();
+        let mut engine = world.engine_with(config.clone());
+        let (before, after) = arrivals.split_at(101);
+        play(&mut engine, before, size);
+        let held = engine.sessions.held();
+        drop(engine);
+        let mut engine = world.engine_with(config.clone());
+        play(&mut engine, after, size);
+        finish(&mut engine);
+        let (lived, reloads) = (tables(&world.path), engine.sessions.reloads());
+        engine.store.start_rebuild("another").unwrap();
+        drop(engine);
+        finish(&mut world.engine_with(config.clone()));
+        (lived, tables(&world.path), held, reloads)
+    };
+    let all = hookspan_core::Config::default();
+    let few = hookspan_core::Config { settled_hooks: 8, ..all.clone() };
+    for size in [1, 9] {
+        let (lived, rebuilt, held, reloads) = live(&all, size);
+        assert_eq!((held, reloads), (101, 0));
+        let (left, again, held, reloads) = live(&few, size);
+        assert!(held < 70 && reloads > 0, "{held} held, {reloads} read again");
+        assert!(left == lived, "in batches of {size}");
+        assert!(again == rebuilt, "rebuilt after batches of {size}");
+    }
+}

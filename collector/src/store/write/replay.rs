@@ -53,16 +53,20 @@ impl Store {
         )
     }
 
-    /// Places, in order, of all folded hooks of the conversations that the fold held when it last committed.
+    /// Numbers and times, in order, of all folded hooks of the conversations that the fold held when it last committed.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn held(&self) -> rusqlite::Result<Vec<u64>> {
-        self.places(
-            "SELECT seq FROM raw_hook WHERE seq <= ?1 AND conversation IN
+    pub fn held(&self) -> rusqlite::Result<Vec<(u64, i64)>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT seq, observed_ns FROM raw_hook WHERE seq <= ?1 AND conversation IN
                  (SELECT id FROM conversation WHERE held)",
-            [self.marks.folded.cast_signed()],
-        )
+        )?;
+        let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
+        let rows = statement.query_map([self.marks.folded.cast_signed()], row)?;
+        let mut places: Vec<(u64, i64)> = rows.collect::<rusqlite::Result<_>>()?;
+        places.sort_unstable();
+        Ok(places)
     }
 
     fn places(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<u64>> {
