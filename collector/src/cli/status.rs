@@ -12,9 +12,9 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit code: 0 when a collector runs and every destination gets its spans, 1 when none runs or answers, or a \
-                  destination is paused or has lost spans, 2 wrong usage. A receiver that is away for a while is no \
-                  failure: its spans wait.\n\nExamples:\n  hookspan status\n  hookspan status \
-                  --json\n  hookspan status > /dev/null && echo recording"
+                  destination is paused or lost spans during the last day, 2 wrong usage. A receiver that is away for a \
+                  while is no failure: its spans wait.\n\nExamples:\n  hookspan status\n  hookspan status --json\n  \
+                  hookspan status > /dev/null && echo recording"
 )]
 pub struct Args {
     /// Print JSON
