@@ -48,6 +48,7 @@ mod delegate;
 mod window;
 mod aside;
 mod words;
+mod shell;
 mod attributes;
 mod build;
 mod parts;

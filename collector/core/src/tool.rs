@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::digest::{ContentKey, digest};
 use crate::payload::{Fields, Raw, array, object, text};
+use crate::shell::executable;
 use crate::words::Words;
 
 /// `hookspan.tool.class`.
@@ -105,7 +106,7 @@ pub struct ToolFacts {
 /// What only shell commands, edits, searches, MCP tools, delegating and failed calls have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolMore {
-    /// Executable of a simple shell command.
+    /// Program of a shell command that starts one program.
     pub executable: Option<Arc<str>>,
     /// Shell sandbox.
     pub sandbox: Option<bool>,
@@ -442,29 +443,6 @@ fn path_content(path: &str) -> u64 {
     }
 }
 
-/// The program of a command that is one simple command, after an optional `cd DIR &&`.
-fn executable(command: &str) -> Option<&str> {
-    let mut rest = command.trim();
-    if rest.starts_with("cd ")
-        && let Some((folder, after)) = rest.split_once("&&")
-        && !folder.contains(['|', ';', '\n', '`', '(', '$'])
-    {
-        rest = after.trim_start();
-    }
-    if rest.contains(['|', ';', '&', '\n', '`', '(', ')']) {
-        return None;
-    }
-    let is_assignment = |word: &str| {
-        word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        })
-    };
-    let word = rest.split_whitespace().find(|word| !is_assignment(word))?;
-    let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\']).next()?;
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
-    ((1..=64).contains(&name.len()) && name.bytes().all(allowed)).then_some(name)
-}
-
 fn server(fields: &Fields<'_>) -> Server {
     let url = fields.first(&["mcp_server_url", "url"]).and_then(text);
     let (address, port) = url.as_deref().map_or((None, None), host_and_port);
@@ -555,24 +533,6 @@ fn signed(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_executable_is_named_for_a_simple_command_only() {
-        let cases = [
-            ("cargo test", Some("cargo")),
-            ("cd /x/y && cargo build --release", Some("cargo")),
-            ("RUST_LOG=debug /usr/bin/git status", Some("git")),
-            ("ls | wc -l", None),
-            ("a; b", None),
-            ("cd x && a && b", None),
-            ("$(which x) y", None),
-            ("", None),
-            ("'C:\\tools\\rg.exe' x", Some("rg.exe")),
-        ];
-        for (command, expected) in cases {
-            assert_eq!(executable(command), expected, "{command}");
-        }
-    }
 
     #[test]
     fn a_server_url_gives_host_and_port_and_nothing_else() {

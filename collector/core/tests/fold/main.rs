@@ -14,6 +14,8 @@ mod story;
 mod payloads;
 /// Bodies made to break something.
 mod hostile;
+/// What a span says about a shell command.
+mod commands;
 /// One readable stream per fact, with the tree it gives.
 mod streams;
 /// Makes up sessions and knows what really happened in them.

@@ -1,0 +1,150 @@
+//! Finds the program that a shell command starts, and gives no name where any doubt is left.
+//!
+//! The name leaves the machine as part of a span's name, so an argument or the value of an assignment must never be taken
+//! for a program. The command does not say which shell reads it. What stands before the name is therefore read by rules on
+//! which sh, bash, zsh, fish, PowerShell and cmd.exe agree ([`lead`]). What stands after the name cannot change it; that
+//! part is read as bash reads it ([`rest`]), to learn whether the command starts one program only.
+
+/// Whether a word may be shown as a program's name.
+mod name;
+/// What stands before the name.
+mod lead;
+/// What stands after the name.
+mod rest;
+
+use lead::Lead;
+
+/// Commands that only prepare the shell for the next one. `exit` and `return` follow `cd x ||`.
+const SETUP: [&str; 17] = [
+    ".",
+    "Push-Location",
+    "Set-Location",
+    "cd",
+    "chdir",
+    "exit",
+    "export",
+    "popd",
+    "pushd",
+    "return",
+    "set",
+    "setlocal",
+    "setopt",
+    "shopt",
+    "source",
+    "umask",
+    "unset",
+];
+
+/// Programs inside programs, as in `sudo env nice make`. More than this many are not looked at.
+const MAX_WRAPPERS: usize = 8;
+
+/// A command up to its name.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    /// Nothing if the command consists of assignments, or if its name must not be shown.
+    name: Option<&'a str>,
+    /// Whether the command only prepares the shell.
+    setup: bool,
+    /// Where its arguments begin.
+    after: Lead<'a>,
+}
+
+/// The program of a command that starts one program, after commands such as `cd DIR &&` or `set -e;`.
+pub(crate) fn executable(command: &str) -> Option<&str> {
+    let mut lead = Lead::new(command);
+    let mut last = None;
+    loop {
+        lead.skip_empty();
+        if lead.at_end() {
+            return last;
+        }
+        let head = head(lead)?;
+        if !head.setup {
+            return head.name.filter(|_| rest::is_last(head.after.rest()));
+        }
+        last = head.name;
+        lead = head.after;
+        lead.skip_statement()?;
+    }
+}
+
+/// Reads assignments, programs that start another program, and the name.
+fn head(mut lead: Lead<'_>) -> Option<Head<'_>> {
+    if let Some(after) = lead.power_shell_assignment() {
+        return Some(Head { name: None, setup: true, after });
+    }
+    lead.skip_call();
+    let mut head = simple(lead, true)?;
+    for _ in 0..MAX_WRAPPERS {
+        // A wrapper's own name is certain. It stays if what it starts is in doubt.
+        let Some(inner) = head.name.and_then(|name| wrapped(name, head.after)) else { break };
+        head = inner;
+    }
+    Some(head)
+}
+
+/// Reads assignments and the name.
+fn simple(mut lead: Lead<'_>, assignments: bool) -> Option<Head<'_>> {
+    let mut assigned = false;
+    loop {
+        lead.skip_blanks();
+        if assigned && lead.at_separator() {
+            return Some(Head { name: None, setup: true, after: lead });
+        }
+        if !(assignments && lead.skip_assignment()?) {
+            break;
+        }
+        assigned = true;
+    }
+    let word = lead.command_word()?;
+    let base = word.rsplit(['/', '\\']).next()?;
+    let setup = SETUP.contains(&base);
+    if !setup && !name::is_plain(word, base) {
+        return None;
+    }
+    Some(Head { name: Some(base).filter(|base| *base != "."), setup, after: lead })
+}
+
+/// The command that the program `name` starts, if its options are known ones.
+fn wrapped<'a>(name: &str, mut lead: Lead<'a>) -> Option<Head<'a>> {
+    // Options without a value, and options whose value is the next word.
+    let (flags, valued): (&[&str], &[&str]) = match name {
+        "env" => (&["-i", "-", "--ignore-environment"], &["-u", "--unset", "-C", "--chdir"]),
+        "sudo" | "doas" => (&["-E", "-H", "-n", "-S", "-i", "-b"], &["-u", "-g", "-h", "-C"]),
+        "nohup" | "setsid" | "builtin" | "noglob" => (&[], &[]),
+        // bash takes other options of `time` for a program.
+        "time" => (&["-p"], &[]),
+        "exec" => (&["-c", "-l"], &["-a"]),
+        "command" => (&["-p"], &[]),
+        "nice" => (&[], &["-n", "--adjustment"]),
+        "ionice" => (&[], &["-c", "-n"]),
+        "stdbuf" => (&["-oL", "-eL", "-o0", "-e0"], &["-o", "-e", "-i"]),
+        "timeout" | "gtimeout" => (&["--foreground", "--preserve-status", "-v"], &["-k", "-s"]),
+        _ => return None,
+    };
+    loop {
+        lead.skip_blanks();
+        if lead.rest().first() != Some(&b'-') {
+            break;
+        }
+        let option = lead.word()?;
+        if option == "--" {
+            break;
+        } else if valued.contains(&option) {
+            lead.skip_blanks();
+            lead.word()?;
+        } else if !flags.contains(&option) {
+            return None;
+        }
+    }
+    if matches!(name, "timeout" | "gtimeout") {
+        lead.skip_blanks();
+        let of_time = |b: u8| b.is_ascii_digit() || b".smhd".contains(&b);
+        lead.word().filter(|time| time.bytes().all(of_time))?;
+    }
+    simple(lead, matches!(name, "env" | "sudo" | "doas" | "time"))
+        .filter(|head| head.name.is_some())
+}
+
+#[cfg(test)]
+mod tests;
