@@ -18,6 +18,7 @@ fn crates_depend_on_each_other_only_along_the_arrows() {
         "hookspan-checks",
         "hookspan-core",
         "hookspan-dashboard",
+        "hookspan-redact",
         "hookspan-shim",
         "hookspan-view",
         "e2e",
@@ -29,6 +30,7 @@ fn crates_depend_on_each_other_only_along_the_arrows() {
         ("hookspan-checks", vec!["hookspan", "hookspan-core", "hookspan-shim"]),
         ("hookspan-core", vec![]),
         ("hookspan-dashboard", vec!["hookspan-core", "hookspan-view"]),
+        ("hookspan-redact", vec![]),
         ("hookspan-shim", vec![]),
         ("hookspan-view", vec!["hookspan-core"]),
     ];
