@@ -1,9 +1,9 @@
 //! The long runs of RELIABILITY.md: `cargo run --release -p e2e --example campaign -- kill --count 1000 --seed 7`.
 //!
-//! Campaigns: `kill`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`. Each prints one line of figures, or panics with the
-//! seed and what differs. `--count N`: kills, cuts, shims on a full disk, hooks of the day of an
-//! outage, minutes of soak. `--seed N`. `--only NAME`: one
-//! fault. `--previous FILE`: the hookspan that a soak begins with. `--rate N`: hooks per second of a soak.
+//! Campaigns: `kill`, `inject`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`. Each prints one line of figures, or panics with the
+//! seed and what differs. `--count N`: kills, points of each system call, cuts, shims on a full disk, hooks of the day of an
+//! outage, minutes of soak. `--seed N`. `--only NAME`: one fault, or one system call. `--previous FILE`: the hookspan that a soak
+//! begins with, or the one that failing calls are tried on. `--rate N`: hooks per second of a soak.
 
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot run ends")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use e2e_support::campaign::{disk, faults, flip, kill, outage, power, soak};
+use e2e_support::campaign::{disk, faults, flip, inject, kill, outage, power, soak};
 use e2e_support::world::World;
 
 /// What was asked for.
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Err(problem) => {
             eprintln!("{problem}");
             eprintln!(
-                "campaign kill|power-cut|disk-full|faults|flip|outage|soak [--count N] [--seed N] [--only FAULT] \
+                "campaign kill|inject|power-cut|disk-full|faults|flip|outage|soak [--count N] [--seed N] [--only FAULT] \
                  [--previous FILE] [--rate N]"
             );
             return ExitCode::from(2);
@@ -64,6 +64,15 @@ fn run(asked: &Asked) -> bool {
             say(kill::exactly((kills / 20).clamp(3, 40), asked.seed));
             say(Ok(kill::a_trusting_reader_loses()));
             Ok(kill::run(plan))
+        }
+        "inject" => {
+            let points = asked.count.unwrap_or(14);
+            return inject::run(
+                asked.only.as_deref(),
+                points,
+                asked.previous.as_deref(),
+                asked.seed,
+            );
         }
         "power-cut" => power::run(asked.count.unwrap_or(200), asked.seed),
         "disk-full" => disk::run(asked.count.unwrap_or(2_000), asked.seed),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e_support::campaign::{self, disk, faults, flip, kill, outage, power, soak};
+use e2e_support::campaign::{self, disk, faults, flip, inject, kill, outage, power, soak};
 use e2e_support::random::Random;
 use e2e_support::skip;
 
@@ -16,6 +16,16 @@ fn twenty_kills_of_collector_and_shims_lose_nothing_and_a_socket_does() {
 #[test]
 fn a_kill_in_any_of_its_system_calls_loses_nothing() {
     report("kills in system calls", kill::exactly(2, seed("kills in system calls")));
+}
+
+#[test]
+fn a_system_call_that_fails_again_and_again_loses_nothing() {
+    for call in ["openat", "link", "pread64"] {
+        for when in [inject::When::Often, inject::When::Ten(12)] {
+            let tried = inject::one(call, when, None, seed(call));
+            report(call, tried.map(|tried| format!("{when:?}: {tried:?}")));
+        }
+    }
 }
 
 #[test]

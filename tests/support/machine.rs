@@ -132,10 +132,18 @@ impl Mounted {
     /// # Errors
     /// The machine does not permit it.
     pub fn tmpfs(at: &Path, mebibytes: u64) -> Result<Self, String> {
+        Self::tmpfs_with(at, &format!("size={mebibytes}m"))
+    }
+
+    /// The same with other limits: `nr_inodes=N` bounds how many files there are.
+    ///
+    /// # Errors
+    /// The machine does not permit it.
+    pub fn tmpfs_with(at: &Path, options: &str) -> Result<Self, String> {
         root()?;
         fs::create_dir_all(at).unwrap();
         run(Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m,mode=0755"), "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("{options},mode=0755"), "tmpfs"])
             .arg(at))?;
         Ok(Self { at: at.to_owned(), image: None })
     }

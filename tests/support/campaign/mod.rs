@@ -9,6 +9,7 @@ pub mod disk;
 pub mod faults;
 pub mod flip;
 pub mod frames;
+pub mod inject;
 pub mod kill;
 pub mod outage;
 pub mod power;

@@ -2,6 +2,7 @@
 
 mod damage;
 mod files;
+mod ingest;
 mod limits;
 mod store;
 mod system;
@@ -18,6 +19,9 @@ pub const QUICK: &[Fault] = &[
     ("eio-journal", system::eio_on_the_journal),
     ("eio-database", system::eio_on_the_database),
     ("read-only", system::read_only),
+    ("unwritable", ingest::unwritable),
+    ("no-descriptors", ingest::no_descriptors),
+    ("no-room-to-roll", ingest::no_room_to_roll),
     ("nofile-64", limits::sixty_four_descriptors),
     ("no-home", limits::no_home),
     ("hung-collector", limits::hung_collector),

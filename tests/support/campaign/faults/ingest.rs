@@ -1,0 +1,127 @@
+//! What keeps a collector from its own files while hooks arrive: modes, descriptors, room for one more file.
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use super::super::{Report, extend, send};
+use super::system::stored;
+use crate::collector::{self, Collector};
+use crate::machine::{self, Mounted};
+use crate::wait::{SOON, eventually, pause};
+use crate::world::World;
+
+/// An account that owns nothing else.
+const NOBODY: u32 = 65_534;
+/// The smallest segments there are: two hundred hooks are more than one.
+const CONFIG: &str = "[journal]\nsegment_bytes = 1048576\n";
+
+/// The state directory cannot be written for two seconds (`chmod 500`) while the journal has to be rolled.
+pub(super) fn unwritable(seed: u64) -> Result<Report, String> {
+    // Root ignores modes.
+    machine::root()?;
+    let mut world = World::new().owned_by(NOBODY);
+    world.write_config(CONFIG);
+    // The program may lie in a folder that only root may enter.
+    let program = world.scratch("hookspan");
+    fs::copy(world.hookspan(), &program).map_err(|error| error.to_string())?;
+    world.set_program(Some(program));
+    world.shim();
+    let collector = Collector::start(&world);
+    let mut ledger = send(&world, 20, seed);
+    collector.drained(SOON);
+    mode(&world, 0o500);
+    extend(&mut ledger, &world, 200, seed);
+    let told = problem(&world);
+    pause(Duration::from_secs(2));
+    extend(&mut ledger, &world, 20, seed);
+    mode(&world, 0o700);
+    rolls_again(&world);
+    stored(&world, collector, &ledger);
+    Ok(format!(
+        "a state directory that cannot be written for two seconds: {} hooks, 0 lost, 0 twice; shown as: {told}",
+        ledger.accepted()
+    ))
+}
+
+fn mode(world: &World, mode: u32) {
+    fs::set_permissions(world.state(), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Two hundred connections to a collector that may have sixty-four descriptors: hooks are stored while they are held, and the
+/// journal is rolled.
+pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
+    machine::tool("prlimit")?;
+    let world = World::new();
+    world.write_config(CONFIG);
+    world.shim();
+    let collector = Collector::start_below(&world, &["prlimit", "--nofile=64"]);
+    let host = collector.url.trim_start_matches("http://").parse().unwrap();
+    // Those that are not accepted wait in the kernel, until that is full too.
+    let connect = |_| TcpStream::connect_timeout(&host, Duration::from_millis(500)).ok();
+    let held: Vec<_> = (0..200).map_while(connect).collect();
+    let full = eventually("descriptors are used up", SOON, || {
+        let folder = format!("/proc/{}/fd", collector.pid().as_raw_nonzero());
+        let open = fs::read_dir(folder).unwrap().count();
+        if open >= 60 { Ok(open) } else { Err(format!("{open} are open")) }
+    });
+    let mut ledger = send(&world, 200, seed);
+    collector.drained(SOON);
+    extend(&mut ledger, &world, 200, seed);
+    collector.drained(SOON);
+    rolls_again(&world);
+    let connections = held.len();
+    drop(held);
+    stored(&world, collector, &ledger);
+    Ok(format!(
+        "{full} of 64 descriptors in use, {connections} connections held: {} hooks stored meanwhile, the journal rolled, 0 lost, \
+         0 twice",
+        ledger.accepted()
+    ))
+}
+
+/// A disk without room for one more file when the journal has to be rolled.
+pub(super) fn no_room_to_roll(seed: u64) -> Result<Report, String> {
+    let mut world = World::new();
+    world.write_config(CONFIG);
+    let disk = Mounted::tmpfs_with(&world.home().join(".local/state"), "size=200m,nr_inodes=60")?;
+    world.copy_shim();
+    let collector = Collector::start(&world);
+    let mut ledger = send(&world, 20, seed);
+    collector.drained(SOON);
+    let fillers: Vec<_> = (0..100).map(|one| disk.path().join(format!("filler-{one}"))).collect();
+    let full = fillers.iter().any(|path| fs::write(path, "").is_err());
+    assert!(full, "there is room for more files");
+    extend(&mut ledger, &world, 200, seed);
+    let told = problem(&world);
+    fillers.iter().for_each(|path| drop(fs::remove_file(path)));
+    rolls_again(&world);
+    stored(&world, collector, &ledger);
+    Ok(format!(
+        "no room for one more file when the journal is rolled: {} hooks, 0 lost, 0 twice; shown as: {told}",
+        ledger.accepted()
+    ))
+}
+
+/// What `status` says that the collector cannot do.
+#[track_caller]
+fn problem(world: &World) -> String {
+    eventually("the failing roll is shown", SOON, || {
+        let status = world.json(&["status", "--json"]);
+        let what = status["journal"]["problems"][0]["what"].as_str().map(str::to_owned);
+        what.filter(|what| what.contains("roll the journal"))
+            .ok_or_else(|| format!("{status:#}\n{}", collector::log(world)))
+    })
+}
+
+/// There is a segment, and nothing that the collector cannot do.
+#[track_caller]
+fn rolls_again(world: &World) {
+    eventually("the journal is rolled", SOON, || {
+        let status = world.json(&["status", "--json"]);
+        let none = status["journal"]["problems"].as_array().is_some_and(Vec::is_empty);
+        let journal = fs::metadata(world.state().join("journal")).map_or(0, |found| found.len());
+        if none && journal < 1 << 20 { Ok(()) } else { Err(format!("{status:#}")) }
+    });
+}
