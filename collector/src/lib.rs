@@ -22,5 +22,6 @@ pub mod hooks_json;
 pub mod shim_binary;
 pub mod status;
 pub mod doctor;
+pub mod tls;
 pub mod telemetry;
 pub mod text;

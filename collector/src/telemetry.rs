@@ -50,7 +50,7 @@ pub struct Telemetry {
 /// # Errors
 /// A variable of `HOOKSPAN_LOG` or `OTEL_*` that cannot be used, or logging that was started already.
 pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
-    crate::export::install_crypto();
+    crate::tls::install_crypto();
     let wanted = Wanted::read(env)?;
     let runtime = wanted.is_grpc().then(grpc_runtime).transpose()?;
     let inside = runtime.as_ref().map(|runtime| runtime.enter());

@@ -3,7 +3,8 @@
 use super::output::{self, Paint, note};
 use crate::hooks_json::Plan;
 use crate::hooks_json::git::WorkTree;
-use crate::hooks_json::recognise::{Form, Ours};
+use crate::hooks_json::own_entries::Ours;
+use crate::hooks_json::recognise::Form;
 use crate::hooks_json::scope::project_of;
 use crate::hooks_json::summary::Summary;
 use crate::text;

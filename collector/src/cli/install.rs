@@ -8,10 +8,10 @@ use super::{Global, consent, service};
 use crate::config::Misuse;
 use crate::hooks_json::document::Document;
 use crate::hooks_json::file::HooksFile;
+use crate::hooks_json::own_entries::{self, Ours};
 use crate::hooks_json::plan::{Applied, Wish};
-use crate::hooks_json::recognise::Ours;
 use crate::hooks_json::record::places;
-use crate::hooks_json::{Events, Plan, Scope, recognise};
+use crate::hooks_json::{Events, Plan, Scope};
 
 /// How often a file may change under an installation that nobody is asked about.
 const ATTEMPTS: usize = 5;
@@ -211,7 +211,7 @@ pub(super) fn also_installed(global: &Global, plan: &Plan) -> Vec<(Scope, PathBu
 /// The entries of a hooks.json that run the hook program on this system.
 pub(super) fn entries_at(path: &Path) -> Vec<Ours> {
     let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
-    let entries = Document::parse(&text).map(|document| recognise::entries(&document));
+    let entries = Document::parse(&text).map(|document| own_entries::entries(&document));
     entries.unwrap_or_default().into_iter().filter(Ours::runs_here).collect()
 }
 

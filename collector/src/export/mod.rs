@@ -45,6 +45,7 @@ use crate::config::destination::{Backfill, Destination};
 use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
 use crate::store::open::{OpenError, Readers};
 use crate::telemetry::Metrics;
+use crate::tls;
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -94,12 +95,6 @@ struct Running {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Makes ring the process's cryptography. Call it first in `main`: building a client without it panics.
-pub fn install_crypto() {
-    // The only failure is that one is installed already, and then all is well.
-    drop(rustls::crypto::ring::default_provider().install_default());
-}
-
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
 /// A destination that cannot be used as things are, because a variable is not set or a certificate cannot be read, is paused
@@ -115,7 +110,7 @@ pub fn spawn(
     wake: &watch::Receiver<u64>,
 ) -> Result<Exporters, SpawnError> {
     let _inside = runtime.enter();
-    install_crypto();
+    tls::install_crypto();
     let names: Vec<&str> = destinations.iter().map(|d| d.name.as_str()).collect();
     tables::switch_off_others(database, &names)?;
     let (shutdown, stop) = watch::channel(false);

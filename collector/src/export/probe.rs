@@ -39,7 +39,7 @@ pub struct Step {
 /// then the export alone decides.
 #[must_use]
 pub fn probe(destination: &Destination) -> Vec<Step> {
-    super::install_crypto();
+    crate::tls::install_crypto();
     let mut probe = Probe { destination, steps: Vec::new(), started: clock::instant() };
     if let Some(problem) = &destination.unready {
         let advice = Some("Correct that, then restart the collector.".to_owned());

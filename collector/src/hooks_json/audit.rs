@@ -13,6 +13,7 @@ use super::document::Document;
 use super::events;
 use super::file::HooksFile;
 use super::line::Line;
+use super::own_entries;
 use super::recognise::{self, recognise};
 use crate::config::position;
 use crate::text;
@@ -115,7 +116,7 @@ pub fn events(path: &Path) -> usize {
     let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
     let document = Document::parse(&text);
     document.map_or(0, |document| {
-        recognise::entries(&document).iter().filter(|ours| ours.runs_here()).count()
+        own_entries::entries(&document).iter().filter(|ours| ours.runs_here()).count()
     })
 }
 

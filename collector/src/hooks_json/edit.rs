@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Broken, Container, Document, Found};
 use super::entry::{Entry, TIMEOUT_SECONDS};
-use super::recognise::{self, Form};
+use super::own_entries;
+use super::recognise::Form;
 use super::version::{self, Version};
 
 /// What `install` made in a file besides the entries, so that `uninstall` can tell ours from what was there, empty.
@@ -53,7 +54,7 @@ pub fn install(
 
 /// The events that run the hook program already, in whatever form.
 fn covered(document: &Document<'_>) -> BTreeSet<String> {
-    let ours = recognise::entries(document).into_iter().filter(recognise::Ours::runs_here);
+    let ours = own_entries::entries(document).into_iter().filter(own_entries::Ours::runs_here);
     ours.map(|ours| ours.event).collect()
 }
 
@@ -78,9 +79,9 @@ fn add_entry(text: &mut String, entry: &Entry, event: &str, made: &mut Made) -> 
 fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
     let document = Document::parse(text)?;
     let mut replaced = text.to_owned();
-    let ours = recognise::entries(&document);
-    let alone = |ours: &&recognise::Ours| ours.in_group && !ours.shares_group;
-    let here = |ours: &&recognise::Ours| !matches!(ours.recognised.form, Form::Elsewhere(_));
+    let ours = own_entries::entries(&document);
+    let alone = |ours: &&own_entries::Ours| ours.in_group && !ours.shares_group;
+    let here = |ours: &&own_entries::Ours| !matches!(ours.recognised.form, Form::Elsewhere(_));
     for ours in ours.iter().filter(alone).filter(here).rev() {
         let element = document.event(&ours.event).and_then(|array| array.elements.get(ours.index));
         if let Some(group) = element {

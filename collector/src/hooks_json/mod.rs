@@ -20,6 +20,7 @@ pub mod git;
 pub mod line;
 pub mod plan;
 pub mod recognise;
+pub mod own_entries;
 pub mod record;
 pub mod scope;
 pub mod summary;

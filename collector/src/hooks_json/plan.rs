@@ -13,7 +13,9 @@ use super::edit::{self, Made};
 use super::entry::{Entry, PROGRAM, words};
 use super::file::{FileError, HooksFile, missing_parents};
 use super::git::{Excluded, WorkTree};
-use super::recognise::{self, Form, Ours};
+use super::own_entries;
+use super::own_entries::Ours;
+use super::recognise::Form;
 use super::record::{Installed, Record};
 use super::scope::project_of;
 use super::summary::Summary;
@@ -80,7 +82,7 @@ impl Plan {
         let before = file.text.clone().unwrap_or_default();
         let document = Document::parse(&before).map_err(|broken| file.broken(broken))?;
         let ours: Vec<Ours> =
-            recognise::entries(&document).into_iter().filter(may_be_managed).collect();
+            own_entries::entries(&document).into_iter().filter(may_be_managed).collect();
         let names: Vec<&str> = ours.iter().map(|ours| ours.event.as_str()).collect();
         let events = wish.events.or_else(|| Events::of(&names)).unwrap_or(Events::Standard);
         let plain: Vec<_> =
@@ -365,7 +367,7 @@ impl Plan {
         let stays = |after: &str| {
             let document = Document::parse(after);
             document.is_ok_and(|document| {
-                let mut left = recognise::entries(&document).into_iter();
+                let mut left = own_entries::entries(&document).into_iter();
                 left.any(|ours| Path::new(&ours.recognised.program) == program)
             })
         };
@@ -376,7 +378,7 @@ impl Plan {
 fn hooks(text: Option<&str>) -> usize {
     let document = Document::parse(text.unwrap_or_default());
     document.map_or(0, |document| {
-        recognise::entries(&document).iter().filter(|ours| ours.runs_here()).count()
+        own_entries::entries(&document).iter().filter(|ours| ours.runs_here()).count()
     })
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::document::Document;
-use super::recognise::{self, Form, Ours};
+use super::own_entries;
+use super::own_entries::Ours;
+use super::recognise::Form;
 use super::version::{self, Version};
 
 /// The difference between two texts of hooks.json, by entries.
@@ -33,7 +35,7 @@ impl Summary {
     pub fn of(before: &str, after: &str) -> Self {
         let (before, after) = (Document::parse(before).ok(), Document::parse(after).ok());
         let ours = |document: &Option<Document<'_>>| {
-            document.as_ref().map(recognise::entries).unwrap_or_default()
+            document.as_ref().map(own_entries::entries).unwrap_or_default()
         };
         let (old, new) = (ours(&before), ours(&after));
         let (old_plain, new_plain) = (plain(&old), plain(&new));
@@ -86,6 +88,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::edit::{Made, install};
+    use super::super::recognise::System;
     use super::super::{Entry, Events};
     use super::*;
 
@@ -123,6 +126,6 @@ mod tests {
         );
         assert_eq!((found.added, found.kept), (14, 2));
         let forms: Vec<_> = found.others.iter().map(|ours| ours.recognised.form).collect();
-        assert_eq!(forms, [Form::Wrapped, Form::Elsewhere(recognise::System::Windows)]);
+        assert_eq!(forms, [Form::Wrapped, Form::Elsewhere(System::Windows)]);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::dirs::{ServeInfo, StateDir, Token};
+use crate::tls;
 
 /// A collector that hangs must not make a command hang.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -77,8 +78,8 @@ fn request(
 ) -> Result<String, String> {
     let url = info.url(None).ok_or("it has not said where it listens")?;
     let address = url.split_once("/login").map_or(url.as_str(), |(address, _)| address);
-    // A client wants to know how it would encrypt even if it never does. An error means that it knows already.
-    drop(rustls::crypto::ring::default_provider().install_default());
+    // Building a client needs it, also for an address without TLS.
+    tls::install_crypto();
     let client = reqwest::blocking::Client::builder()
         .no_proxy()
         .timeout(PATIENCE)

@@ -11,6 +11,7 @@ mod raw;
 mod reach;
 mod replay;
 mod room;
+mod settled_turn;
 mod sketches;
 mod spans;
 mod subjects;

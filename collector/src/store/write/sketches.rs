@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
 use super::reach::Reached;
-use super::times::SettledTurn;
+use super::settled_turn::SettledTurn;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;

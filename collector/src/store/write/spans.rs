@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use super::derived::{self, Place, SpanRows};
 use super::names::Names;
 use super::reach::Reach;
+use super::settled_turn::SettledTurn;
 use super::sketches::{Counted, Sketches};
 use super::subjects::Subjects;
-use super::times::SettledTurn;
 use super::{Committed, Marks, Store, replay};
 
 /// Spans whose settling is expected: those of the last seconds, 200 to 300 bytes each. Of others the row is read.

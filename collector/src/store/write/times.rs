@@ -1,22 +1,13 @@
 //! Where the time of settled turns went, added up per UTC day and project.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use hookspan_core::{Span, SpanId, SpanKind, TurnSummary};
+use hookspan_core::{Span, SpanKind, TurnSummary};
 use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
+use super::settled_turn::SettledTurn;
 use super::sketches::{Counted, DAY_NS};
 use crate::store::rows::{self, TURN_COLUMNS, TURN_TABLES};
-
-/// A turn whose span has just settled.
-#[derive(Debug)]
-pub(super) struct SettledTurn {
-    pub(super) root: Arc<str>,
-    pub(super) span: SpanId,
-    /// Last name of its workspace; empty when Cursor named none.
-    pub(super) project: String,
-}
 
 /// What to add to a day: turns, calls, errors, active time, the ten parts of it, tokens in and out.
 type Sums = [i64; 16];
