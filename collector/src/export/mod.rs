@@ -17,6 +17,7 @@ mod limits;
 pub mod otlp;
 pub mod outcome;
 mod plan;
+mod private_names;
 pub mod probe;
 pub mod resource;
 mod sniff;

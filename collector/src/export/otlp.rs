@@ -19,11 +19,12 @@ use opentelemetry_proto::tonic::trace::v1::{
 };
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::limits::{cut_json, cut_text};
 use super::resource::{ResourceBase, ResourceKey};
-use super::view;
+use super::{private_names, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
 use crate::config::preset::Preset;
 use crate::config::{OpenInference, Profile};
@@ -191,9 +192,15 @@ impl Encoding {
     }
 
     fn name(&self, span: &Span) -> String {
-        let name =
-            if self.content == ContentPolicy::Off { &*span.plain_name } else { span.name.as_str() };
-        first_chars(name, NAME_MAX_CHARS)
+        if self.content != ContentPolicy::Off {
+            return first_chars(&span.name, NAME_MAX_CHARS);
+        }
+        let is_type = |attribute: &&Attribute| attribute.key == "cursor.subagent.type";
+        let agent = match span.attributes.iter().find(is_type).map(|attribute| &attribute.value) {
+            Some(Value::Str(agent)) => Some(agent.as_str()),
+            _ => None,
+        };
+        first_chars(&private_names::span(span.kind, &span.plain_name, agent), NAME_MAX_CHARS)
     }
 
     fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
@@ -346,6 +353,10 @@ impl List<'_> {
                 Some(path) => any_value::Value::StringValue(path),
                 None => return,
             },
+            (Class::Plain, Value::Str(text)) if off => {
+                let name = private_names::attribute(&attribute.key, text);
+                any_value::Value::StringValue(name.map_or(text.to_string(), Cow::into_owned))
+            }
             (_, value) => any_value(value),
         };
         self.push(key, value);

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::{FileError, Selection};
 use crate::config::destination::ContentPolicy;
 use crate::export::otlp::base_name;
+use crate::export::private_names;
 use crate::store::whole;
 
 /// Names of things and words of closed lists, which say what happened and nothing that was said.
@@ -143,7 +144,11 @@ fn is_mcp(event: &str) -> bool {
 fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
     match value {
         Value::String(text) if PLAIN.contains(&key) && !is_detail(key, &text, policy) => {
-            Value::String(text)
+            Value::String(match (policy, key) {
+                (ContentPolicy::Off, "tool_name") => private_names::tool(&text).into_owned(),
+                (ContentPolicy::Off, "subagent_type") => private_names::agent(&text).into_owned(),
+                _ => text,
+            })
         }
         Value::String(text) if PATHS.contains(&key) && policy == ContentPolicy::Metadata => {
             Value::String(base_name(&text).to_owned())
@@ -170,4 +175,29 @@ fn is_detail(key: &str, text: &str, policy: ContentPolicy) -> bool {
     policy == ContentPolicy::Off
         && key == "tool_name"
         && text.get(..4).is_some_and(|head| head.eq_ignore_ascii_case("mcp:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_hashes_names_of_tools_and_subagents() {
+        let event = |policy, text: &str| match reduced(text, policy) {
+            Body::Reduced(value) => value.to_string(),
+            Body::Object(_) | Body::Text(_) => String::new(),
+        };
+        for name in ["acme_deploy", "mcp__acme__pay", "MCP:acme_pay"] {
+            let call = format!(
+                r#"{{"hook_event_name":"preToolUse","tool_name":"{name}","subagent_type":"acme-x"}}"#
+            );
+            let off = event(ContentPolicy::Off, &call);
+            assert!(!off.contains("acme") && off.contains("custom-"), "{off}");
+            assert!(event(ContentPolicy::Metadata, &call).contains(name));
+        }
+        let known =
+            r#"{"hook_event_name":"preToolUse","tool_name":"Shell","subagent_type":"explore"}"#;
+        let off = event(ContentPolicy::Off, known);
+        assert!(off.contains("Shell") && off.contains("explore"), "{off}");
+    }
 }

@@ -235,6 +235,27 @@ fn off_withholds_names_paths_and_content() {
 }
 
 #[test]
+fn off_hashes_names_of_tools_agents_and_extensions() {
+    let mut span = tool();
+    span.name = "execute_tool acme_deploy acme-reviewer".to_owned();
+    span.plain_name = Cow::Borrowed("execute_tool acme_deploy acme-reviewer");
+    let named = ["cursor.subagent.type", "file.extension", "gen_ai.agent.name", "gen_ai.tool.name"];
+    let names = ["acme-reviewer", "acmedoc", "acme-reviewer", "acme_deploy"];
+    span.attributes = named
+        .iter()
+        .zip(names)
+        .map(|(key, name)| attribute(key, text(name), Class::Plain))
+        .collect();
+    span.events = Vec::new();
+    let request = request(&encoding(ContentPolicy::Off), &[span.clone()]);
+    let bytes = String::from_utf8_lossy(&request.encode_to_vec()).into_owned();
+    assert!(!bytes.contains("acme"), "{bytes}");
+    let off = encoded(&encoding(ContentPolicy::Off), &span);
+    assert_eq!(off.name.matches("custom-").count(), 2, "{}", off.name);
+    has(&encoded(&encoding(ContentPolicy::Metadata), &span), "gen_ai.tool.name=acme_deploy");
+}
+
+#[test]
 fn off_calls_every_mcp_tool_mcp() {
     let mut span = tool();
     span.attributes = vec![attribute("gen_ai.tool.name", text("pay_invoice"), Class::Detail)];
