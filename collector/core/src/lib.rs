@@ -14,65 +14,31 @@
 //! * Payload text is not copied into spans. A span names the hooks that hold its content ([`ContentRef`]), and
 //!   [`content::extract`] reads it back from the raw body when a person or an exporter asks.
 
-pub mod hook;
-pub mod time;
-pub mod event;
-pub mod id;
-pub mod span;
-pub mod summary;
 pub mod sessions;
-pub mod content;
-pub mod tool;
-pub mod model;
-mod split;
-mod steady;
-mod config;
-mod change;
-mod evidence;
-mod reader;
-mod kinds;
-mod contract;
-mod payload;
-mod digest;
-mod fact;
-mod call;
-mod conversation;
-mod turn;
-mod open_delegations;
-mod link;
-mod tree;
-mod below;
-mod close;
-mod grow;
-mod delegate;
-mod window;
-mod aside;
-mod words;
-mod shell;
-mod attributes;
-mod build;
-mod parts;
-pub mod price;
-mod tally;
-mod segment;
-mod past;
-mod rows;
-mod place;
-mod tell;
-mod lag;
-mod stray;
-mod group;
+mod model;
+mod read;
+mod correlate;
+mod assemble;
+mod diff;
 
-pub use change::{Change, SpanKey};
-pub use config::Config;
-pub use event::{Confidence, Event, EventKind, Evidence, Host, LinkSource};
-pub use hook::{Hook, HookSource};
-pub use id::{SpanId, TraceId};
-pub use reader::{Reader, normalise};
-pub use sessions::Sessions;
-pub use span::{
+pub use model::{event, hook, id, price, span, summary, time, tool};
+
+/// Content of spans, and reading it back out of a raw hook.
+pub mod content {
+    pub use crate::model::content::{Content, Field};
+    pub use crate::read::content::extract;
+}
+
+pub use model::change::{Change, SpanKey};
+pub use model::config::Config;
+pub use model::event::{Confidence, Event, EventKind, Evidence, Host, LinkSource};
+pub use model::hook::{Hook, HookSource};
+pub use model::id::{SpanId, TraceId};
+pub use model::span::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Link, Span, SpanEvent, SpanKind,
     Status, Value,
 };
-pub use summary::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
-pub use time::Timestamp;
+pub use model::summary::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
+pub use model::time::Timestamp;
+pub use read::reader::{Reader, normalise};
+pub use sessions::Sessions;

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Sessions;
-use crate::Timestamp;
-use crate::change::Change;
-use crate::conversation::KinFacts;
-use crate::link::{CROWD, Children, Link, Linked, Links, Strays, Unclear, link, root};
+use crate::correlate::conversation::KinFacts;
+use crate::correlate::parent_link::{
+    CROWD, Children, Link, Linked, Links, Strays, Unclear, link, root,
+};
+use crate::model::change::Change;
+use crate::model::time::Timestamp;
 
 /// Looking for links costs as much as there is to look at. Below this it is done whenever something has changed.
 const LIGHT: usize = 512;

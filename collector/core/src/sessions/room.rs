@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Sessions;
-use crate::change::Change;
-use crate::link::root;
-use crate::{Event, EventKind, Timestamp};
+use crate::correlate::parent_link::root;
+use crate::model::change::Change;
+use crate::model::event::{Event, EventKind};
+use crate::model::time::Timestamp;
 
 /// Events held before idle sessions are evicted. An event takes about 0.9 KiB, with its part of the spans that were told of
 /// it (the example `fold_speed` measures it), so this is 15 MB. A call has two to four events.

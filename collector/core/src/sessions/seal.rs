@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Sessions;
-use crate::Event;
-use crate::conversation::{Conversation, Leaving, Turn, delegation};
-use crate::group::Group;
+use crate::correlate::conversation::{Conversation, Leaving, Turn, delegation};
+use crate::diff::session::Group;
+use crate::model::event::Event;
 
 /// Delegations that a child may belong to which nothing has decided about: they stay.
 #[derive(Default)]

@@ -1,0 +1,385 @@
+//! How a turn becomes a tree: who is whose parent, when each part starts, ends and settles.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::assemble::draft::{Node, Tree, What};
+use crate::assemble::finished_prefix::Window;
+use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
+use crate::correlate::descendants::gather;
+use crate::correlate::snapshot::World;
+use crate::correlate::turn::{Agent, Reading, repeats};
+use crate::correlate::turn_end::{close, split};
+use crate::model::fingerprint::mix;
+use crate::model::id::SpanId;
+use crate::model::span::{End, EndReason, SpanKind};
+use crate::model::time::Timestamp;
+use crate::model::time::nanos;
+use crate::model::tool::ToolClass;
+
+/// What surrounds a conversation's facts.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) parent: usize,
+    pub(crate) agent: Option<usize>,
+    pub(crate) depth: u32,
+    /// When and why whatever is open in it ends.
+    pub(crate) end: Option<End>,
+    /// Facts after this are late.
+    pub(crate) cutoff: Timestamp,
+    pub(crate) settle: Option<Timestamp>,
+    /// Whether settled parts may leave before the turn.
+    pub(crate) flush: bool,
+    pub(crate) detached: bool,
+    /// The last sign of life of what runs in the background.
+    pub(crate) alive: Timestamp,
+}
+
+/// Grows the tree of `turn`, a turn of the root conversation `root`.
+///
+/// With a `window`, only of what is left besides it; the turn must still be open then.
+pub(crate) fn grow<'a>(
+    world: World<'a>,
+    root: &'a Conversation,
+    turn: &'a Turn,
+    window: Option<&'a Window>,
+) -> Tree<'a> {
+    let facts = window.map_or_else(|| root.facts(turn), |window| window.facts(root, turn));
+    let mut below = Vec::new();
+    gather(world, root, &facts, &mut below, 0);
+    let since = window.map_or(turn.start, |window| window.alive.max(turn.start));
+    let close = close(world, root, turn, (&facts, since), &below);
+    let read = facts.len() + below.len();
+    let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
+    let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
+    let (on_time, late) = split(facts, cutoff);
+    let reading = Reading::after(&on_time, window.map(|window| &window.thoughts));
+    let is_new = |at: &usize| {
+        let earlier = on_time[..*at].iter().rev();
+        !earlier.take(MAX_REPEATS).any(|other| repeats(other, on_time[*at]))
+    };
+    let newest = (0..on_time.len()).rev().find(is_new).map(|at| on_time[at].at);
+    let last = newest
+        .into_iter()
+        .chain(below.iter().copied().filter(|&at| at <= cutoff))
+        .max()
+        .unwrap_or(turn.start);
+    // Stragglers belong to the turn but do not make it longer than what closed it.
+    let last = close.map_or(last, |close| last.min(close.at));
+    let end = close.map(|close| {
+        let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
+        End { at: stop.map_or(last, |(fact, _)| fact.at).max(turn.start), reason: close.reason }
+    });
+    let started = reading.prompt.map_or(turn.start, |(fact, _)| fact.at.min(turn.start));
+    let signature = on_time.iter().fold(1, |hash, fact| mix(hash, fact.seq));
+    let node = Node {
+        id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
+        kind: SpanKind::Generation,
+        conversation: root,
+        generation: turn.generation.clone(),
+        parent: None,
+        start: started,
+        end,
+        start_inferred: reading.prompt.is_none(),
+        end_inferred: close.is_some_and(|close| close.reason != EndReason::Matched),
+        incomplete: false,
+        late: false,
+        detached: false,
+        settle,
+        agent: None,
+        depth: 0,
+        what: What::Turn,
+        signature,
+    };
+    // Two or three hooks make a node, which is too large to be moved often.
+    let mut nodes = Vec::with_capacity(on_time.len() / 2 + 4);
+    nodes.push(node);
+    let mut tree = Tree {
+        root,
+        turn,
+        nodes,
+        reading,
+        late_stop: None,
+        close,
+        facts: read,
+        window,
+        turn_start: started,
+        settle,
+        deadline: None,
+    };
+    let frame = Frame {
+        parent: 0,
+        agent: None,
+        depth: 0,
+        end,
+        cutoff,
+        settle,
+        flush: world.config.flush_after_ns > 0,
+        detached: false,
+        alive: Timestamp(i64::MIN),
+    };
+    let own = std::mem::take(&mut tree.reading);
+    tree.reading = tree.add(world, root, &turn.generation, own, frame);
+    let late = Reading::of(&late);
+    tree.late_stop = late.stop.map(|(_, stop)| stop);
+    tree.add_late(world, root, &turn.generation, late, frame);
+    tree.widen();
+    tree.note_deadlines(world, last);
+    tree
+}
+
+impl<'a> Tree<'a> {
+    /// Adds the parts of one reading below `frame.parent`. Gives the reading back, emptied of them.
+    pub(crate) fn add(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        mut reading: Reading<'a>,
+        frame: Frame,
+    ) -> Reading<'a> {
+        let first = self.nodes.len();
+        let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
+        for agent in std::mem::take(&mut reading.agents) {
+            match agent.call {
+                // Of two of one call, the second is as one without.
+                Some(call) if !by_call.contains_key(&call) => drop(by_call.insert(call, agent)),
+                _ => agents.push(agent),
+            }
+        }
+        let thoughts: Vec<Timestamp> =
+            reading.thoughts.iter().map(|(_, fact, _)| fact.at).collect();
+        for (index, call) in std::mem::take(&mut reading.calls).into_iter().enumerate() {
+            let is_task = call.class() == ToolClass::Task;
+            let agent = match by_call.remove(&index) {
+                None if is_task => self.silent_agent(world, conversation, &call, frame.depth),
+                agent => agent,
+            };
+            // Thoughts are in order.
+            let next = || thoughts.get(thoughts.partition_point(|at| *at <= call.first())).copied();
+            let next = is_task.then(next).flatten();
+            self.add_call(world, conversation, generation, call, agent, next, frame);
+        }
+        agents.extend(by_call.into_values());
+        agents.sort_by_key(|agent: &Agent<'_>| {
+            agent.start.or(agent.stop).map(|(fact, _)| fact.key())
+        });
+        for agent in agents {
+            self.add_agent(world, conversation, generation, agent, frame);
+        }
+        for (key, fact, thought) in std::mem::take(&mut reading.thoughts) {
+            let duration = thought.duration_ms.map(nanos);
+            let mut node = self.blank(conversation, generation, SpanKind::Thought, &key, frame);
+            node.start = fact.at.plus(-duration.unwrap_or_default());
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.start_inferred = duration.is_none();
+            node.signature = mix(2, fact.seq);
+            node.what = What::Thought(fact, thought);
+            self.push(world, node, frame);
+        }
+        for (key, fact, compaction) in std::mem::take(&mut reading.compactions) {
+            let mut node = self.blank(conversation, generation, SpanKind::Compaction, &key, frame);
+            node.start = fact.at;
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.end_inferred = true;
+            node.signature = mix(3, fact.seq);
+            node.what = What::Compaction(fact, compaction);
+            self.push(world, node, frame);
+        }
+        if world.config.llm_spans {
+            self.add_responses(world, conversation, generation, &mut reading, frame, first);
+        }
+        reading
+    }
+
+    pub(crate) fn add_responses(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        reading: &mut Reading<'a>,
+        frame: Frame,
+        first: usize,
+    ) {
+        let tokens = reading.tokens();
+        let responses = std::mem::take(&mut reading.responses);
+        let count = responses.len();
+        let siblings = self.nodes[first..].iter().filter(|node| node.parent == Some(frame.parent));
+        let mut ends: Vec<Timestamp> =
+            siblings.filter_map(|node| node.end.map(|end| end.at)).collect();
+        ends.sort_unstable();
+        for (index, (key, fact, response)) in responses.iter().enumerate() {
+            // Responses before it have ended, too, and come in order.
+            let before = index.checked_sub(1).map(|before| responses[before].1.at);
+            let ended = ends.partition_point(|at| *at <= fact.at).checked_sub(1);
+            let sibling = ended.map(|last| ends[last]).max(before.filter(|&at| at <= fact.at));
+            let aside = self.window.filter(|_| frame.parent == 0);
+            let sibling = sibling.max(aside.and_then(|window| window.end_before(fact.at)));
+            let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
+            let duration = response.duration_ms.filter(|ms| *ms >= 0.0).map(nanos);
+            let prompt = self.nodes[frame.parent].start.min(fact.at);
+            // Of a late one nothing tells when it began.
+            let began =
+                if frame.detached { fact.at } else { sibling.unwrap_or(prompt).max(prompt) };
+            node.start = duration.map_or(began, |ns| fact.at.plus(-ns));
+            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
+            node.start_inferred = duration.is_none();
+            let last = index + 1 == count;
+            let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
+            node.signature = mix(mix(4, fact.seq), if last { stop.wrapping_add(1) } else { 0 });
+            let usage = if last { tokens } else { None };
+            node.what = What::Response(fact, response, usage);
+            node.settle =
+                frame.settle.or(frame.detached.then(|| fact.at.plus(world.config.settle_delay_ns)));
+            self.nodes.push(node);
+        }
+        reading.responses = responses;
+    }
+
+    /// Adds what came after its turn had left: new calls only, each on its own.
+    pub(crate) fn add_late(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        mut reading: Reading<'a>,
+        frame: Frame,
+    ) {
+        if reading.first.is_none() {
+            return;
+        }
+        let nodes: BTreeSet<SpanId> = self.nodes.iter().map(|node| node.id).collect();
+        let known = |kind: SpanKind, key: &str| {
+            nodes.contains(&SpanId::derive(&conversation.id, generation, kind.as_str(), key))
+        };
+        // Of each call its place among those that stay.
+        let mut count = 0;
+        let places: Vec<Option<usize>> = reading
+            .calls
+            .iter()
+            .map(|call| {
+                let is_new = !known(SpanKind::Tool, &call.key);
+                count += usize::from(is_new);
+                is_new.then(|| count - 1)
+            })
+            .collect();
+        let mut place = places.iter();
+        reading.calls.retain(|_| place.next().is_some_and(Option::is_some));
+        reading.thoughts.retain(|(key, _, _)| !known(SpanKind::Thought, key));
+        reading.compactions.retain(|(key, _, _)| !known(SpanKind::Compaction, key));
+        reading.agents.retain(|agent| !known(SpanKind::Subagent, &agent.key));
+        for agent in &mut reading.agents {
+            agent.call = agent.call.and_then(|at| places[at]);
+        }
+        // The turn has left without its usage: a response that brings it is the one span to carry it.
+        let counted = frame.parent != 0 || self.reading.tokens().is_some();
+        let carrier = reading.responses.pop().filter(|_| !counted && reading.tokens().is_some());
+        reading.responses = carrier.into_iter().collect();
+        let first = self.nodes.len();
+        let frame = Frame {
+            settle: None,
+            end: None,
+            flush: false,
+            detached: true,
+            cutoff: Timestamp(i64::MAX),
+            ..frame
+        };
+        self.add(world, conversation, generation, reading, frame);
+        for node in &mut self.nodes[first..] {
+            node.late = true;
+        }
+    }
+
+    pub(crate) fn blank(
+        &self,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        kind: SpanKind,
+        key: &str,
+        frame: Frame,
+    ) -> Node<'a> {
+        Node {
+            id: SpanId::derive(&conversation.id, generation, kind.as_str(), key),
+            kind,
+            conversation,
+            generation: generation.clone(),
+            parent: Some(frame.parent),
+            start: Timestamp::default(),
+            end: None,
+            start_inferred: false,
+            end_inferred: false,
+            incomplete: false,
+            late: false,
+            detached: frame.detached,
+            settle: frame.settle,
+            agent: frame.agent,
+            depth: frame.depth,
+            what: What::Turn,
+            signature: 0,
+        }
+    }
+
+    /// Decides when a part is final, and adds it.
+    pub(crate) fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
+        let delay = world.config.settle_delay_ns;
+        let ended = node.end.map(|end| match &node.what {
+            // Its end lies before the hooks that told of it, and others of it may come as long after those as ever.
+            What::Call(call) if call.clock_step().is_some() => {
+                call.hooks().map(|fact| fact.at).fold(end.at, Timestamp::max).plus(delay)
+            }
+            _ => end.at.plus(delay),
+        });
+        if frame.detached {
+            let last = node.start.max(frame.alive);
+            let idle = last.plus(world.config.generation_idle_ns + delay);
+            node.settle = Some(ended.unwrap_or(idle));
+            if node.end.is_none() && world.clock >= idle {
+                let reason = if world.evicted { EndReason::Evicted } else { EndReason::Idle };
+                node.end = Some(End { at: last, reason });
+                node.end_inferred = true;
+                node.incomplete = true;
+            }
+        } else if frame.flush
+            && !node.incomplete
+            && matches!(node.what, What::Call(_) | What::Thought(..))
+            && !matches!(&node.what, What::Call(call) if call.class() == ToolClass::Task)
+            && let Some(ended) = ended
+        {
+            let flush = self.nodes[0].start.plus(world.config.flush_after_ns).max(ended);
+            node.settle = Some(node.settle.map_or(flush, |settle| settle.min(flush)));
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Parents cover their children; no child is cut to fit.
+    pub(crate) fn widen(&mut self) {
+        let aside = self.window.and_then(|window| window.start);
+        self.nodes[0].start = self.nodes[0].start.min(aside.unwrap_or(self.nodes[0].start));
+        for at in (1..self.nodes.len()).rev() {
+            let node = &self.nodes[at];
+            let (start, end, detached) = (node.start, node.end, node.detached);
+            let Some(parent) = node.parent else { continue };
+            let parent = &mut self.nodes[parent];
+            if detached && !parent.detached {
+                continue;
+            }
+            parent.start = parent.start.min(start);
+            if let (Some(own), Some(end)) = (&mut parent.end, end) {
+                own.at = own.at.max(end.at);
+            }
+        }
+    }
+
+    pub(crate) fn note_deadlines(&mut self, world: World<'_>, last: Timestamp) {
+        let open = match self.close {
+            None => Some(last.plus(world.config.generation_idle_ns)),
+            Some(_) => None,
+        };
+        // Idleness is "longer than": it shows one nanosecond after.
+        let open = open.map(|at| at.plus(1));
+        let parts = self.nodes.iter().filter_map(|node| node.settle);
+        let aside = self.window.and_then(|window| window.recheck);
+        self.deadline = parts.chain(open).chain(aside).filter(|&at| at > world.clock).min();
+    }
+}

@@ -1,0 +1,163 @@
+//! What lists show of a turn and of a session.
+
+use std::sync::Arc;
+
+use crate::assemble::draft::{Tree, What};
+use crate::assemble::session_segment::Segment;
+use crate::assemble::span_builder as build;
+use crate::assemble::span_builder::{Shared, is_call, verdict};
+use crate::assemble::time_breakdown::parts;
+use crate::assemble::turn_totals::{Sum, Tally, total};
+use crate::correlate::conversation::Conversation;
+use crate::correlate::snapshot::World;
+use crate::model::config::Config;
+use crate::model::span::{EndReason, SpanKind, Status};
+use crate::model::summary::{SessionState, SessionSummary, TurnSummary};
+use crate::model::time::Timestamp;
+
+pub(crate) fn is_error(tree: &Tree<'_>, at: usize) -> bool {
+    status(tree, at) != Status::Unset
+}
+
+/// The status of a node, without building its span.
+pub(crate) fn status(tree: &Tree<'_>, at: usize) -> Status {
+    let node = &tree.nodes[at];
+    let failed = |kind, message: &str| Status::Error { kind, message: message.to_owned() };
+    match &node.what {
+        What::Call(call) => verdict(call, node, build::agent_status(tree, at)).1,
+        What::Agent(agent, _, _) => {
+            match agent.stop.and_then(|(_, facts)| facts.status.as_deref()) {
+                Some("error") => {
+                    failed(crate::model::span::ErrorType::SubagentError, "subagent failed")
+                }
+                _ => Status::Unset,
+            }
+        }
+        What::Turn => match tree.reading.stop.and_then(|(_, stop)| stop.status.as_deref()) {
+            Some("error") => failed(crate::model::span::ErrorType::AgentError, "agent error"),
+            _ => Status::Unset,
+        },
+        _ => Status::Unset,
+    }
+}
+
+pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
+    let mut sum = Sum {
+        start: tree.nodes[0].start,
+        open: tree.close.is_none(),
+        idle: tree.close.is_some_and(|close| close.reason == EndReason::Idle),
+        ..tree.window.map(|window| window.sum.clone()).unwrap_or_default()
+    };
+    let aside = tree.window.and_then(|window| window.last_error.clone());
+    let mut last_error = aside.map(|(when, message)| (when, 0, message));
+    let mut apart: Vec<Timestamp> = Vec::new();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let last = node.end.map_or(node.start, |end| end.at);
+        if node.detached {
+            apart.push(last);
+        } else {
+            sum.last = sum.last.max(last);
+        }
+        sum.tool_calls += u64::from(is_call(node));
+        sum.subagents += u64::from(node.kind == SpanKind::Subagent);
+        sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
+        if let Status::Error { message, .. } = status(tree, at) {
+            sum.errors += 1;
+            sum.failed |= at == 0;
+            let when = node.end.map_or(node.start, |end| end.at);
+            last_error = last_error.max(Some((when, at, message)));
+        }
+    }
+    sum.last_error = last_error.map(|(_, _, message)| message);
+    // What outlives the turn keeps its session going, unless that was idle for so long that it has left.
+    apart.sort_unstable();
+    for at in apart {
+        if at.since(sum.last) <= config.session_idle_ns {
+            sum.last = sum.last.max(at);
+        }
+    }
+    sum
+}
+
+pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummary {
+    let node = &tree.nodes[0];
+    let until = node.end.map_or(sum.last, |end| end.at);
+    TurnSummary {
+        root: tree.root.id.clone(),
+        generation: tree.turn.generation.clone(),
+        span: node.id,
+        trace: shared.trace,
+        index: shared.index,
+        started_at: tree.turn_start,
+        ended_at: node.end.map(|end| end.at),
+        end_reason: node.end.map(|end| end.reason),
+        prompt: tree.reading.prompt.and_then(|(_, prompt)| prompt.preview.clone()),
+        model: model(tree),
+        status: tree.reading.stop.and_then(|(_, stop)| stop.status.clone()),
+        tool_calls: sum.tool_calls,
+        errors: sum.errors,
+        tokens: tree.reading.tokens().or_else(|| tree.late_stop?.tokens),
+        parts: parts(tree, tree.turn_start, until),
+    }
+}
+
+/// The label for lists: what was asked for, else `default`.
+fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
+    let prompt = tree.reading.prompt.map(|(fact, _)| fact);
+    let stop = tree.reading.stop.map(|(fact, _)| fact);
+    let facts = || [prompt, stop].into_iter().flatten();
+    let named = facts().find(|fact| crate::correlate::turn::label(fact).is_some());
+    let named = named.and_then(|fact| fact.model.clone());
+    named
+        .or_else(|| tree.reading.other_model().map(Arc::from))
+        .or_else(|| facts().find_map(|fact| fact.model.clone()))
+}
+
+/// The session's row.
+pub(crate) fn summary(
+    world: World<'_>,
+    conversation: &Conversation,
+    segments: &[Segment],
+    turns: &[&Tally],
+) -> SessionSummary {
+    let last_turn = turns.last();
+    let last = segments.last();
+    let failed = last.is_some_and(|segment| segment.failed);
+    let state = match (last_turn, last) {
+        (Some(turn), _) if turn.open && turn.tool_open => SessionState::ToolOpen,
+        (Some(turn), _) if turn.open => SessionState::Running,
+        _ if failed => SessionState::Errored,
+        (_, Some(segment)) if segment.ended.is_some() => SessionState::Done,
+        (_, Some(segment)) if segment.close.is_some() => SessionState::Stale,
+        (Some(turn), _) if turn.failed => SessionState::Errored,
+        (None, None) if world.clock > conversation.last.plus(world.config.session_idle_ns) => {
+            SessionState::Stale
+        }
+        _ => SessionState::YourTurn,
+    };
+    let sum = |get: fn(&Tally) -> u64| turns.iter().map(|turn| get(turn)).sum::<u64>();
+    let version = conversation.version().map(|version| &**version);
+    let session_errors = segments.iter().filter(|segment| segment.failed).count() as u64;
+    let last_error = turns.iter().rev().find_map(|turn| turn.last_error.clone());
+    SessionSummary {
+        root: conversation.id.clone(),
+        state,
+        started_at: conversation.first,
+        last_at: segments.last().map_or(conversation.last, |s| s.last).max(conversation.last),
+        ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
+        workspace: conversation.workspace().cloned(),
+        model: turns.iter().rev().find_map(|turn| turn.model.clone()),
+        surface: build::surface(version),
+        cursor_version: conversation.version().cloned(),
+        first_prompt: turns.iter().find_map(|turn| turn.prompt.clone()),
+        last_error: if failed { Some("session error".to_owned()) } else { last_error },
+        generations: sum(|turn| turn.generations),
+        tool_calls: sum(|turn| turn.tool_calls),
+        subagents: sum(|turn| turn.subagents),
+        errors: sum(|turn| turn.errors)
+            + if world.config.session_span { session_errors } else { 0 },
+        errored_turns: sum(|turn| turn.errored_turns),
+        active_ns: turns.iter().map(|turn| turn.active_ns).sum(),
+        tokens: total(turns.iter().map(|turn| turn.tokens)),
+    }
+}

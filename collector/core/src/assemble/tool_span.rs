@@ -1,0 +1,198 @@
+//! What a call says of itself: name, timing, attributes by class of tool, contents.
+
+use std::borrow::Cow;
+
+use smol_str::SmolStr;
+
+use crate::assemble::attributes::{Attributes, content};
+use crate::correlate::fact::Fact;
+use crate::correlate::tool_call::{Call, tool_facts};
+use crate::model::content::Field;
+use crate::model::event::EventKind;
+use crate::model::span::ContentRef;
+use crate::model::tool::{Server, ToolClass, ToolFacts};
+
+/// `execute_tool {tool}` and its program or agent type.
+pub(crate) fn name(call: &Call<'_>) -> (String, Cow<'static, str>) {
+    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
+    let more = match call.class() {
+        ToolClass::Shell => call.find(|tool| tool.more()?.executable.as_deref()),
+        ToolClass::Task => call.find(|tool| tool.delegate()?.agent.as_deref()),
+        _ => None,
+    };
+    let name = match more {
+        Some(more) => format!("execute_tool {tool} {more}"),
+        None => format!("execute_tool {tool}"),
+    };
+    let plain = match call.class() {
+        ToolClass::Mcp => Cow::Borrowed("execute_tool mcp"),
+        ToolClass::Shell => Cow::Owned(format!("execute_tool {tool}")),
+        _ => Cow::Owned(name.clone()),
+    };
+    (name, plain)
+}
+
+pub(crate) fn describe(
+    call: &Call<'_>,
+    outcome: &'static str,
+    attributes: &mut Attributes,
+    contents: &mut Vec<ContentRef>,
+) {
+    let class = call.class();
+    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
+    let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits);
+    let edits = edits.or_else(|| call.find(|tool| tool.more()?.edits));
+    attributes.double("cursor.duration_ms", call.find(|tool| tool.duration_ms));
+    attributes.int("cursor.edit.count", edits.map(|edits| edits.count));
+    attributes.some_text("cursor.failure_type", call.find(|tool| tool.more()?.failure.as_deref()));
+    attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
+    class_attributes(call, class, attributes);
+    attributes.text("gen_ai.operation.name", "execute_tool");
+    attributes.some_text("gen_ai.tool.call.id", call.find(|tool| tool.id.clone()));
+    let mcp = class == ToolClass::Mcp;
+    if mcp {
+        attributes.detail("gen_ai.tool.name", Some(tool));
+    } else {
+        attributes.text("gen_ai.tool.name", tool);
+    }
+    attributes.text("gen_ai.tool.type", if mcp { "extension" } else { "function" });
+    attributes.int("hookspan.clock_step_ms", call.clock_step().map(|ns| ns / 1_000_000));
+    attributes.int("hookspan.edit.lines_added", edits.map(|edits| edits.added));
+    attributes.int("hookspan.edit.lines_removed", edits.map(|edits| edits.removed));
+    attributes.double("hookspan.hook_ms", hook_ms(call));
+    let mut hooks: Vec<SmolStr> =
+        call.hooks().map(|fact| SmolStr::new_static(hook_name(&fact.kind))).collect();
+    hooks.sort();
+    attributes.list("hookspan.hooks", hooks);
+    let bytes = |count: Option<u64>| count.and_then(|count| i64::try_from(count).ok());
+    attributes.text("hookspan.tool.class", class.as_str());
+    attributes.int("hookspan.tool.input_bytes", bytes(call.find(|tool| tool.input_bytes)));
+    attributes.text("hookspan.tool.outcome", outcome);
+    attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
+    attributes.double("hookspan.wait_ms", wait_ms(call));
+    match class {
+        ToolClass::Shell => process(call, attributes),
+        ToolClass::Mcp => server(call, attributes),
+        _ => {}
+    }
+    contents_of(call, contents);
+}
+
+/// Receipt of post − receipt of pre − duration.
+pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
+    let (opened, ended) = call.opened().zip(call.ended())?;
+    let duration = call.find(|tool| tool.duration_ms)?;
+    Some((ended.since(opened) as f64 / 1e6 - duration).max(0.0))
+}
+
+/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
+/// ones; and all of it where nobody is asked. `None` when the hooks that arrived tell no part of it.
+pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
+    let wait = wait_ms(call)?;
+    if matches!(call.class(), ToolClass::Read | ToolClass::Search) {
+        return Some(wait);
+    }
+    let between = |from: Option<&Fact>, to: Option<&Fact>| {
+        let (from, to) = from.zip(to)?;
+        Some((to.since(from) as f64 / 1e6).max(0.0))
+    };
+    let pairs = [between(call.pre, call.before), between(call.after, call.post)];
+    let known = pairs.into_iter().flatten().reduce(|sum, more| sum + more)?;
+    Some(known.min(wait))
+}
+
+fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
+    match class {
+        ToolClass::Shell => {
+            attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.more()?.sandbox));
+            attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.more()?.timeout_ms));
+        }
+        ToolClass::Mcp => {
+            let name = servers(call).find_map(|server| server.name.as_deref());
+            attributes.detail("cursor.mcp.server.name", name);
+        }
+        ToolClass::Task => {
+            let delegate = call.find(ToolFacts::delegate);
+            let background = delegate.and_then(|delegate| delegate.background);
+            attributes.flag("cursor.subagent.run_in_background", background);
+            attributes.some_text("cursor.subagent.type", delegate.and_then(|d| d.agent.as_deref()));
+        }
+        _ => {
+            let path = call.find(|tool| tool.path.as_ref());
+            attributes.int("cursor.read.content_length", call.find(|tool| tool.content_length));
+            let mode = call.find(|tool| tool.more()?.output_mode.as_deref());
+            attributes.some_text("cursor.search.output_mode", mode);
+            attributes.some_text("file.extension", path.and_then(|path| extension(path)));
+            attributes.path("file.path", path.cloned());
+        }
+    }
+}
+
+fn process(call: &Call<'_>, attributes: &mut Attributes) {
+    let executable = call.find(|tool| tool.more()?.executable.as_deref());
+    attributes.detail("process.executable.name", executable);
+    attributes.int("process.exit.code", call.find(|tool| tool.more()?.exit_code));
+    attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
+}
+
+/// What its hooks say of the server. The one before the call names it best; the one after it may leave it out.
+fn servers<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Server> {
+    let hooks = [call.before, call.after, call.post, call.pre];
+    hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.more()?.server.as_deref())
+}
+
+fn server(call: &Call<'_>, attributes: &mut Attributes) {
+    attributes.text("mcp.method.name", "tools/call");
+    let transport = servers(call).next().map(|server| if server.pipe { "pipe" } else { "tcp" });
+    attributes.some_text("network.transport", transport);
+    let address = servers(call).find_map(|server| server.address.as_deref());
+    attributes.detail("server.address", address);
+    attributes.detail_int("server.port", servers(call).find_map(|server| server.port));
+}
+
+fn contents_of(call: &Call<'_>, contents: &mut Vec<ContentRef>) {
+    // The generic pre has the input from the start; a post repeats it.
+    if let Some(fact) = [call.pre, call.post, call.before, call.after].into_iter().flatten().next()
+    {
+        content(contents, "gen_ai.tool.call.arguments", fact, Field::ToolInput);
+    }
+    if let Some(fact) = call.post.or(call.after) {
+        let has_error = tool_facts(&fact.kind).is_some_and(|tool| tool.has_error_text);
+        if has_error {
+            content(contents, "cursor.error_message", fact, Field::ErrorMessage);
+        }
+        content(contents, "gen_ai.tool.call.result", fact, Field::ToolOutput);
+    }
+    let server = |fact: &&Fact| {
+        let server = tool_facts(&fact.kind).and_then(|tool| tool.more()?.server.as_deref());
+        server.is_some_and(|server| server.has_command)
+    };
+    if let Some(fact) = [call.before, call.after].into_iter().flatten().find(server) {
+        content(contents, "cursor.mcp.command", fact, Field::McpCommand);
+    }
+}
+
+/// A file's extension: a short, plain word.
+fn extension(path: &str) -> Option<&str> {
+    let name = path.rsplit(['/', '\\']).next()?;
+    let (stem, extension) = name.rsplit_once('.')?;
+    let plain =
+        (1..=16).contains(&extension.len()) && extension.bytes().all(|b| b.is_ascii_alphanumeric());
+    (plain && !stem.is_empty()).then_some(extension)
+}
+
+/// Our name of a tool event.
+fn hook_name(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::ToolStart(_) => "preToolUse",
+        EventKind::ToolEnd(_) => "postToolUse",
+        EventKind::ToolFailure(_) => "postToolUseFailure",
+        EventKind::ShellStart(_) => "beforeShellExecution",
+        EventKind::ShellEnd(_) => "afterShellExecution",
+        EventKind::McpStart(_) => "beforeMCPExecution",
+        EventKind::McpEnd(_) => "afterMCPExecution",
+        EventKind::FileRead(_) => "beforeReadFile",
+        EventKind::FileEdit(_) => "afterFileEdit",
+        _ => "other",
+    }
+}

@@ -1,0 +1,107 @@
+//! What turns add to their session.
+
+use std::sync::Arc;
+
+use crate::model::span::Link;
+use crate::model::summary::{Tokens, TurnSummary};
+use crate::model::time::Timestamp;
+
+/// Links of a session to its turns; the oldest stay.
+pub(crate) const MAX_LINKS: usize = 128;
+
+/// What a turn adds to its session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sum {
+    pub(crate) start: Timestamp,
+    pub(crate) last: Timestamp,
+    pub(crate) tool_calls: u64,
+    pub(crate) errors: u64,
+    pub(crate) subagents: u64,
+    pub(crate) open: bool,
+    pub(crate) tool_open: bool,
+    pub(crate) last_error: Option<String>,
+    pub(crate) idle: bool,
+    pub(crate) failed: bool,
+}
+
+/// What one turn, or a stretch of them, comes to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) start: Timestamp,
+    pub(crate) last: Timestamp,
+    /// When the last of them settles; `None` while that is not known of one.
+    pub(crate) settle: Option<Timestamp>,
+    pub(crate) generations: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) errors: u64,
+    pub(crate) errored_turns: u64,
+    pub(crate) subagents: u64,
+    pub(crate) active_ns: i64,
+    pub(crate) tokens: Option<Tokens>,
+    /// Of the first that has one.
+    pub(crate) prompt: Option<String>,
+    /// Of the last that has one, like the error.
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) last_error: Option<String>,
+    /// Of the last turn.
+    pub(crate) open: bool,
+    pub(crate) tool_open: bool,
+    pub(crate) failed: bool,
+    /// To each turn, in order.
+    pub(crate) links: Vec<Link>,
+}
+
+impl Tally {
+    pub(crate) fn of(sum: &Sum, row: &TurnSummary, settle: Option<Timestamp>) -> Self {
+        let link = Link { trace: row.trace, span: row.span, kind: "generation", at: sum.start };
+        Self {
+            start: sum.start,
+            last: sum.last,
+            settle,
+            generations: 1,
+            tool_calls: sum.tool_calls,
+            errors: sum.errors,
+            errored_turns: u64::from(sum.errors > 0),
+            subagents: sum.subagents,
+            active_ns: row.ended_at.unwrap_or(sum.last).since(row.started_at).max(0),
+            tokens: row.tokens,
+            prompt: row.prompt.clone(),
+            model: row.model.clone(),
+            last_error: sum.last_error.clone(),
+            open: sum.open,
+            tool_open: sum.tool_open,
+            failed: sum.failed,
+            links: vec![link],
+        }
+    }
+
+    /// Adds the turns after these.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.start = self.start.min(later.start);
+        self.last = self.last.max(later.last);
+        self.settle = self.settle.zip(later.settle).map(|(a, b)| a.max(b));
+        self.generations += later.generations;
+        self.tool_calls += later.tool_calls;
+        self.errors += later.errors;
+        self.errored_turns += later.errored_turns;
+        self.subagents += later.subagents;
+        self.active_ns = self.active_ns.saturating_add(later.active_ns);
+        self.tokens = total([self.tokens, later.tokens].into_iter());
+        self.prompt = self.prompt.take().or(later.prompt);
+        self.model = later.model.or(self.model.take());
+        self.last_error = later.last_error.or(self.last_error.take());
+        (self.open, self.tool_open, self.failed) = (later.open, later.tool_open, later.failed);
+        let room = MAX_LINKS.saturating_sub(self.links.len());
+        self.links.extend(later.links.into_iter().take(room));
+    }
+}
+
+/// The sum of token counts, `None` where there are none.
+pub(crate) fn total(all: impl Iterator<Item = Option<Tokens>>) -> Option<Tokens> {
+    all.flatten().reduce(|sum, more| Tokens {
+        input: sum.input.saturating_add(more.input),
+        output: sum.output.saturating_add(more.output),
+        cache_read: sum.cache_read.saturating_add(more.cache_read),
+        cache_write: sum.cache_write.saturating_add(more.cache_write),
+    })
+}

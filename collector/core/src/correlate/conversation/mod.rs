@@ -1,0 +1,543 @@
+//! One conversation: its facts, cut into turns.
+
+mod turn_boundaries;
+mod sealed;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::correlate::event_time::Steady;
+use crate::correlate::fact::{Fact, insert};
+use crate::correlate::tool_call::tool_facts;
+use crate::correlate::turn::{label, repeats};
+use crate::model::event::EventKind;
+use crate::model::event::{About, Evidence, Host, Lineage};
+use crate::model::fingerprint::{digest, mix};
+use crate::model::time::Timestamp;
+use crate::model::time::nanos;
+use sealed::Reload;
+pub(crate) use sealed::{Leaving, Sealed, delegation};
+use turn_boundaries::Placed;
+
+/// A hook may be written this much before the one that opens its turn.
+const SLACK_NS: i64 = 200_000_000;
+/// A fact is held against this many before it to see whether it was delivered twice.
+pub(crate) const MAX_REPEATS: usize = 8;
+
+/// Everything held of one conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) id: Arc<str>,
+    pub(crate) host: Host,
+    /// First workspace root and when it was said; the earliest wins.
+    workspace: Option<SaidAt>,
+    /// `cursor_version`; the latest wins.
+    version: Option<SaidAt>,
+    /// `transcript_path`; the latest wins.
+    transcript: Option<SaidAt>,
+    /// Facts that name their generation.
+    pub(crate) explicit: BTreeMap<Arc<str>, Vec<Fact>>,
+    /// Facts that belong to whatever turn is open.
+    pub(crate) loose: Vec<Fact>,
+    /// `sessionStart`, `sessionEnd`.
+    pub(crate) session: Vec<Fact>,
+    /// Tab events.
+    pub(crate) tabs: Vec<Fact>,
+    /// Which generation a call id was first named in.
+    /// Kept once something asks for it: events without a generation, or delegations.
+    homes: Option<Homes>,
+    /// Work handed to other agents, by subagent key.
+    pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
+    /// Stops and prompts: a foreground delegation does not outlive them.
+    breaks: Vec<Timestamp>,
+    /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
+    thoughts: Vec<Timestamp>,
+    /// When delegations began, the latest.
+    delegated: Timestamp,
+    /// Prompts by (time, hook), with their generation.
+    prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
+    /// Session ends.
+    ends: Vec<Timestamp>,
+    /// The first hook that has a model label worth showing.
+    label: Option<((Timestamp, u8, u64), Arc<str>)>,
+    /// Changes whenever a transcript's path names another parent.
+    transcripts: u32,
+    /// Facts since the session was last told of.
+    pub(crate) fresh: usize,
+    pub(crate) first: Timestamp,
+    pub(crate) last: Timestamp,
+    pub(crate) steady: Steady,
+    /// It did what only a root does: prompt, response, stop, session events.
+    pub(crate) root_only: bool,
+    pub(crate) evidence: Option<(u64, Evidence)>,
+    pub(crate) lineage: Option<Lineage>,
+    /// Turns in order of their start; see [`Self::lay_out`].
+    pub(crate) turns: Vec<Turn>,
+    /// Indexes of loose facts outside any turn.
+    pub(crate) outside: Vec<usize>,
+    /// Facts, those of sealed turns included.
+    pub(crate) count: usize,
+    /// Facts in memory; a sealed turn counts as one.
+    pub(crate) held: usize,
+    /// Turns whose facts have left memory.
+    pub(crate) sealed: BTreeMap<Arc<str>, Sealed>,
+    /// Which sealed turn a call was in, by a hash of its id. Only kept where hooks come without a generation.
+    sealed_calls: BTreeMap<u64, Arc<str>>,
+    /// Sealed turns end before this.
+    sealed_until: Timestamp,
+    /// Turns of ours that were sealed once: their facts name them now.
+    numbered: BTreeSet<Arc<str>>,
+    reload: Option<Reload>,
+    /// Whether new facts may move turns, so that all are to be laid out anew.
+    moved: bool,
+    placed: Placed,
+    /// Generations whose first fact is new, as far as they alone moved.
+    begun: Vec<Arc<str>>,
+    /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
+    changed: Timestamp,
+    /// Grows whenever turns are laid out anew, so that one may be gone.
+    pub(crate) layout: u64,
+    /// Changes whenever workspace or version do.
+    pub(crate) mark: u64,
+    /// What `mark` is made from.
+    described: ((Option<u64>, Host), Option<Arc<str>>),
+    /// Whether it is among those with new facts.
+    pub(crate) touched: bool,
+}
+
+/// What decides whose child a conversation is, or which children it may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct KinFacts {
+    pub(crate) first: Timestamp,
+    pub(crate) root_only: bool,
+    /// The hook that named the workspace.
+    pub(crate) workspace: Option<u64>,
+    pub(crate) transcript: u32,
+    pub(crate) generations: usize,
+    pub(crate) delegations: usize,
+}
+
+/// By call id, when and in which generation it was first named.
+type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
+
+fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
+    let Some(id) = call_id(&fact.kind) else { return };
+    match homes.get_mut(id) {
+        Some(home) if (home.0, &home.1) <= (fact.at, generation) => {}
+        Some(home) => *home = (fact.at, generation.clone()),
+        None => {
+            homes.insert(id.into(), (fact.at, generation.clone()));
+        }
+    }
+}
+
+/// What was said when, and in which hook.
+type SaidAt = (Timestamp, u64, Arc<str>);
+
+/// Takes what was said, unless something else was said later.
+fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
+    match known {
+        Some((known_at, known_seq, known)) if (at, seq) > (*known_at, *known_seq) => {
+            (*known_at, *known_seq) = (at, seq);
+            if known != value {
+                *known = value.clone();
+            }
+        }
+        Some(_) => {}
+        None => *known = Some((at, seq, value.clone())),
+    }
+}
+
+/// A stretch of work between prompt and stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub(crate) generation: Arc<str>,
+    pub(crate) synthetic: bool,
+    pub(crate) start: Timestamp,
+    /// Its loose facts, as indexes.
+    pub(crate) loose: Vec<usize>,
+}
+
+/// Work handed to another agent, as far as it matters for finding its conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delegation {
+    /// First hook that says it has begun.
+    pub(crate) start: Option<Timestamp>,
+    /// What the reported duration says, for when no hook of the beginning arrived. Never preferred: hooks that are
+    /// delivered late together would put it before the turn.
+    pub(crate) computed_start: Option<Timestamp>,
+    pub(crate) stop: Option<Timestamp>,
+    /// `subagentStart` came, so a stop is to be expected.
+    pub(crate) announced: bool,
+    pub(crate) background: bool,
+    pub(crate) model: Option<String>,
+}
+
+impl Conversation {
+    pub(crate) fn new(id: Arc<str>, host: Host) -> Self {
+        Self {
+            id,
+            host,
+            workspace: None,
+            version: None,
+            transcript: None,
+            explicit: BTreeMap::new(),
+            loose: Vec::new(),
+            session: Vec::new(),
+            tabs: Vec::new(),
+            homes: None,
+            delegations: BTreeMap::new(),
+            breaks: Vec::new(),
+            thoughts: Vec::new(),
+            delegated: Timestamp(i64::MIN),
+            prompts: BTreeMap::new(),
+            ends: Vec::new(),
+            label: None,
+            transcripts: 0,
+            fresh: 0,
+            first: Timestamp(i64::MAX),
+            last: Timestamp(i64::MIN),
+            steady: Steady::default(),
+            root_only: false,
+            evidence: None,
+            lineage: None,
+            turns: Vec::new(),
+            outside: Vec::new(),
+            count: 0,
+            held: 0,
+            sealed: BTreeMap::new(),
+            sealed_calls: BTreeMap::new(),
+            sealed_until: Timestamp(i64::MIN),
+            numbered: BTreeSet::new(),
+            reload: None,
+            moved: false,
+            placed: Placed::default(),
+            begun: Vec::new(),
+            changed: Timestamp(i64::MIN),
+            layout: 0,
+            mark: 0,
+            described: ((None, host), None),
+            touched: false,
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> Option<&Arc<str>> {
+        self.workspace.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn version(&self) -> Option<&Arc<str>> {
+        self.version.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn transcript(&self) -> Option<&Arc<str>> {
+        self.transcript.as_ref().map(|(_, _, value)| value)
+    }
+
+    pub(crate) fn kin_facts(&self) -> KinFacts {
+        KinFacts {
+            first: self.first,
+            root_only: self.root_only,
+            workspace: self.workspace.as_ref().map(|(_, seq, _)| *seq),
+            transcript: self.transcripts,
+            generations: self.explicit.len(),
+            delegations: self.delegations.len(),
+        }
+    }
+
+    /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
+    /// its own in one event tells for the rest.
+    pub(crate) fn meet(&mut self, host: Host) {
+        if host != self.host && (host == Host::Cursor || self.host == Host::Claude) {
+            self.host = host;
+        }
+    }
+
+    /// Notes what the envelope says about the conversation as a whole.
+    pub(crate) fn describe(&mut self, (at, seq): (Timestamp, u64), host: Host, about: &About) {
+        self.first = self.first.min(at);
+        self.last = self.last.max(at);
+        if let Some(value) = &about.workspace
+            && self.workspace.as_ref().is_none_or(|&(t, s, _)| (at, seq) < (t, s))
+        {
+            self.workspace = Some((at, seq, value.clone()));
+        }
+        if let Some(value) = &about.cursor_version {
+            latest(&mut self.version, (at, seq), value);
+        } else if host != Host::Cursor {
+            latest(&mut self.version, (at, seq), &host.as_str().into());
+        }
+        if let Some(value) = &about.transcript_path {
+            let known = self.transcript().is_some_and(|known| known == value);
+            latest(&mut self.transcript, (at, seq), value);
+            self.transcripts += u32::from(!known && value.contains("subagents"));
+        }
+        let workspace = self.workspace.as_ref().map(|(_, seq, _)| *seq);
+        let version = self.version.as_ref().map(|(_, _, version)| version);
+        let described = (workspace, self.host);
+        if described != self.described.0 || version != self.described.1.as_ref() {
+            self.described = (described, version.cloned());
+            self.mark = workspace.map_or(0, |seq| mix(7, seq));
+            self.mark = mix(self.mark, self.host as u64);
+            if let Some(version) = version {
+                self.mark = mix(self.mark, digest(&[version.as_bytes()]));
+            }
+            self.touch(Timestamp(i64::MIN));
+        }
+    }
+
+    /// Takes evidence; the stronger stays, of equals the earlier.
+    pub(crate) fn consider(&mut self, seq: u64, evidence: Evidence) {
+        let rank = |seq: u64, e: &Evidence| (e.confidence, e.source, std::cmp::Reverse(seq));
+        if self.evidence.as_ref().is_none_or(|(s, old)| rank(seq, &evidence) > rank(*s, old)) {
+            self.evidence = Some((seq, evidence));
+        }
+    }
+
+    /// Files a fact. False if that hook is known already.
+    pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
+        use EventKind as K;
+        let reloaded = self.reload.as_mut().and_then(|reload| reload.takes(fact.seq));
+        self.note_delegation(&fact);
+        if let Some(label) = label(&fact)
+            && self.label.as_ref().is_none_or(|(key, _)| fact.key() < *key)
+        {
+            self.label = Some((fact.key(), label.into()));
+        }
+        let times = match fact.kind {
+            K::Stop(_) | K::Prompt(_) => Some(&mut self.breaks),
+            K::Thought(_) => Some(&mut self.thoughts),
+            _ => None,
+        };
+        if let Some(times) = times
+            && let Err(at) = times.binary_search(&fact.at)
+        {
+            times.insert(at, fact.at);
+        }
+        if matches!(fact.kind, K::Prompt(_)) {
+            // It is the next prompt of whatever began since the one before.
+            let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
+            let since = before.map(|(&(at, _), generation)| self.start_around(generation, at));
+            self.touch(since.unwrap_or(Timestamp(i64::MIN)));
+            self.prompts.entry((fact.at, fact.seq)).or_insert_with(|| generation.clone());
+        }
+        if self.homes.is_none() && (generation.is_empty() || !self.delegations.is_empty()) {
+            self.homes = Some(self.find_homes());
+        }
+        self.root_only |= matches!(
+            fact.kind,
+            K::Prompt(_) | K::Response(_) | K::Stop(_) | K::SessionStart { .. } | K::SessionEnd(_)
+        );
+        let is_new = match &fact.kind {
+            _ if let Some(generation) = &reloaded => self.put_back(generation, fact),
+            K::SessionStart { .. } => {
+                self.touch(Timestamp(i64::MIN));
+                insert(&mut self.session, fact)
+            }
+            K::SessionEnd(_) => {
+                // What comes later and names no turn is of another one.
+                if self.loose.last().is_some_and(|last| last.at >= fact.at) {
+                    self.move_turns();
+                }
+                self.touch(Timestamp(i64::MIN));
+                self.ends.insert(self.ends.partition_point(|at| *at < fact.at), fact.at);
+                insert(&mut self.session, fact)
+            }
+            K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
+            K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
+            _ if generation.is_empty() => {
+                // The next one: where the rest lies does not change.
+                if self.loose.last().is_some_and(|last| last.key() >= fact.key()) {
+                    self.move_turns();
+                }
+                insert(&mut self.loose, fact)
+            }
+            _ => {
+                if self.moves_loose(generation, &fact) {
+                    self.move_turns();
+                }
+                if let Some(homes) = &mut self.homes {
+                    note_home(homes, &fact, generation);
+                }
+                let facts = match self.explicit.get_mut(generation) {
+                    Some(facts) => facts,
+                    None => self.explicit.entry(generation.clone()).or_default(),
+                };
+                if facts.first().is_none_or(|first| fact.key() < first.key()) {
+                    self.begun.push(generation.clone());
+                }
+                let start = facts.first().map_or(fact.at, |first| first.at.min(fact.at));
+                let is_new = insert(facts, fact);
+                self.touch(start);
+                is_new
+            }
+        };
+        self.count += usize::from(is_new && reloaded.is_none());
+        self.held += usize::from(is_new);
+        self.fresh += usize::from(is_new);
+        is_new
+    }
+
+    /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
+    /// ended it.
+    pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
+        if delegation.background {
+            return None;
+        }
+        let after = |times: &[Timestamp], start| {
+            times.get(times.partition_point(|&at| at <= start)).copied()
+        };
+        let thought = after(&self.thoughts, start.plus(SLACK_NS)).filter(|_| !delegation.announced);
+        [after(&self.breaks, start), thought].into_iter().flatten().min()
+    }
+
+    /// Whether a thought at `at` may be the one that ends a delegation: one began since the last sign before it. True more
+    /// often than need be.
+    pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
+        if self.delegations.is_empty() {
+            return false;
+        }
+        let before = |times: &[Timestamp]| {
+            let count = times.partition_point(|time| *time < at);
+            count.checked_sub(1).map(|last| times[last])
+        };
+        let sign = before(&self.thoughts).max(before(&self.breaks));
+        sign.is_none_or(|sign| self.delegated.plus(SLACK_NS) >= sign)
+    }
+
+    /// Notes that every turn may lie elsewhere.
+    fn move_turns(&mut self) {
+        self.moved = true;
+        self.touch(Timestamp(i64::MIN));
+    }
+
+    /// When the turn of a prompt begins, which is not after it.
+    fn start_around(&self, generation: &Arc<str>, at: Timestamp) -> Timestamp {
+        if let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) {
+            return first.at.min(at);
+        }
+        // Loose prompts lie in turns that they, or others like them, began.
+        let before = self.turns.partition_point(|turn| turn.start <= at);
+        let own = self.turns[..before].iter().rfind(|turn| turn.synthetic);
+        own.map_or(at, |turn| turn.start)
+    }
+
+    /// Notes that turns may differ which start at `from` or later.
+    fn touch(&mut self, from: Timestamp) {
+        self.changed = self.changed.min(from);
+    }
+
+    /// Turns that start before this are as they were the last time this was asked: neither their facts nor their place
+    /// among the others has changed.
+    pub(crate) fn take_changed(&mut self) -> Timestamp {
+        std::mem::replace(&mut self.changed, Timestamp(i64::MAX))
+    }
+
+    fn note_delegation(&mut self, fact: &Fact) {
+        use EventKind as K;
+        let (key, ended, duration_ms) = match &fact.kind {
+            K::SubagentStart(agent) => (Some(agent.key()), false, None),
+            K::SubagentStop(agent) => (Some(agent.key()), true, agent.duration_ms),
+            K::ToolStart(tool) => (tool.delegation(), false, None),
+            K::ToolEnd(tool) | K::ToolFailure(tool) => (tool.delegation(), true, tool.duration_ms),
+            _ => return,
+        };
+        let Some(key) = key else { return };
+        let entry = self.delegations.entry(key.into()).or_default();
+        let earliest = |known: Option<Timestamp>, new| [known, new].into_iter().flatten().min();
+        if ended {
+            let computed = duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
+            entry.computed_start = earliest(entry.computed_start, computed);
+            entry.stop = entry.stop.max(Some(fact.at));
+        } else {
+            entry.start = earliest(entry.start, Some(fact.at));
+            self.delegated = self.delegated.max(fact.at);
+        }
+        match &fact.kind {
+            K::SubagentStart(agent) => {
+                entry.announced = true;
+                if entry.model.is_none() {
+                    entry.model = agent.model.clone();
+                }
+            }
+            K::ToolStart(tool) => {
+                let background = tool.delegate().and_then(|delegate| delegate.background);
+                entry.background |= background == Some(true);
+            }
+            _ => {}
+        }
+    }
+
+    /// When its last hook came, not counting one that was delivered twice.
+    pub(crate) fn last_sign(&self) -> Timestamp {
+        let own = |facts: &[Fact]| {
+            let is_new = |at: &usize| {
+                let earlier = facts[..*at].iter().rev();
+                !earlier.take(MAX_REPEATS).any(|other| repeats(other, &facts[*at]))
+            };
+            (0..facts.len()).rev().find(is_new).map(|at| facts[at].at)
+        };
+        let lists = self.explicit.values().chain([&self.loose]);
+        lists.filter_map(|facts| own(facts)).max().unwrap_or(self.last)
+    }
+
+    /// The model label of its first hook that has one.
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.label.as_ref().map(|(_, label)| &**label)
+    }
+
+    /// The generation a call id belongs to.
+    pub(crate) fn home(&self, id: &str) -> Option<Arc<str>> {
+        let home = |homes: &Homes| homes.get(id).map(|(_, generation)| generation.clone());
+        self.homes.as_ref().map_or_else(|| home(&self.find_homes()), home)
+    }
+
+    fn find_homes(&self) -> Homes {
+        let mut homes = Homes::new();
+        for (generation, facts) in &self.explicit {
+            facts.iter().for_each(|fact| note_home(&mut homes, fact, generation));
+        }
+        homes
+    }
+
+    /// The next prompt that is not the turn's own.
+    pub(crate) fn next_prompt(&self, turn: &Turn) -> Option<Timestamp> {
+        let own = |at: Timestamp, seq: u64, generation: &Arc<str>| {
+            if turn.synthetic {
+                let is_it = |fact: &Fact| (fact.at, fact.seq) == (at, seq);
+                let named = self.explicit.get(&turn.generation);
+                turn.loose.iter().any(|&i| is_it(&self.loose[i]))
+                    || named.is_some_and(|facts| facts.iter().any(is_it))
+            } else {
+                *generation == turn.generation
+            }
+        };
+        self.prompts
+            .range((turn.start, 0)..)
+            .find(|&(&(at, seq), generation)| !own(at, seq, generation))
+            .map(|(&(at, _), _)| at)
+    }
+
+    /// The first session end since a turn started.
+    pub(crate) fn session_end_after(&self, start: Timestamp) -> Option<Timestamp> {
+        self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
+    }
+
+    /// The facts of a turn, in order.
+    pub(crate) fn facts(&self, turn: &Turn) -> Vec<&Fact> {
+        let explicit = self.explicit.get(&turn.generation).map(Vec::as_slice).unwrap_or_default();
+        let mut facts: Vec<&Fact> = explicit.iter().collect();
+        if !turn.loose.is_empty() {
+            facts.extend(turn.loose.iter().map(|&index| &self.loose[index]));
+            facts.sort_by_key(|fact| fact.key());
+        }
+        facts
+    }
+}
+
+/// The call or subagent id an event carries.
+pub(crate) fn call_id(kind: &EventKind) -> Option<&str> {
+    match kind {
+        EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.id.as_deref(),
+        kind => tool_facts(kind)?.id.as_deref(),
+    }
+}

@@ -1,0 +1,280 @@
+//! Cutting a conversation into turns: a fact that names its generation is of that turn; the others are of the turn that was open
+//! then, or open one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Conversation, SLACK_NS, Sealed, Turn, call_id};
+use crate::correlate::fact::Fact;
+use crate::model::config::Config;
+use crate::model::event::EventKind;
+use crate::model::time::Timestamp;
+
+/// A prompt equal to the one before within this time is the same one, delivered twice.
+const REPEAT_NS: i64 = 5_000_000_000;
+
+impl Conversation {
+    /// Cuts the facts into turns. What was cut before stays, unless new facts may change it.
+    pub(crate) fn lay_out(&mut self, config: &Config) {
+        let begun = std::mem::take(&mut self.begun);
+        if std::mem::take(&mut self.moved) {
+            self.begin_anew();
+        } else {
+            begun.iter().for_each(|generation| self.place_turn(generation));
+        }
+        for index in self.placed.count..self.loose.len() {
+            self.place_loose(index, config);
+        }
+        self.placed.count = self.loose.len();
+    }
+
+    /// Whether a fact of a generation may change where loose facts lie that have come before it. Nearly always all of them are
+    /// older, and then a turn that goes on concerns none, and one that begins only those just before it.
+    pub(super) fn moves_loose(&mut self, generation: &Arc<str>, fact: &Fact) -> bool {
+        let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
+        if self.loose.is_empty() && !is_stop(fact) {
+            return false;
+        }
+        let facts = self.explicit.get(generation).map(Vec::as_slice).unwrap_or_default();
+        let slack = if facts.is_empty() { SLACK_NS } else { 0 };
+        let begins_earlier = facts.first().is_some_and(|first| fact.key() < first.key());
+        let mut was_closed = false;
+        if is_stop(fact) {
+            let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
+            if first_stop.is_none_or(|first| fact.at < first) {
+                // A stop with the turn's own name is its end, whatever loose one came first.
+                let turn = self.turns.iter().rposition(|turn| turn.generation == *generation);
+                let closed = turn.and_then(|at| self.placed.turns[at].closed.replace(fact.at));
+                was_closed = closed.is_some() && closed != first_stop;
+            }
+        }
+        let Some(last) = self.loose.last() else { return false };
+        let named = call_id(&fact.kind).is_some_and(|id| self.placed.homes.contains_key(id));
+        begins_earlier || named || was_closed || last.at.plus(slack) >= fact.at
+    }
+
+    /// Starts over with the turns that name themselves.
+    fn begin_anew(&mut self) {
+        self.layout += 1;
+        let opened =
+            self.explicit.iter().filter_map(|(generation, facts)| self.opened(generation, facts));
+        let sealed =
+            self.sealed.iter().map(|(generation, sealed)| self.reopened(generation, sealed));
+        let mut turns: Vec<(Turn, Opened)> = opened.chain(sealed).collect();
+        turns.sort_by(|(a, _), (b, _)| (a.start, &a.generation).cmp(&(b.start, &b.generation)));
+        self.outside.clear();
+        self.placed = Placed::default();
+        self.placed.named.extend(turns.iter().map(|(turn, _)| turn.generation.clone()));
+        self.placed.synthetic = self.numbered.len();
+        (self.turns, self.placed.turns) = turns.into_iter().unzip();
+    }
+
+    /// Gives a loose fact, the first of those without a place, to the turn that was open then.
+    fn place_loose(&mut self, index: usize, config: &Config) {
+        let fact = &self.loose[index];
+        let (at, id) = (fact.at, call_id(&fact.kind));
+        // Both halves of a pair belong together, however long the pause between them.
+        let home = id.and_then(|id| self.placed.homes.get(id));
+        let is_stop = matches!(fact.kind, EventKind::Stop(_));
+        let generation = match self.place(fact, home, config) {
+            Place::In(turn) => {
+                let open = &mut self.placed.turns[turn];
+                open.last = open.last.max(at);
+                if is_stop && open.closed.is_none() {
+                    open.closed = Some(at);
+                }
+                let turn = &mut self.turns[turn];
+                turn.loose.push(index);
+                self.changed = self.changed.min(turn.start);
+                turn.generation.clone()
+            }
+            Place::Outside => {
+                self.outside.push(index);
+                self.changed = Timestamp(i64::MIN);
+                return;
+            }
+            Place::Opens => {
+                let generation: Arc<str> = format!("~{}", self.placed.synthetic).into();
+                self.placed.synthetic += 1;
+                let turn = Turn {
+                    generation: generation.clone(),
+                    synthetic: true,
+                    start: at,
+                    loose: vec![index],
+                };
+                let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
+                let open = Opened { last: at, closed: is_stop.then_some(at), prompt };
+                let place = self.turns.partition_point(|other| other.start <= at);
+                self.turns.insert(place, turn);
+                self.placed.turns.insert(place, open);
+                self.changed = self.changed.min(at);
+                generation
+            }
+        };
+        if let Some(id) = id
+            && !self.placed.homes.contains_key(id)
+        {
+            self.placed.homes.insert(id.into(), generation);
+        }
+    }
+
+    /// Lets loose facts go whose turns have left memory. The others move up.
+    pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
+        let sealed = &self.sealed;
+        self.placed.homes.retain(|_, generation| !sealed.contains_key(generation));
+        if gone.is_empty() {
+            return;
+        }
+        let mut places: Vec<Option<usize>> = Vec::with_capacity(self.loose.len());
+        let mut index = 0;
+        self.loose.retain(|_| {
+            let stays = !gone.contains(&places.len());
+            places.push(stays.then_some(index));
+            index += usize::from(stays);
+            stays
+        });
+        let place = |old: &usize| places.get(*old).copied().flatten();
+        self.placed.count = places[..self.placed.count].iter().flatten().count();
+        for turn in &mut self.turns {
+            turn.loose = turn.loose.iter().filter_map(place).collect();
+        }
+        for open in &mut self.placed.turns {
+            open.prompt = open.prompt.as_ref().and_then(place);
+        }
+        self.outside = self.outside.iter().filter_map(place).collect();
+    }
+
+    /// Puts one turn where its first fact says.
+    fn place_turn(&mut self, generation: &Arc<str>) {
+        let facts = self.explicit.get(generation);
+        let Some((turn, open)) = facts.and_then(|facts| self.opened(generation, facts)) else {
+            return;
+        };
+        if !self.placed.named.insert(generation.clone())
+            && let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *generation)
+        {
+            self.turns.remove(at);
+            self.placed.turns.remove(at);
+        }
+        let key = |turn: &Turn| (turn.start, turn.generation.clone());
+        let at = self.turns.partition_point(|other| key(other) < key(&turn));
+        self.turns.insert(at, turn);
+        self.placed.turns.insert(at, open);
+    }
+
+    fn place(&self, fact: &Fact, near: Option<&Arc<str>>, config: &Config) -> Place {
+        let (turns, opened) = (&self.turns, &self.placed.turns);
+        let homes = self.homes.as_ref();
+        let home = homes.and_then(|homes| homes.get(call_id(&fact.kind)?));
+        if let Some(home) = home.map(|(_, home)| home).or(near)
+            && let Some(at) = turns.iter().rposition(|turn| turn.generation == *home)
+        {
+            return Place::In(at);
+        }
+        let before = turns.partition_point(|turn| turn.start <= fact.at);
+        let last = before.checked_sub(1);
+        if let EventKind::Prompt(prompt) = &fact.kind {
+            if let Some(at) = last
+                && opened[at].closed.is_none_or(|closed| fact.at <= closed)
+                && let Some(index) = opened[at].prompt
+                && let EventKind::Prompt(other) = &self.loose[index].kind
+                && other == prompt
+                && fact.at.since(self.loose[index].at) <= REPEAT_NS
+            {
+                return Place::In(at);
+            }
+            return Place::Opens;
+        }
+        let is_open = |at: usize| {
+            let last = self.last_before(at, fact.at);
+            fact.at.since(last) <= config.generation_idle_ns
+                && opened[at].closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
+                && !self.ended_between(turns[at].start, fact.at, config)
+        };
+        if let Some(at) = last
+            && is_open(at)
+        {
+            return Place::In(at);
+        }
+        if turns.get(before).is_some_and(|next| next.start.since(fact.at) <= SLACK_NS) {
+            return Place::In(before);
+        }
+        if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
+    }
+
+    /// The last fact of an open turn that is not after `at`.
+    fn last_before(&self, turn: usize, at: Timestamp) -> Timestamp {
+        let last = self.placed.turns[turn].last;
+        let Some(facts) = self.explicit.get(&self.turns[turn].generation) else { return last };
+        let until = facts.partition_point(|fact| fact.at <= at);
+        until.checked_sub(1).map_or(last, |i| last.max(facts[i].at))
+    }
+
+    fn ended_between(&self, start: Timestamp, at: Timestamp, config: &Config) -> bool {
+        self.session_end_after(start).is_some_and(|end| at.since(end) > config.settle_delay_ns)
+    }
+}
+
+impl Conversation {
+    /// A turn that names itself, without loose facts. What names a generation proves that there is one, whatever it is.
+    fn opened(&self, generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
+        let start = facts.first()?.at;
+        let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
+        let synthetic = self.numbered.contains(generation);
+        let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
+        let closed = stop.map(|fact| fact.at);
+        Some((turn, Opened { last: start, closed, prompt: None }))
+    }
+
+    fn reopened(&self, generation: &Arc<str>, sealed: &Sealed) -> (Turn, Opened) {
+        let (start, synthetic) = (sealed.first, self.numbered.contains(generation));
+        let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
+        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None })
+    }
+}
+
+/// How far loose facts have a place, and what those of the next ones depend on.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    /// Loose facts before this index have one.
+    count: usize,
+    /// Of each turn.
+    turns: Vec<Opened>,
+    /// By call id, the generation that a loose fact of it was given to.
+    homes: BTreeMap<Box<str>, Arc<str>>,
+    /// Turns that name themselves and have a place.
+    named: BTreeSet<Arc<str>>,
+    synthetic: usize,
+}
+
+/// A turn, as far as it matters for loose facts.
+#[derive(Debug)]
+struct Opened {
+    last: Timestamp,
+    closed: Option<Timestamp>,
+    /// Index of the loose prompt that opened it.
+    prompt: Option<usize>,
+}
+
+enum Place {
+    In(usize),
+    Opens,
+    Outside,
+}
+
+/// Whether an event without a generation makes a turn exist.
+fn opens_turn(kind: &EventKind) -> bool {
+    use EventKind as K;
+    !matches!(
+        kind,
+        K::Unknown { .. }
+            | K::Malformed
+            | K::WorkspaceOpen
+            | K::Evidence(_)
+            | K::SessionStart { .. }
+            | K::SessionEnd(_)
+            | K::TabRead { .. }
+            | K::TabEdit { .. }
+            | K::Compaction(_)
+    )
+}

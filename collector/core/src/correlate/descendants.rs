@@ -1,0 +1,97 @@
+//! What lies below a conversation: its children, by the delegations that asked for them.
+
+use std::collections::BTreeSet;
+
+use crate::correlate::conversation::{Conversation, Turn};
+use crate::correlate::fact::Fact;
+use crate::correlate::snapshot::World;
+use crate::model::event::EventKind;
+use crate::model::time::Timestamp;
+
+/// Children nest no deeper than this; what would be deeper hangs below the last level.
+pub(crate) const MAX_DEPTH: u32 = 16;
+
+/// Times of all facts below a conversation's facts, at any depth.
+pub(crate) fn gather<'a>(
+    world: World<'a>,
+    conversation: &'a Conversation,
+    facts: &[&'a Fact],
+    times: &mut Vec<Timestamp>,
+    depth: u32,
+) {
+    if depth >= MAX_DEPTH || world.children.is_empty() {
+        return;
+    }
+    for (child, key) in children_of(world, conversation, facts) {
+        for turn in turns_for(world, child, key) {
+            let facts = child.facts(turn);
+            times.extend(facts.iter().map(|fact| fact.at));
+            gather(world, child, &facts, times, depth + 1);
+        }
+    }
+}
+
+/// The child conversations that these facts delegate to.
+pub(crate) fn children_of<'a>(
+    world: World<'a>,
+    conversation: &'a Conversation,
+    facts: &[&'a Fact],
+) -> Vec<(&'a Conversation, &'a str)> {
+    let mut keys: Vec<&'a str> = Vec::new();
+    let mut seen: BTreeSet<&'a str> = BTreeSet::new();
+    for fact in facts {
+        let key = match &fact.kind {
+            EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => Some(a.key()),
+            EventKind::ToolStart(t) | EventKind::ToolEnd(t) | EventKind::ToolFailure(t) => {
+                t.delegation()
+            }
+            _ => None,
+        };
+        keys.extend(key.filter(|key| seen.insert(key)));
+    }
+    let children = |key: &'a str| {
+        children_by_key(world, conversation, key).map(move |child| (child, base(key)))
+    };
+    keys.into_iter().flat_map(children).collect()
+}
+
+pub(crate) fn children_by_key<'a>(
+    world: World<'a>,
+    conversation: &Conversation,
+    key: &str,
+) -> impl Iterator<Item = &'a Conversation> {
+    let found = world.children.get(&(conversation.id.clone(), Box::from(base(key))));
+    found.into_iter().flatten().filter_map(move |child| world.conversations.get(child))
+}
+
+/// A subagent's key without the number among equals that have no id.
+pub(crate) fn base(key: &str) -> &str {
+    key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base)
+}
+
+/// The turns of a child that the delegation `key` asked for: all of them, unless others resumed the child.
+pub(crate) fn turns_for<'a>(
+    world: World<'a>,
+    child: &'a Conversation,
+    key: &'a str,
+) -> impl Iterator<Item = &'a Turn> {
+    let link = world.links.get(&child.id).filter(|link| !link.resumed.is_empty());
+    child.turns.iter().filter(move |turn| link.is_none_or(|l| l.key_at(turn.start) == Some(key)))
+}
+
+/// First and last sign of life of a child in the turns a delegation asked for.
+pub(crate) fn lifetime(
+    world: World<'_>,
+    child: &Conversation,
+    key: &str,
+) -> Option<(Timestamp, Timestamp)> {
+    if world.links.get(&child.id).is_none_or(|link| link.resumed.is_empty()) {
+        return Some((child.first, child.last_sign()));
+    }
+    let turns = turns_for(world, child, key);
+    let facts = turns.flat_map(|turn| child.facts(turn)).map(|fact| fact.at);
+    facts.fold(None, |seen, at| {
+        let (first, last) = seen.unwrap_or((at, at));
+        Some((first.min(at), last.max(at)))
+    })
+}

@@ -1,0 +1,99 @@
+//! An event as the fold keeps it: small, and in an order that does not depend on arrival.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crate::model::event::Labels;
+use crate::model::event::{Event, EventKind};
+use crate::model::time::CLOCK_STEP_NS;
+use crate::model::time::Timestamp;
+
+/// One event inside a conversation.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    /// When it happened, see [`Steady`](crate::correlate::event_time::Steady).
+    pub(crate) at: Timestamp,
+    /// Wall clock of receipt.
+    wall: Timestamp,
+    boottime_ns: Option<NonZeroU64>,
+    pub(crate) seq: u64,
+    /// Model label as sent.
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) labels: Option<Box<Labels>>,
+    pub(crate) kind: EventKind,
+}
+
+impl Fact {
+    /// The event, which happened `at`.
+    pub(crate) fn new(event: Event, at: Timestamp) -> Self {
+        let Event { at: wall, boottime_ns, seq, about, kind, .. } = event;
+        Self { at, wall, boottime_ns, seq, model: about.model, labels: about.labels, kind }
+    }
+
+    /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative when it was set back. `None`
+    /// where it was not, or nobody can tell: the time since boot, which also runs while the machine sleeps, is not known of
+    /// every hook, and begins anew with each boot.
+    pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
+        let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
+        (step.saturating_abs() > CLOCK_STEP_NS).then_some(step)
+    }
+
+    /// Nanoseconds from `earlier` to this, by the time since boot where the wall clock was set between them.
+    pub(crate) fn since(&self, earlier: &Self) -> i64 {
+        let ran = self.clock_step(earlier).and_then(|_| self.ran(earlier));
+        ran.unwrap_or_else(|| self.at.since(earlier.at))
+    }
+
+    /// Nanoseconds that the machine ran and slept since `earlier`, in one boot.
+    fn ran(&self, earlier: &Self) -> Option<i64> {
+        let ran = self.boottime_ns?.get().checked_sub(earlier.boottime_ns?.get())?;
+        i64::try_from(ran).ok()
+    }
+
+    /// Whether it happened when the wall clock says.
+    pub(crate) fn is_by_the_clock(&self) -> bool {
+        self.at == self.wall
+    }
+
+    /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.
+    pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
+        (self.at, rank(&self.kind), self.seq)
+    }
+}
+
+fn rank(kind: &EventKind) -> u8 {
+    use EventKind as K;
+    match kind {
+        K::WorkspaceOpen | K::Prompt(_) => 0,
+        K::SessionStart { .. } => 1,
+        K::ToolStart(_) => 2,
+        K::SubagentStart(_) => 3,
+        K::ShellStart(_) | K::McpStart(_) | K::FileRead(_) => 4,
+        K::ShellEnd(_) | K::McpEnd(_) | K::FileEdit(_) => 5,
+        K::ToolEnd(_) | K::ToolFailure(_) => 6,
+        K::Thought(_) => 7,
+        K::Response(_) => 8,
+        K::SubagentStop(_) => 9,
+        K::Compaction(_) | K::TabRead { .. } | K::TabEdit { .. } => 10,
+        K::Unknown { .. } | K::Malformed | K::Evidence(_) => 10,
+        K::Stop(_) => 11,
+        K::SessionEnd(_) => 12,
+    }
+}
+
+/// Puts a fact in its place. False if that hook is already there.
+pub(crate) fn insert(facts: &mut Vec<Fact>, fact: Fact) -> bool {
+    let key = fact.key();
+    // Nearly always at the end.
+    if facts.last().is_none_or(|last| last.key() < key) {
+        facts.push(fact);
+        return true;
+    }
+    match facts.binary_search_by(|other| other.key().cmp(&key)) {
+        Ok(_) => false,
+        Err(at) => {
+            facts.insert(at, fact);
+            true
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! From events to turns: which hooks belong together, and when a turn begins and ends. Blind to bytes.
+
+pub(crate) mod conversation;
+pub(crate) mod descendants;
+pub(crate) mod event_time;
+pub(crate) mod fact;
+pub(crate) mod open_delegations;
+pub(crate) mod parent_link;
+pub(crate) mod snapshot;
+pub(crate) mod tool_call;
+pub(crate) mod turn;
+pub(crate) mod turn_end;

@@ -1,0 +1,144 @@
+//! Delegations by the time in which their child may begin.
+
+use std::sync::Arc;
+
+use crate::correlate::conversation::{Conversation, Delegation};
+use crate::model::time::Timestamp;
+
+/// A delegation that may have a child.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) parent: &'a Arc<str>,
+    pub(crate) key: &'a str,
+    pub(crate) delegation: &'a Delegation,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Timestamp,
+}
+
+impl<'a> Candidate<'a> {
+    /// The delegation `key` of `parent`. `None` if no hook says when it ran.
+    pub(crate) fn of(
+        parent: &'a Conversation,
+        key: &'a str,
+        delegation: &'a Delegation,
+    ) -> Option<Self> {
+        let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
+        let end = [delegation.stop, parent.over(start, delegation)].into_iter().flatten().min();
+        let end = end.unwrap_or(Timestamp(i64::MAX));
+        Some(Self { parent: &parent.id, key, delegation, start, end })
+    }
+
+    pub(crate) fn contains(&self, at: Timestamp) -> bool {
+        self.start <= at && at <= self.end
+    }
+}
+
+/// All delegations of a conversation.
+pub(crate) fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidate<'_>> {
+    parent.delegations.iter().filter_map(|(key, delegation)| Candidate::of(parent, key, delegation))
+}
+
+/// Delegations, in an order that finds those open at a time without a look at the others.
+#[derive(Default)]
+pub(crate) struct OpenDelegations<'a> {
+    /// By start, parent and key.
+    list: Vec<Candidate<'a>>,
+    /// All ends, sorted.
+    ends: Vec<Timestamp>,
+    /// A binary tree over `list` as an array: the latest end in each part of the list.
+    latest: Vec<Timestamp>,
+}
+
+impl<'a> OpenDelegations<'a> {
+    pub(crate) fn new(candidates: impl Iterator<Item = Candidate<'a>>) -> Self {
+        // A delegation that ends before it starts is never open.
+        let mut list: Vec<Candidate<'a>> = candidates.filter(|c| c.start <= c.end).collect();
+        list.sort_by(|a, b| (a.start, a.parent, a.key).cmp(&(b.start, b.parent, b.key)));
+        let mut ends: Vec<Timestamp> = list.iter().map(|c| c.end).collect();
+        let size = list.len().next_power_of_two();
+        let mut latest = vec![Timestamp(i64::MIN); size];
+        latest.extend(&ends);
+        latest.resize(2 * size, Timestamp(i64::MIN));
+        for node in (1..size).rev() {
+            latest[node] = latest[2 * node].max(latest[2 * node + 1]);
+        }
+        ends.sort_unstable();
+        Self { list, ends, latest }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &Candidate<'a> {
+        &self.list[index]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// How many are open at `at`.
+    pub(crate) fn count_at(&self, at: Timestamp) -> usize {
+        let begun = self.list.partition_point(|c| c.start <= at);
+        begun - self.ends.partition_point(|end| *end < at)
+    }
+
+    /// Indexes of those open at `at`: the last `most` that began, the last one first.
+    pub(crate) fn open_at(&self, at: Timestamp, most: usize) -> Vec<usize> {
+        let begun = self.list.partition_point(|c| c.start <= at);
+        let size = self.latest.len() / 2;
+        let mut found = Vec::new();
+        // Parts of the list, by node and first index; the rightmost is on top.
+        let mut parts = vec![(1_usize, 0_usize, size)];
+        while let Some((node, first, length)) = parts.pop() {
+            if found.len() == most {
+                break;
+            }
+            if first >= begun || self.latest[node] < at {
+                continue;
+            }
+            if length == 1 {
+                found.push(first);
+                continue;
+            }
+            let half = length / 2;
+            parts.push((2 * node, first, half));
+            parts.push((2 * node + 1, first + half, half));
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_is_found_as_by_looking_at_all() {
+        let (parent, delegation) = (Arc::<str>::from("p"), Delegation::default());
+        let spans = [(0, 9), (1, 3), (2, i64::MAX), (2, 2), (5, 4), (5, 6), (8, 8)];
+        let candidate = |&(start, end): &(i64, i64)| Candidate {
+            parent: &parent,
+            key: "",
+            delegation: &delegation,
+            start: Timestamp(start),
+            end: Timestamp(end),
+        };
+        for count in 0..=spans.len() {
+            let all = OpenDelegations::new(spans[..count].iter().map(candidate));
+            for at in (-1..11).map(Timestamp) {
+                let mut open: Vec<Timestamp> = spans[..count]
+                    .iter()
+                    .map(candidate)
+                    .filter(|c| c.contains(at))
+                    .map(|c| c.end)
+                    .collect();
+                open.sort_unstable();
+                let found = all.open_at(at, 99);
+                assert!(found.is_sorted_by(|a, b| a > b), "{found:?}");
+                let mut ends: Vec<Timestamp> = found.iter().map(|&i| all.get(i).end).collect();
+                ends.sort_unstable();
+                assert_eq!((ends, all.count_at(at)), (open.clone(), open.len()), "at {at:?}");
+                let few = all.open_at(at, 2);
+                assert_eq!(few, found[..found.len().min(2)], "at {at:?}");
+            }
+        }
+    }
+}

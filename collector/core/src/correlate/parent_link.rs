@@ -1,0 +1,383 @@
+//! Whose child a conversation is.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::correlate::conversation::Conversation;
+use crate::correlate::open_delegations::{Candidate, OpenDelegations, candidates};
+use crate::model::event::{Confidence, LinkSource};
+use crate::model::fingerprint::{digest, mix};
+use crate::model::time::Timestamp;
+
+/// Candidates of a child that are kept and linked to. The others are counted.
+pub(crate) const MAX_CANDIDATES: usize = 8;
+/// More delegations than this were open when a child began: what they do later is not held against each of them.
+pub(crate) const CROWD: usize = 64;
+
+/// A child conversation's place below its parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) parent: Arc<str>,
+    /// Subagent key in the parent; `None` while several are possible.
+    pub(crate) key: Option<Box<str>>,
+    pub(crate) confidence: Confidence,
+    pub(crate) source: LinkSource,
+    /// What is possible, when ambiguous.
+    pub(crate) candidates: Candidates,
+    /// Later delegations of the parent that went on with the same child, by start.
+    pub(crate) resumed: Vec<(Timestamp, Box<str>)>,
+}
+
+impl Link {
+    fn new(
+        parent: Arc<str>,
+        key: Option<Box<str>>,
+        (confidence, source): (Confidence, LinkSource),
+    ) -> Self {
+        let (candidates, resumed) = (Candidates::default(), Vec::new());
+        Self { parent, key, confidence, source, candidates, resumed }
+    }
+
+    /// All delegations the child worked for, in order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Box<str>> {
+        self.key.iter().chain(self.resumed.iter().map(|(_, key)| key))
+    }
+
+    /// The delegation a turn that began at `at` belongs to.
+    pub(crate) fn key_at(&self, at: Timestamp) -> Option<&str> {
+        let later = self.resumed.partition_point(|(start, _)| *start <= at);
+        let resumed = later.checked_sub(1).map(|last| &self.resumed[last].1);
+        resumed.or(self.key.as_ref()).map(|key| &**key)
+    }
+}
+
+/// Delegations that a child may belong to: how many, and the [`MAX_CANDIDATES`] of them that began last before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Candidates {
+    pub(crate) count: usize,
+    pub(crate) kept: Vec<(Arc<str>, Box<str>)>,
+}
+
+impl Candidates {
+    /// Changes whenever they, or their times, do.
+    pub(crate) fn mark(&self, conversations: &Conversations) -> u64 {
+        self.kept.iter().fold(self.count as u64, |mark, (parent, key)| {
+            let known = conversations.get(parent).and_then(|parent| parent.delegations.get(key));
+            let start = known.and_then(|delegation| delegation.start).map_or(0, |at| at.0 as u64);
+            mix(mix(mark, digest(&[parent.as_bytes(), key.as_bytes()])), start)
+        })
+    }
+}
+
+pub(crate) type Conversations = BTreeMap<Arc<str>, Conversation>;
+pub(crate) type Links = BTreeMap<Arc<str>, Link>;
+/// Children whose candidates have different parents: each stays a root of its own, and says so.
+pub(crate) type Unclear = BTreeMap<Arc<str>, Candidates>;
+/// Children by parent and subagent key.
+pub(crate) type Children = BTreeMap<(Arc<str>, Box<str>), Vec<Arc<str>>>;
+
+/// Children that several delegations of one parent fit, by root.
+pub(crate) type Strays = BTreeMap<Arc<str>, Vec<Arc<str>>>;
+
+/// Delegations that have a child, by parent and key.
+type Taken = BTreeSet<(Arc<str>, Box<str>)>;
+
+/// What [`link`] found.
+#[derive(Default)]
+pub(crate) struct Linked {
+    pub(crate) links: Links,
+    pub(crate) unclear: Unclear,
+    /// A child names a parent that is not held.
+    pub(crate) waits: bool,
+    /// Conversations, delegations and candidates that were looked at.
+    pub(crate) work: usize,
+}
+
+/// Links all children among `conversations`. A pure function of what they hold.
+pub(crate) fn link(conversations: &Conversations) -> Linked {
+    let mut linked = Linked { work: conversations.len(), ..Linked::default() };
+    let mut taken = Taken::new();
+    let mut parents: BTreeMap<Arc<str>, OpenDelegations<'_>> = BTreeMap::new();
+    for conversation in conversations.values() {
+        // A session whose settled turns have left memory stays a session.
+        if !conversation.sealed.is_empty() {
+            continue;
+        }
+        let Some((name, confidence)) = named_parent(conversation) else { continue };
+        let Some(parent) = conversations.get(&*name).filter(|p| p.id != conversation.id) else {
+            linked.waits |= !conversations.contains_key(&*name);
+            continue;
+        };
+        let key = told_call(conversation, parent).or_else(|| {
+            let open = parents
+                .entry(parent.id.clone())
+                .or_insert_with(|| OpenDelegations::new(candidates(parent)));
+            only_delegation(open, conversation)
+        });
+        if let Some(key) = &key {
+            taken.insert((parent.id.clone(), key.clone()));
+        }
+        let link = Link::new(parent.id.clone(), key, confidence);
+        linked.links.insert(conversation.id.clone(), link);
+    }
+    guess(conversations, &mut linked, &mut taken);
+    break_cycles(&mut linked.links);
+    resume(conversations, &mut linked.links, &mut taken);
+    linked.work += linked.links.len();
+    linked
+}
+
+/// The parent that explicit ids or evidence name.
+fn named_parent(child: &Conversation) -> Option<(Cow<'_, str>, (Confidence, LinkSource))> {
+    if let Some(lineage) = &child.lineage {
+        return Some((lineage.parent.as_str().into(), (Confidence::Exact, LinkSource::Hook)));
+    }
+    if let Some((_, evidence)) = &child.evidence {
+        return Some((evidence.parent.as_str().into(), (evidence.confidence, evidence.source)));
+    }
+    // `…/agent-transcripts/<parent>/subagents/<child>.jsonl`
+    let path = child.transcript()?;
+    if !path.contains("subagents") {
+        return None;
+    }
+    let path = path.replace('\\', "/");
+    let (folder, _) = path.rsplit_once("/subagents/")?;
+    let parent = folder.rsplit('/').next()?.to_owned();
+    Some((parent.into(), (Confidence::Transcript, LinkSource::TranscriptPath)))
+}
+
+/// The call that explicit ids or evidence name.
+fn told_call(child: &Conversation, parent: &Conversation) -> Option<Box<str>> {
+    if let Some(lineage) = &child.lineage {
+        return Some(lineage.subagent.as_str().into());
+    }
+    let (_, evidence) = child.evidence.as_ref()?;
+    // A call that no hook told of would be a place nobody can show.
+    let told = |call: &&str| parent.delegations.contains_key(*call);
+    evidence.call.as_deref().filter(told).map(Into::into)
+}
+
+/// The one delegation of a parent that was open when `child` began.
+fn only_delegation(open: &OpenDelegations<'_>, child: &Conversation) -> Option<Box<str>> {
+    let found = open.open_at(child.first, 2);
+    (found.len() == 1).then(|| open.get(found[0]).key.into())
+}
+
+/// A delegation that no child of its own answers, while one that had ended works again: the call resumed that child.
+fn resume(conversations: &Conversations, links: &mut Links, taken: &mut Taken) {
+    let mut siblings: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
+    for (id, link) in &*links {
+        let works_on = conversations.get(id).is_some_and(|child| child.turns.len() > 1);
+        if link.key.is_some() && works_on {
+            siblings.entry(link.parent.clone()).or_default().push(id.clone());
+        }
+    }
+    for (parent, children) in siblings {
+        let Some(parent) = conversations.get(&parent) else { continue };
+        let free = OpenDelegations::new(candidates(parent).filter(|c| is_free(taken, c)));
+        if free.len() == 0 {
+            continue;
+        }
+        for id in children {
+            let (Some(child), Some(link)) = (conversations.get(&id), links.get_mut(&id)) else {
+                continue;
+            };
+            resume_child(parent, child, link, &free, taken);
+        }
+    }
+}
+
+fn resume_child(
+    parent: &Conversation,
+    child: &Conversation,
+    link: &mut Link,
+    free: &OpenDelegations<'_>,
+    taken: &mut Taken,
+) {
+    let Some(key) = &link.key else { return };
+    let own = parent.delegations.get(key).and_then(|own| Candidate::of(parent, key, own));
+    let Some(mut ended) = own.map(|own| own.end) else { return };
+    let first = child.turns.partition_point(|turn| turn.start < ended);
+    for turn in &child.turns[first..] {
+        if turn.start < ended {
+            continue;
+        }
+        let open = free.open_at(turn.start, CROWD).into_iter().rev().map(|at| free.get(at));
+        let mut later = open.filter(|next| next.start >= ended);
+        let next = later.find(|c| is_free(taken, c));
+        if let Some(next) = next {
+            ended = next.end;
+            link.resumed.push((next.start, next.key.into()));
+            taken.insert((parent.id.clone(), next.key.into()));
+        }
+    }
+}
+
+fn is_free(taken: &Taken, delegation: &Candidate<'_>) -> bool {
+    !taken.contains(&(delegation.parent.clone(), delegation.key.into()))
+}
+
+fn names_itself(child: &Conversation) -> bool {
+    named_parent(child).is_some_and(|(name, _)| *name == *child.id)
+}
+
+/// A child that nothing proves, and the delegations that fit it, as indexes.
+struct Guess<'a> {
+    child: &'a Conversation,
+    open: &'a OpenDelegations<'a>,
+    workspace: usize,
+    fits: Vec<usize>,
+}
+
+/// Links what looks like a child and nothing proves: by workspace and time, while exactly one delegation fits.
+fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) {
+    let mut by_workspace: BTreeMap<Option<&Arc<str>>, Vec<Candidate<'_>>> = BTreeMap::new();
+    for parent in conversations.values().filter(|c| !c.delegations.is_empty()) {
+        let free = candidates(parent).filter(|c| is_free(taken, c));
+        by_workspace.entry(parent.workspace()).or_default().extend(free);
+        linked.work += parent.delegations.len();
+    }
+    if by_workspace.is_empty() {
+        return;
+    }
+    let names: BTreeMap<Option<&Arc<str>>, usize> =
+        by_workspace.keys().enumerate().map(|(index, name)| (*name, index)).collect();
+    let open: Vec<OpenDelegations<'_>> = by_workspace
+        .into_values()
+        .map(|candidates| OpenDelegations::new(candidates.into_iter()))
+        .collect();
+    let mut guesses: Vec<Guess<'_>> = Vec::new();
+    for child in conversations.values() {
+        if child.root_only || linked.links.contains_key(&child.id) || child.count == 0 {
+            continue;
+        }
+        // Its own hooks name another parent, which has not come yet, or itself.
+        if child.lineage.is_some() || names_itself(child) {
+            continue;
+        }
+        let Some(&workspace) = names.get(&child.workspace()) else { continue };
+        let open = &open[workspace];
+        let own =
+            candidates(child).filter(|c| c.contains(child.first) && is_free(taken, c)).count();
+        let count = open.count_at(child.first).saturating_sub(own);
+        let mut fits = open.open_at(child.first, CROWD + own);
+        fits.retain(|&at| *open.get(at).parent != child.id);
+        linked.work += fits.len();
+        if count > CROWD {
+            undecided(child, open, (count, &fits), linked);
+        } else if !fits.is_empty() {
+            guesses.push(Guess { child, open, workspace, fits });
+        }
+    }
+    guesses.sort_by(|a, b| (a.child.first, &a.child.id).cmp(&(b.child.first, &b.child.id)));
+    decide(&mut guesses, linked, taken);
+    for Guess { child, open, fits, .. } in guesses.iter().filter(|guess| !guess.fits.is_empty()) {
+        undecided(child, open, (fits.len(), fits), linked);
+    }
+}
+
+/// Takes, for one child after another, the only delegation that fits. What is taken fits nobody else, which may decide others:
+/// the first of them is next.
+fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
+    let mut wanted: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for (index, Guess { workspace, fits, .. }) in guesses.iter().enumerate() {
+        for &fit in fits {
+            wanted.entry((*workspace, fit)).or_default().push(index);
+        }
+    }
+    let mut todo: BTreeSet<usize> = (0..guesses.len()).collect();
+    while let Some(index) = todo.pop_first() {
+        let Guess { child, open, workspace, fits } = &mut guesses[index];
+        if !narrow(child, open, fits) {
+            continue;
+        }
+        let (only, workspace) = (fits[0], *workspace);
+        fits.clear();
+        let Candidate { parent, key, .. } = *open.get(only);
+        taken.insert((parent.clone(), key.into()));
+        let how = (Confidence::Tentative, LinkSource::Window);
+        let link = Link::new(parent.clone(), Some(key.into()), how);
+        linked.links.insert(child.id.clone(), link);
+        for other in wanted.remove(&(workspace, only)).unwrap_or_default() {
+            let fits = &mut guesses[other].fits;
+            let before = fits.len();
+            fits.retain(|&fit| fit != only);
+            if fits.is_empty() {
+                todo.remove(&other);
+            } else if fits.len() < before {
+                todo.insert(other);
+            }
+        }
+    }
+}
+
+/// Notes that several delegations fit a child: of one parent it is a child all the same, else it stays a root.
+fn undecided(
+    child: &Conversation,
+    open: &OpenDelegations<'_>,
+    (count, fits): (usize, &[usize]),
+    linked: &mut Linked,
+) {
+    let mut last = fits.to_vec();
+    last.sort_unstable_by(|a, b| b.cmp(a));
+    last.truncate(MAX_CANDIDATES);
+    let place = |&at: &usize| (open.get(at).parent.clone(), Box::from(open.get(at).key));
+    let mut kept: Vec<_> = last.iter().map(place).collect();
+    kept.sort_unstable();
+    let candidates = Candidates { count, kept };
+    let parent = open.get(fits[0]).parent;
+    if fits.iter().any(|&at| open.get(at).parent != parent) {
+        linked.unclear.insert(child.id.clone(), candidates);
+        return;
+    }
+    let link = Link::new(parent.clone(), None, (Confidence::Ambiguous, LinkSource::Window));
+    linked.links.insert(child.id.clone(), Link { candidates, ..link });
+}
+
+/// Drops delegations that ended while the child still worked, and those of another model. True if one is left.
+fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize>) -> bool {
+    if fits.len() > 1 {
+        let model = |at: &usize| open.get(*at).delegation.model.as_deref();
+        let stopped = |at: &usize| open.get(*at).delegation.stop.is_some_and(|at| at < child.last);
+        if fits.iter().any(|at| !stopped(at)) {
+            fits.retain(|at| !stopped(at));
+        }
+        // The label of the child supports one of them when every start named its model.
+        let label = child.label();
+        let agrees = |at: &usize| label.is_some() && model(at) == label;
+        if fits.iter().all(|at| model(at).is_some())
+            && fits.iter().filter(|at| agrees(at)).count() == 1
+        {
+            fits.retain(agrees);
+        }
+    }
+    fits.len() == 1
+}
+
+/// A forged circle of parents is cut at its smallest id, and so is a chain of more than 32.
+fn break_cycles(links: &mut Links) {
+    let is_nested = |link: &Link| links.contains_key(&link.parent);
+    let nested = links.iter().filter(|(_, link)| is_nested(link)).map(|(child, _)| child.clone());
+    for child in nested.collect::<Vec<_>>() {
+        let mut at = child.clone();
+        let mut depth = 0;
+        while let Some(link) = links.get(&at) {
+            at = link.parent.clone();
+            depth += 1;
+            if at == child || depth > 32 {
+                links.remove(&child);
+                break;
+            }
+        }
+    }
+}
+
+/// The topmost ancestor of a conversation.
+pub(crate) fn root<'a>(links: &'a Links, conversation: &'a Arc<str>) -> &'a Arc<str> {
+    let mut at = conversation;
+    while let Some(link) = links.get(at) {
+        at = &link.parent;
+    }
+    at
+}

@@ -1,0 +1,9 @@
+//! What changed since it was last reported, so that a poll costs what changed.
+
+pub(crate) mod advance_prefix;
+pub(crate) mod lag;
+pub(crate) mod session;
+pub(crate) mod settled_turns;
+pub(crate) mod stray;
+pub(crate) mod trace_position;
+pub(crate) mod turn;

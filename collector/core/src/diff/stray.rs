@@ -1,0 +1,33 @@
+//! Children that several delegations fit: each turn is told in a trace of its own.
+
+use crate::correlate::conversation::Conversation;
+use crate::diff::turn::TurnState;
+use crate::model::time::Timestamp;
+
+/// A turn of a child that several delegations fit, as last told.
+#[derive(Debug)]
+pub(crate) struct Stray {
+    pub(crate) state: TurnState,
+    /// What it was told from: number of facts and description of the child, and its candidates.
+    pub(crate) facts: usize,
+    described: u64,
+    candidates: u64,
+}
+
+impl Stray {
+    pub(crate) fn new(state: TurnState, child: &Conversation, candidates: u64) -> Self {
+        Self { state, facts: child.count, described: child.mark, candidates }
+    }
+
+    pub(crate) fn is_current(
+        &self,
+        child: &Conversation,
+        candidates: u64,
+        clock: Timestamp,
+    ) -> bool {
+        self.facts == child.count
+            && self.described == child.mark
+            && self.candidates == candidates
+            && self.state.deadline.is_none_or(|at| at > clock)
+    }
+}

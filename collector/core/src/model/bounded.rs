@@ -1,0 +1,13 @@
+//! Text of bounded length.
+
+/// Cuts on a character boundary.
+pub(crate) fn cut(mut text: String, max: usize) -> String {
+    text.truncate(cut_str(&text, max).len());
+    text
+}
+
+/// Cuts on a character boundary.
+pub(crate) fn cut_str(text: &str, max: usize) -> &str {
+    let boundary = (0..=max.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    boundary.and_then(|at| text.get(..at)).unwrap_or_default()
+}

@@ -1,0 +1,49 @@
+//! What arrived, before anybody interpreted it.
+
+use crate::model::time::Timestamp;
+
+/// One invocation of the shim, or one line of an import: bytes and when they were seen. The raw log stores it verbatim,
+/// and everything else is derived from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hook {
+    /// Position in the raw log, from 1; strictly increasing.
+    pub seq: u64,
+    /// Wall clock of receipt.
+    pub observed_at: Timestamp,
+    /// `CLOCK_BOOTTIME` of receipt in nanoseconds, where the writer had one.
+    pub boottime_ns: Option<u64>,
+    /// The event name on the hook's command line; the body's own name wins when it has one.
+    pub argument: Option<String>,
+    /// Facts about the writer that the body does not carry.
+    pub context: HookContext,
+    /// Who wrote it.
+    pub source: HookSource,
+    /// The bytes of standard input, as they came.
+    pub body: Vec<u8>,
+}
+
+/// What the shim saw in its environment (`cursor-hooks`: "Env"). Used for identity only where the body has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookContext {
+    /// `CURSOR_VERSION`: presence proves that Cursor started the hook.
+    pub cursor_version: Option<String>,
+    /// `CURSOR_PROJECT_DIR`.
+    pub project_dir: Option<String>,
+    /// `CURSOR_TRANSCRIPT_PATH`.
+    pub transcript_path: Option<String>,
+    /// `PWD`.
+    pub cwd: Option<String>,
+}
+
+/// Who put a hook into the raw log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HookSource {
+    /// The shim, through the journal.
+    #[default]
+    Shim,
+    /// `hookspan import`.
+    Import,
+    /// The collector itself: an [`crate::model::event::Evidence`] it found on disk, kept in the raw log so that a rebuild does not
+    /// need the disk again. A body from any other source is never read as evidence.
+    Evidence,
+}

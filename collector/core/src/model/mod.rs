@@ -1,0 +1,16 @@
+//! What an outsider may name: events, spans, summaries, and the values they are made of. Knows nobody.
+
+pub(crate) mod bounded;
+pub(crate) mod change;
+pub(crate) mod config;
+pub(crate) mod content;
+pub mod event;
+pub(crate) mod fingerprint;
+pub mod hook;
+pub mod id;
+pub(crate) mod parent_evidence;
+pub mod price;
+pub mod span;
+pub mod summary;
+pub mod time;
+pub mod tool;

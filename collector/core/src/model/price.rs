@@ -1,0 +1,214 @@
+//! What tokens would have cost by a table that a person keeps. An estimate, never a bill: what Cursor charges is decided
+//! elsewhere, and what subagents used appears in no hook.
+
+use crate::model::summary::{Tokens, TurnSummary};
+
+/// Prices of one million tokens. What has none is not priced, and said to be so.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Input that came neither from the cache nor went into it.
+    pub input: Option<f64>,
+    /// Output.
+    pub output: Option<f64>,
+    /// Read from the cache.
+    pub cache_read: Option<f64>,
+    /// Written to the cache.
+    pub cache_write: Option<f64>,
+}
+
+/// A table of prices by model. Empty, it prices nothing and nothing is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prices {
+    /// `USD` or the like; one for all.
+    pub currency: String,
+    /// Patterns with their prices, the one that says most first.
+    rows: Vec<(String, Price)>,
+}
+
+/// Tokens by how they are priced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Input without both cache parts.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache.
+    pub cache_write: u64,
+}
+
+/// What tokens come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// In the table's currency.
+    pub amount: f64,
+    /// Tokens without a price, which are not in `amount`.
+    pub unpriced_tokens: u64,
+}
+
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        let Tokens { input, output, cache_read, cache_write } = tokens;
+        // More cache than input: then the input was counted without it.
+        let cached = cache_read.saturating_add(cache_write);
+        let input = input.checked_sub(cached).unwrap_or(input);
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+impl Prices {
+    /// A table. A pattern is a model's label in which `*` stands for anything; of several that fit, the one with most other
+    /// characters holds.
+    #[must_use]
+    pub fn new(currency: String, rows: impl IntoIterator<Item = (String, Price)>) -> Self {
+        let mut rows: Vec<(String, Price)> = rows.into_iter().collect();
+        let said = |pattern: &str| pattern.chars().filter(|c| *c != '*').count();
+        rows.sort_by(|(a, _), (b, _)| said(b).cmp(&said(a)).then_with(|| a.cmp(b)));
+        Self { currency, rows }
+    }
+
+    /// Whether there is no table.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Every pattern with its prices.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, Price)> {
+        self.rows.iter().map(|(pattern, price)| (pattern.as_str(), *price))
+    }
+
+    /// What `usage` of a model comes to; `None` without a table.
+    #[must_use]
+    pub fn estimate(&self, model: Option<&str>, usage: Usage) -> Option<Estimate> {
+        if self.is_empty() {
+            return None;
+        }
+        let fits =
+            |(pattern, _): &&(String, Price)| model.is_some_and(|model| fits(pattern, model));
+        let price = self.rows.iter().find(fits).map(|(_, price)| *price).unwrap_or_default();
+        let mut estimate = Estimate::default();
+        for (tokens, price) in [
+            (usage.input, price.input),
+            (usage.output, price.output),
+            (usage.cache_read, price.cache_read),
+            (usage.cache_write, price.cache_write),
+        ] {
+            match price {
+                Some(price) => estimate.amount += tokens as f64 * price / 1e6,
+                None => estimate.unpriced_tokens = estimate.unpriced_tokens.saturating_add(tokens),
+            }
+        }
+        Some(estimate)
+    }
+
+    /// What the tokens of a turn come to; `None` without a table, or when it reported none.
+    #[must_use]
+    pub fn of_turn(&self, turn: &TurnSummary) -> Option<Estimate> {
+        self.estimate(turn.model.as_deref(), turn.tokens?.into())
+    }
+
+    /// The sum over turns, each by its own model.
+    #[must_use]
+    pub fn of_turns<'a>(
+        &self,
+        turns: impl IntoIterator<Item = &'a TurnSummary>,
+    ) -> Option<Estimate> {
+        turns.into_iter().filter_map(|turn| self.of_turn(turn)).reduce(Estimate::plus)
+    }
+}
+
+impl Estimate {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            amount: self.amount + other.amount,
+            unpriced_tokens: self.unpriced_tokens.saturating_add(other.unpriced_tokens),
+        }
+    }
+}
+
+/// Whether `text` is what `pattern` describes. Linear but for the number of stars, of which each text is walked once.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Prices {
+        let price = |input, output| Price {
+            input: Some(input),
+            output: Some(output),
+            cache_read: Some(input / 10.0),
+            cache_write: None,
+        };
+        Prices::new(
+            "USD".to_owned(),
+            [
+                ("claude-*".to_owned(), price(3.0, 15.0)),
+                ("claude-*-opus*".to_owned(), price(5.0, 25.0)),
+                ("gpt-5.5".to_owned(), price(1.0, 8.0)),
+            ],
+        )
+    }
+
+    #[test]
+    fn cache_tokens_are_inside_the_input_and_priced_as_what_they_are() {
+        let tokens =
+            Tokens { input: 1_000_000, output: 100_000, cache_read: 600_000, cache_write: 100_000 };
+        let estimate = table().estimate(Some("claude-4.6-sonnet"), tokens.into()).unwrap();
+        let expected = 0.3 * 3.0 + 0.6 * 0.3 + 0.1 * 15.0;
+        assert!((estimate.amount - expected).abs() < 1e-9, "{estimate:?}");
+        assert_eq!(estimate.unpriced_tokens, 100_000);
+        let exclusive = Tokens { input: 10, output: 0, cache_read: 600, cache_write: 0 };
+        assert_eq!(Usage::from(exclusive).input, 10);
+    }
+
+    #[test]
+    fn a_model_that_no_row_names_is_unpriced_and_without_a_table_there_is_no_estimate() {
+        let usage = Usage { input: 7, output: 5, cache_read: 1, cache_write: 0 };
+        for model in [None, Some("default"), Some("gpt-5.5-medium"), Some("")] {
+            let estimate = table().estimate(model, usage).unwrap();
+            assert_eq!(estimate, Estimate { amount: 0.0, unpriced_tokens: 13 }, "{model:?}");
+        }
+        assert_eq!(Prices::default().estimate(Some("gpt-5.5"), usage), None);
+    }
+
+    #[test]
+    fn the_pattern_that_says_most_holds() {
+        let usage = Usage { output: 1_000_000, ..Usage::default() };
+        let amount = |model| table().estimate(Some(model), usage).unwrap().amount;
+        assert_eq!([amount("claude-4.6-opus-high"), amount("claude-5")], [25.0, 15.0]);
+    }
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "a", true),
+            ("*b", "ab", true),
+            ("a*a", "a", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "acb", false),
+            ("**x**", "axb", true),
+            ("é*", "éa", true),
+        ] {
+            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

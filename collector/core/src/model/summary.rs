@@ -1,0 +1,243 @@
+//! What lists show: one row per session and per turn, maintained as events arrive.
+
+use std::sync::Arc;
+
+use crate::model::id::{SpanId, TraceId};
+use crate::model::span::EndReason;
+use crate::model::time::Timestamp;
+
+/// A session: the topmost conversation with all that happened below it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSummary {
+    /// Root `conversation_id`.
+    pub root: Arc<str>,
+    /// State, for the list.
+    pub state: SessionState,
+    /// First event of the root conversation, as received. The session's span may begin earlier: it covers what a duration
+    /// computes.
+    pub started_at: Timestamp,
+    /// Last event.
+    pub last_at: Timestamp,
+    /// End of the last segment, when it has ended.
+    pub ended_at: Option<Timestamp>,
+    /// First workspace root, as sent.
+    pub workspace: Option<Arc<str>>,
+    /// Model of the last turn that named one.
+    pub model: Option<Arc<str>>,
+    /// `ide`, `cli` or `unknown`.
+    pub surface: &'static str,
+    /// `cursor_version`, or the host's name for other agents.
+    pub cursor_version: Option<Arc<str>>,
+    /// First prompt, at most 200 characters.
+    pub first_prompt: Option<String>,
+    /// Last error's fixed text.
+    pub last_error: Option<String>,
+    /// Turns of the root conversation.
+    pub generations: u64,
+    /// Tool calls at any depth, without the delegating ones.
+    pub tool_calls: u64,
+    /// Subagents at any depth.
+    pub subagents: u64,
+    /// Spans with status error.
+    pub errors: u64,
+    /// Turns with at least one error.
+    pub errored_turns: u64,
+    /// Time inside turns, nanoseconds.
+    pub active_ns: i64,
+    /// Sum over turns; `None` when no turn reported any.
+    pub tokens: Option<Tokens>,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// A turn is open.
+    Running,
+    /// A turn is open and so is a call in it: running, or waiting for approval.
+    ToolOpen,
+    /// The last turn ended; the person is next.
+    YourTurn,
+    /// `sessionEnd` arrived.
+    Done,
+    /// The last turn or the session ended in an error.
+    Errored,
+    /// Nothing arrived for `session_idle`.
+    Stale,
+}
+
+impl SessionState {
+    /// Every state, in the order of their codes.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::ToolOpen, Self::YourTurn, Self::Done, Self::Errored, Self::Stale];
+
+    /// The word in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::ToolOpen => "tool_open",
+            Self::YourTurn => "your_turn",
+            Self::Done => "done",
+            Self::Errored => "errored",
+            Self::Stale => "stale",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+/// Token counts. `input` already includes both cache parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Input, cache included.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Read from cache.
+    pub cache_read: u64,
+    /// Written to cache.
+    pub cache_write: u64,
+}
+
+/// A turn of a root conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnSummary {
+    /// Root `conversation_id`.
+    pub root: Arc<str>,
+    /// Generation id; synthetic ones included.
+    pub generation: Arc<str>,
+    /// The turn's own span.
+    pub span: SpanId,
+    /// The trace it lives in.
+    pub trace: TraceId,
+    /// 1-based order in the session.
+    pub index: u64,
+    /// First event of the turn, as received. Its span may begin earlier: it covers its children, also those whose start
+    /// was computed from a duration.
+    pub started_at: Timestamp,
+    /// End, `None` while it runs.
+    pub ended_at: Option<Timestamp>,
+    /// Why it ended.
+    pub end_reason: Option<EndReason>,
+    /// Prompt, at most 200 characters.
+    pub prompt: Option<String>,
+    /// Model label.
+    pub model: Option<Arc<str>>,
+    /// `completed`, `aborted`, `error` as Cursor said.
+    pub status: Option<String>,
+    /// Tool calls at any depth.
+    pub tool_calls: u64,
+    /// Spans with status error, itself included.
+    pub errors: u64,
+    /// Tokens, once.
+    pub tokens: Option<Tokens>,
+    /// Where the time went.
+    pub parts: Parts,
+}
+
+/// Where a turn's time went, nanoseconds. A sweep over leaf spans, parallel time shared evenly, so the parts add up to the
+/// turn's duration. The sum over several turns adds up to theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Thoughts.
+    pub thinking: i64,
+    /// Responses: from what ended last before them, unless Cursor says how long they took.
+    pub responding: i64,
+    /// Tools that are none of the others.
+    pub tools: i64,
+    /// Shell commands.
+    pub shell: i64,
+    /// MCP calls.
+    pub mcp: i64,
+    /// Edits.
+    pub edits: i64,
+    /// Subagents, where none of their own calls runs.
+    pub subagent: i64,
+    /// Between the two hooks of a call but not running, where a person may have been asked. Not told apart from hooks that
+    /// ran in the same while.
+    pub wait: i64,
+    /// The same where only hooks can have run: between two hooks of one moment of a call, and around calls that nobody is
+    /// asked about (reading, searching).
+    pub hooks: i64,
+    /// The rest: the model, or nothing we can see.
+    pub other: i64,
+}
+
+impl Parts {
+    /// Every part with its name, in the order of a legend.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, i64); 10] {
+        [
+            ("thinking", self.thinking),
+            ("responding", self.responding),
+            ("tools", self.tools),
+            ("shell", self.shell),
+            ("mcp", self.mcp),
+            ("edits", self.edits),
+            ("subagent", self.subagent),
+            ("wait", self.wait),
+            ("hooks", self.hooks),
+            ("other", self.other),
+        ]
+    }
+
+    /// The whole.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.named().iter().fold(0, |sum, (_, part)| sum.saturating_add(*part))
+    }
+}
+
+impl std::ops::AddAssign for Parts {
+    fn add_assign(&mut self, more: Self) {
+        self.thinking += more.thinking;
+        self.responding += more.responding;
+        self.tools += more.tools;
+        self.shell += more.shell;
+        self.mcp += more.mcp;
+        self.edits += more.edits;
+        self.subagent += more.subagent;
+        self.wait += more.wait;
+        self.hooks += more.hooks;
+        self.other += more.other;
+    }
+}
+
+impl std::iter::Sum for Parts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, parts| {
+            sum += parts;
+            sum
+        })
+    }
+}
+
+/// Where a session's time went, nanoseconds: [`Self::turns`] and [`Self::idle`] add up to [`Self::whole`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionParts {
+    /// Sum over its turns.
+    pub turns: Parts,
+    /// Outside any turn: the person's, or nobody's.
+    pub idle: i64,
+    /// From the session's first event to its last, or the end of its last turn.
+    pub whole: i64,
+}
+
+impl SessionParts {
+    /// Of a session and all its turns.
+    #[must_use]
+    pub fn of(session: &SessionSummary, turns: &[TurnSummary]) -> Self {
+        let starts = turns.iter().map(|turn| turn.started_at);
+        let ends = turns.iter().map(|turn| turn.started_at.plus(turn.parts.total()));
+        let first = starts.fold(session.started_at, Timestamp::min);
+        let last = ends.fold(session.last_at, Timestamp::max);
+        let turns: Parts = turns.iter().map(|turn| turn.parts).sum();
+        // Turns that overlap (two clocks, a bare event) are not counted away: the whole is what they came to.
+        let whole = last.since(first).max(turns.total());
+        Self { turns, idle: whole - turns.total(), whole }
+    }
+}

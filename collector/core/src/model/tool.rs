@@ -1,0 +1,162 @@
+//! What one hook says about a tool call: small facts, never the texts themselves.
+
+use std::sync::Arc;
+
+use crate::model::fingerprint::ContentKey;
+
+/// `hookspan.tool.class`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ToolClass {
+    /// A shell command.
+    Shell,
+    /// Reads a file.
+    Read,
+    /// Looks for files or text.
+    Search,
+    /// Changes a file.
+    Edit,
+    /// Removes a file.
+    Delete,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Hands work to another agent.
+    Task,
+    /// A pasted image, written by the editor itself.
+    Attachment,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl ToolClass {
+    /// The word in attributes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Mcp => "mcp",
+            Self::Task => "task",
+            Self::Attachment => "attachment",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One hook's view of a call. Every field but the name is optional because any hook may be the only one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolFacts {
+    /// `tool_use_id`, byte for byte; empty is absent.
+    pub id: Option<Arc<str>>,
+    /// Tool name, bare for MCP.
+    pub tool: Arc<str>,
+    /// Class.
+    pub class: ToolClass,
+    /// What both hook layers of one call agree on: command, path, or MCP tool with its input.
+    pub content: u64,
+    /// Of name and input: the key of a call without an id.
+    pub fallback: ContentKey,
+    /// Bytes of the input as received.
+    pub input_bytes: Option<u64>,
+    /// Bytes of the output as received.
+    pub output_bytes: Option<u64>,
+    /// `duration` in milliseconds.
+    pub duration_ms: Option<f64>,
+    /// File the call is about, as sent.
+    pub path: Option<Arc<str>>,
+    /// Working directory.
+    pub cwd: Option<Arc<str>>,
+    /// The output itself says it failed (`isError`, `success: false`).
+    pub is_error: bool,
+    /// `is_interrupt`.
+    pub interrupt: Option<bool>,
+    /// Whether the body holds an error text.
+    pub has_error_text: bool,
+    /// `content_length` of a read.
+    pub content_length: Option<i64>,
+    /// What only some calls have. Apart, as these facts are most of what is held of a hook, and read again and again.
+    pub more: Option<Box<ToolMore>>,
+}
+
+/// What only shell commands, edits, searches, MCP tools, delegating and failed calls have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolMore {
+    /// Program of a shell command that starts one program.
+    pub executable: Option<Arc<str>>,
+    /// Shell sandbox.
+    pub sandbox: Option<bool>,
+    /// Shell timeout.
+    pub timeout_ms: Option<i64>,
+    /// Exit code of a shell command.
+    pub exit_code: Option<i64>,
+    /// `failure_type`.
+    pub failure: Option<Arc<str>>,
+    /// What an edit changes.
+    pub edits: Option<Edits>,
+    /// `output_mode` of a search.
+    pub output_mode: Option<Arc<str>>,
+    /// MCP server.
+    pub server: Option<Box<Server>>,
+    /// Facts of a delegating call.
+    pub delegate: Option<Box<Delegate>>,
+}
+
+/// Size of an edit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Number of edits.
+    pub count: i64,
+    /// Lines added.
+    pub added: i64,
+    /// Lines removed.
+    pub removed: i64,
+}
+
+/// An MCP server as a hook names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// `mcp_server_name`.
+    pub name: Option<String>,
+    /// Host of its URL.
+    pub address: Option<String>,
+    /// Port of its URL.
+    pub port: Option<i64>,
+    /// Whether it is started by a command (pipe) rather than reached by URL (tcp).
+    pub pipe: bool,
+    /// Whether the body holds the command.
+    pub has_command: bool,
+}
+
+/// A call that hands work to another agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delegate {
+    /// `subagent_type`.
+    pub agent: Option<String>,
+    /// `run_in_background`.
+    pub background: Option<bool>,
+    /// Digest of the prompt, to compare with a child's task.
+    pub task: u64,
+    /// [`ToolFacts::fallback`] as text, for a call without an id.
+    pub key: Option<String>,
+}
+
+impl ToolFacts {
+    /// Of a delegating call: its key among the delegations of its conversation.
+    pub(crate) fn delegation(&self) -> Option<&str> {
+        let fallback = || self.delegate()?.key.as_deref();
+        self.id.as_deref().or_else(fallback).filter(|_| self.class == ToolClass::Task)
+    }
+
+    /// What it has besides.
+    pub(crate) fn more(&self) -> Option<&ToolMore> {
+        self.more.as_deref()
+    }
+
+    /// Facts of a delegating call.
+    pub(crate) fn delegate(&self) -> Option<&Delegate> {
+        self.more()?.delegate.as_deref()
+    }
+}

@@ -1,0 +1,11 @@
+//! From the bytes of a hook to an [`Event`](crate::model::event::Event): every dialect, every field name.
+
+pub(crate) mod content;
+pub(crate) mod event_kind;
+pub(crate) mod interner;
+pub(crate) mod json_scan;
+pub(crate) mod known_fields;
+pub(crate) mod payload;
+pub(crate) mod reader;
+pub(crate) mod shell;
+pub(crate) mod tool_facts;

@@ -1,0 +1,401 @@
+//! Reads what one hook says about a tool call.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::model::bounded::{cut, cut_str};
+use crate::model::fingerprint::{ContentKey, digest};
+use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
+use crate::read::interner::Words;
+use crate::read::payload::{Fields, Raw, array, object, text};
+use crate::read::shell::executable;
+
+impl ToolClass {
+    fn of(tool: &str) -> Self {
+        match tool {
+            "Shell" | "Bash" | "shell" | "local_shell" | "run_terminal_cmd" | "run_in_terminal"
+            | "run_command" | "PowerShell" => Self::Shell,
+            "Read" | "ReadFile" | "TabRead" | "read_file" | "NotebookRead" => Self::Read,
+            "Grep" | "Glob" | "LS" | "Search" | "SemanticSearch" | "WebSearch" | "ToolSearch"
+            | "codebase_search" | "grep_search" | "file_search" | "list_files" | "list_dir" => {
+                Self::Search
+            }
+            "Write" | "StrReplace" | "Edit" | "MultiEdit" | "ApplyPatch" | "EditNotebook"
+            | "NotebookEdit" | "apply_patch" | "apply_diff" | "write_file" | "edit_file"
+            | "search_replace" => Self::Edit,
+            "Delete" | "delete_file" => Self::Delete,
+            "Task" | "Subagent" | "Agent" => Self::Task,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl ToolFacts {
+    /// From preToolUse, postToolUse, postToolUseFailure and their relatives.
+    pub(crate) fn generic(fields: &Fields<'_>, words: &mut Words) -> Self {
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
+        let sent = sent.as_deref().map_or("unknown", |sent| cut_str(sent, 256));
+        let input = fields.first(&["tool_input", "params"]);
+        let raw = input.map_or("", Raw::get);
+        let id = fields.said("tool_use_id").map(|id| words.get(&id));
+        let mut facts = Self { id, ..Self::default() };
+        let mut more = ToolMore { server: facts.name(sent, words), ..ToolMore::default() };
+        facts.input_bytes = input.map(|input| input.get().len() as u64);
+        facts.read_input(input, &mut more, words);
+        if facts.id.is_none() {
+            facts.fallback = ContentKey::of(&[sent, raw]);
+            if let Some(delegate) = &mut more.delegate {
+                delegate.key = Some(facts.fallback.to_string());
+            }
+        }
+        facts.duration_ms = milliseconds(fields);
+        more.failure = fields.said("failure_type").map(|text| words.get(cut_str(&text, 64)));
+        facts.interrupt = fields.flag("is_interrupt");
+        facts.has_error_text = fields.first(&["error_message", "error"]).is_some();
+        if facts.cwd.is_none() {
+            facts.cwd = fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096)));
+        }
+        facts.read_output(fields.first(&["tool_output", "tool_response", "result"]), &mut more);
+        facts.more = more.boxed();
+        facts
+    }
+
+    /// From beforeShellExecution and afterShellExecution.
+    pub(crate) fn shell(fields: &Fields<'_>, words: &mut Words) -> Self {
+        let command = fields.first(&["command", "command_line"]).and_then(text);
+        let command = command.unwrap_or_default();
+        let output = fields.raw("output");
+        let more = ToolMore {
+            executable: executable(&command).map(|name| words.get(name)),
+            sandbox: fields.flag("sandbox"),
+            exit_code: fields.int("exit_code"),
+            ..ToolMore::default()
+        };
+        Self {
+            tool: words.get("Shell"),
+            class: ToolClass::Shell,
+            content: shell_content(&command),
+            fallback: ContentKey::of(&["Shell", &command]),
+            input_bytes: Some(command.len() as u64),
+            output_bytes: output.map(|output| output.get().len() as u64),
+            duration_ms: milliseconds(fields),
+            cwd: fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096))),
+            more: more.boxed(),
+            ..Self::default()
+        }
+    }
+
+    /// From beforeMCPExecution and afterMCPExecution.
+    pub(crate) fn mcp(fields: &Fields<'_>, words: &mut Words) -> Self {
+        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
+        let tool = bare(cut_str(sent.as_deref().unwrap_or("unknown"), 256));
+        let input = fields.first(&["tool_input", "params"]);
+        let mut facts = Self {
+            content: mcp_content(tool, input),
+            fallback: ContentKey::of(&[tool, input.map_or("", Raw::get)]),
+            tool: words.get(tool),
+            class: ToolClass::Mcp,
+            input_bytes: input.map(|input| input.get().len() as u64),
+            duration_ms: milliseconds(fields),
+            ..Self::default()
+        };
+        let server = Some(Box::new(server(fields)));
+        let mut more = ToolMore { server, ..ToolMore::default() };
+        facts.read_output(fields.first(&["result_json", "result"]), &mut more);
+        facts.more = more.boxed();
+        facts
+    }
+
+    /// From beforeReadFile and afterFileEdit: `tool` is the name the generic layer would give.
+    pub(crate) fn file(fields: &Fields<'_>, tool: &str, words: &mut Words) -> Self {
+        let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
+        let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
+        let mut facts = Self {
+            tool: words.get(tool),
+            class: ToolClass::of(tool),
+            content: path_content(&path),
+            fallback: ContentKey::of(&[tool, &path]),
+            more: ToolMore { edits, ..ToolMore::default() }.boxed(),
+            ..Self::default()
+        };
+        if edits.is_some_and(|edits| edits.added == 0 && edits.removed == 0) {
+            facts.note_attachment(&path);
+        }
+        facts.path = said(&path, words);
+        facts
+    }
+
+    /// Takes the name as it was sent, and gives the server that is part of it.
+    fn name(&mut self, sent: &str, words: &mut Words) -> Option<Box<Server>> {
+        self.tool = words.get(bare(sent));
+        self.class =
+            if self.tool.len() < sent.len() { ToolClass::Mcp } else { ToolClass::of(sent) };
+        let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let name = Some(claude?.0.to_owned());
+        Some(Box::new(Server { name, pipe: true, ..Server::default() }))
+    }
+
+    fn read_input(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) {
+        let mut store = String::new();
+        let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
+        let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
+        let path = path.and_then(text).unwrap_or_default();
+        match self.class {
+            ToolClass::Shell => self.read_shell_input(&fields, more, words),
+            ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
+            ToolClass::Task => more.delegate = Some(Box::new(delegate(&fields))),
+            ToolClass::Edit => more.edits = self.read_edit_input(&fields, input, &path),
+            ToolClass::Search => {
+                let mode = fields.said("output_mode");
+                more.output_mode = mode.map(|text| words.get(cut_str(&text, 64)));
+                self.content = path_content(&path);
+            }
+            _ => self.content = path_content(&path),
+        }
+        self.path = said(&path, words);
+    }
+
+    fn read_shell_input(&mut self, fields: &Fields<'_>, more: &mut ToolMore, words: &mut Words) {
+        let command = fields.text("command").unwrap_or_default();
+        self.content = shell_content(&command);
+        more.executable = executable(&command).map(|name| words.get(name));
+        let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
+        self.cwd = cwd.and_then(|cwd| said(&cwd, words));
+        more.timeout_ms = fields.int("timeout");
+    }
+
+    fn read_edit_input(
+        &mut self,
+        fields: &Fields<'_>,
+        input: Option<Raw<'_>>,
+        path: &str,
+    ) -> Option<Edits> {
+        self.content = path_content(path);
+        let content = fields.text("content");
+        let edits = if let Some(list) = fields.raw("edits") {
+            Some(edits(list))
+        } else if let Some(content) = &content {
+            Some(Edits { count: 1, added: lines(content), removed: 0 })
+        } else if fields.raw("new_string").is_some() {
+            Some(edit(fields))
+        } else {
+            input.and_then(text).map(|patch| patch_edits(&patch))
+        };
+        if content.is_some_and(|content| content.is_empty()) {
+            self.note_attachment(path);
+        }
+        edits
+    }
+
+    /// A pasted image arrives as a Write of an empty file into the editor's own asset folder.
+    fn note_attachment(&mut self, path: &str) {
+        let image = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
+        let path = path.replace('\\', "/").to_ascii_lowercase();
+        if path.contains("/.cursor/projects/")
+            && path.contains("/assets/")
+            && image.iter().any(|end| path.ends_with(end))
+        {
+            self.class = ToolClass::Attachment;
+        }
+    }
+
+    fn read_output(&mut self, output: Option<Raw<'_>>, more: &mut ToolMore) {
+        let Some(output) = output else { return };
+        self.output_bytes = Some(output.get().len() as u64);
+        if !matches!(self.class, ToolClass::Shell | ToolClass::Mcp | ToolClass::Read) {
+            return;
+        }
+        let mut store = String::new();
+        let Some(fields) = object(output, &mut store) else { return };
+        more.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
+        self.is_error =
+            fields.flag("isError") == Some(true) || fields.flag("success") == Some(false);
+        self.content_length = fields.int("content_length");
+    }
+}
+
+impl ToolMore {
+    /// Nothing, if there is nothing in it.
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
+fn delegate(fields: &Fields<'_>) -> Delegate {
+    let task = fields.text("prompt").unwrap_or_default();
+    Delegate {
+        agent: fields.word("subagent_type").map(|text| cut(text, 128)),
+        background: fields.flag("run_in_background"),
+        task: digest(&[task.as_bytes()]),
+        key: None,
+    }
+}
+
+/// A path, if there is one.
+fn said(path: &str, words: &mut Words) -> Option<Arc<str>> {
+    (!path.is_empty()).then(|| words.get(cut_str(path, 4_096)))
+}
+
+/// An MCP tool's own name; any other name as it is.
+fn bare(sent: &str) -> &str {
+    if let Some(tool) = sent.strip_prefix("MCP:") {
+        return tool;
+    }
+    let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    claude.map_or(sent, |(_, tool)| tool)
+}
+
+/// `duration` (milliseconds, also as text), else `duration_ms`.
+fn milliseconds(fields: &Fields<'_>) -> Option<f64> {
+    ["duration", "duration_ms"]
+        .iter()
+        .find_map(|name| fields.number(name))
+        .filter(|duration| *duration >= 0.0)
+}
+
+fn shell_content(command: &str) -> u64 {
+    digest(&[b"shell", command.as_bytes()])
+}
+
+fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
+    // One layer sends the input as an object, the other as JSON in a string: compare what they mean.
+    let raw = input.map_or("", Raw::get);
+    let inner = input.and_then(text);
+    let written = inner.as_deref().unwrap_or(raw);
+    let value = serde_json::from_str::<serde_json::Value>(written).map(|value| value.to_string());
+    digest(&[b"mcp", tool.as_bytes(), value.as_deref().unwrap_or(written).as_bytes()])
+}
+
+fn path_content(path: &str) -> u64 {
+    let path =
+        if path.contains('\\') { Cow::Owned(path.replace('\\', "/")) } else { Cow::Borrowed(path) };
+    // Windows spells one drive in three ways: `/d:/x`, `D:/x`, `d:/x`.
+    let path = match path.as_bytes() {
+        [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => &path[1..],
+        _ => &*path,
+    };
+    match path.as_bytes() {
+        [drive, b':', ..] => digest(&[&[drive.to_ascii_lowercase()], &path.as_bytes()[1..]]),
+        _ => digest(&[path.as_bytes()]),
+    }
+}
+
+fn server(fields: &Fields<'_>) -> Server {
+    let url = fields.first(&["mcp_server_url", "url"]).and_then(text);
+    let (address, port) = url.as_deref().map_or((None, None), host_and_port);
+    let command = fields.word("command");
+    let name = ["mcp_server_name", "server"].iter().find_map(|name| fields.word(name));
+    Server {
+        name: name.map(|text| cut(text, 256)),
+        pipe: url.is_none(),
+        address,
+        port,
+        has_command: command.is_some(),
+    }
+}
+
+/// Host and port of a URL, without user, path or query.
+fn host_and_port(url: &str) -> (Option<String>, Option<i64>) {
+    let Some((scheme, rest)) = url.split_once("://") else { return (None, None) };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+        _ => (authority, None),
+    };
+    let default = match scheme {
+        "https" | "wss" => Some(443),
+        "http" | "ws" => Some(80),
+        _ => None,
+    };
+    let host = Some(cut(host.to_owned(), 256)).filter(|host| !host.is_empty());
+    let port = port.or(default).filter(|_| host.is_some());
+    (host, port)
+}
+
+fn edits(list: Raw<'_>) -> Edits {
+    let mut sum = Edits::default();
+    for item in array(list) {
+        let mut store = String::new();
+        let one = object(item, &mut store).map(|fields| edit(&fields)).unwrap_or_default();
+        sum.count = sum.count.saturating_add(1);
+        sum.added = sum.added.saturating_add(one.added);
+        sum.removed = sum.removed.saturating_add(one.removed);
+    }
+    sum
+}
+
+fn edit(fields: &Fields<'_>) -> Edits {
+    let old = fields.first(&["old_string", "oldText"]).and_then(text).unwrap_or_default();
+    let new = fields.first(&["new_string", "newText"]).and_then(text).unwrap_or_default();
+    let (added, removed) = changed_lines(&old, &new);
+    Edits { count: 1, added, removed }
+}
+
+/// Lines added and removed, not counting the unchanged lines at both ends.
+fn changed_lines(old: &str, new: &str) -> (i64, i64) {
+    let head = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (old.lines().skip(head), new.lines().skip(head));
+    let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    (signed(new.len() - tail), signed(old.len() - tail))
+}
+
+fn changes(fields: &Fields<'_>) -> Option<Edits> {
+    let mut store = String::new();
+    let changes = fields.object("changes", &mut store)?;
+    let modified = changes.int("modified").unwrap_or_default();
+    let lines = |name| changes.int(name).unwrap_or_default().saturating_add(modified);
+    Some(Edits { count: 1, added: lines("added"), removed: lines("removed") })
+}
+
+fn patch_edits(patch: &str) -> Edits {
+    let mut sum = Edits::default();
+    for line in patch.lines() {
+        sum.count += i64::from(line.starts_with("*** ") && line.contains(" File: "));
+        sum.added += i64::from(line.starts_with('+') && !line.starts_with("+++"));
+        sum.removed += i64::from(line.starts_with('-') && !line.starts_with("---"));
+    }
+    sum
+}
+
+fn lines(text: &str) -> i64 {
+    signed(text.lines().count())
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_url_gives_host_and_port_and_nothing_else() {
+        let cases = [
+            ("https://u:p@mcp.example.com/sse?k=1", (Some("mcp.example.com"), Some(443))),
+            ("http://[::1]:8080/x", (Some("[::1]"), Some(8_080))),
+            ("http://[::1]/x", (Some("[::1]"), Some(80))),
+            ("notion", (None, None)),
+        ];
+        for (url, (host, port)) in cases {
+            assert_eq!(host_and_port(url), (host.map(str::to_owned), port), "{url}");
+        }
+    }
+
+    #[test]
+    fn both_layers_spell_one_path() {
+        let paths = ["/d:/App/a.rs", "D:\\App\\a.rs", "d:/App/a.rs"];
+        assert!(paths.iter().all(|path| path_content(path) == path_content("d:\\App\\a.rs")));
+        assert_ne!(path_content("/App/a.rs"), path_content("/app/a.rs"));
+    }
+
+    #[test]
+    fn only_changed_lines_count() {
+        assert_eq!(changed_lines("a\nb\nc", "a\nx\ny\nc"), (2, 1));
+        assert_eq!(changed_lines("", ""), (0, 0));
+        assert_eq!(changed_lines("a", "a"), (0, 0));
+        assert_eq!(changed_lines("a\na", "a"), (0, 1));
+    }
+}

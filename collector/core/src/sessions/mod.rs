@@ -1,0 +1,336 @@
+//! All conversations that are still open: routing of events, deadlines, and what has to be told next.
+
+mod kinship;
+mod room;
+mod seal;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::correlate::conversation::Conversation;
+use crate::correlate::fact::Fact;
+use crate::correlate::parent_link::{Conversations, root};
+use crate::diff::session::{Group, Out};
+pub use crate::model::change::{Change, Question};
+pub use crate::model::config::{Config, MAX_HELD, MAX_SESSION, TabMode, TraceMode};
+use crate::model::event::{Event, EventKind};
+use crate::model::time::Timestamp;
+use kinship::Kinship;
+use room::Room;
+pub use room::{MAX_CONVERSATIONS, MAX_EVENTS};
+
+/// The fold. See the crate's documentation for the calling order.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    config: Config,
+    conversations: Conversations,
+    kinship: Kinship,
+    groups: BTreeMap<Arc<str>, Group>,
+    /// Conversations with new facts, each once.
+    touched: Vec<Arc<str>>,
+    /// Roots to derive again.
+    dirty: BTreeSet<Arc<str>>,
+    /// Set while sessions are derived. The inner value is how far time has passed, if time has passed.
+    round: Option<Option<Timestamp>>,
+    deadlines: BTreeSet<(Timestamp, Arc<str>)>,
+    room: Room,
+    /// Conversations that left memory with a settled turn: whose, and which.
+    sealed_children: BTreeMap<Arc<str>, (Arc<str>, Arc<str>)>,
+    /// The session that a turn is being brought back to.
+    reloading: Option<Arc<str>>,
+    /// Time of the newest event.
+    newest: Timestamp,
+    out: VecDeque<Change>,
+}
+
+impl Sessions {
+    /// An empty fold.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, ..Self::default() }
+    }
+
+    /// An empty fold that holds about `max_events` events, besides those of sessions at work. [`Self::new`] uses
+    /// [`MAX_EVENTS`].
+    #[must_use]
+    pub fn with_bound(config: Config, max_events: usize) -> Self {
+        Self { room: Room::with_bound(max_events), ..Self::new(config) }
+    }
+
+    /// Number of sessions evicted to free memory. Their open spans end with reason [`crate::EndReason::Evicted`], and the
+    /// caller receives [`Change::Forget`]. To continue an evicted session, replay its raw hooks before its next event.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.room.evicted
+    }
+
+    /// Number of events dropped because a limit was reached: [`Config::session_hooks`] in one session, or
+    /// [`Config::held_hooks`] in all sessions together. Lifecycle events (prompt, response, stop) get 12.5 % more room.
+    /// Dropped events stay in the raw log, but their spans may lack an end.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.room.left_out
+    }
+
+    /// Facts, spans, turns and conversations that were looked at so far. It does not depend on the machine, so tests can tell
+    /// whether a hook costs more in a longer stream.
+    #[must_use]
+    pub const fn work(&self) -> u64 {
+        self.room.work
+    }
+
+    /// Number of events in memory.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.room.held
+    }
+
+    /// Whether `conversation` is held, or belongs to a session that is. If not, and the raw log has hooks of it (or of its
+    /// root) before this event, hand those in first. If so, see [`Self::missing`].
+    #[must_use]
+    pub fn holds(&self, conversation: &str) -> bool {
+        self.conversations.contains_key(conversation)
+            || self.sealed_children.contains_key(conversation)
+    }
+
+    /// Takes an event.
+    pub fn handle(&mut self, event: Event) {
+        self.finish_round();
+        let nowhere = matches!(event.kind, EventKind::Malformed | EventKind::WorkspaceOpen);
+        if event.conversation.is_empty() || nowhere {
+            return;
+        }
+        self.kinship.note_event();
+        self.room.handled += 1;
+        if self.is_full_for(&event) {
+            self.leave_out(&event);
+            return;
+        }
+        self.file(event);
+    }
+
+    fn file(&mut self, event: Event) {
+        let id = event.conversation.clone();
+        let conversation = match self.conversations.get_mut(&id) {
+            Some(conversation) => conversation,
+            None => {
+                self.kinship.note_new(&id);
+                let new = || Conversation::new(id.clone(), event.host);
+                self.conversations.entry(id.clone()).or_insert_with(new)
+            }
+        };
+        let id = conversation.id.clone();
+        conversation.meet(event.host);
+        let before = conversation.kin_facts();
+        if !std::mem::replace(&mut conversation.touched, true) {
+            self.touched.push(id.clone());
+        }
+        if let EventKind::Evidence(evidence) = event.kind {
+            conversation.consider(event.seq, *evidence);
+            self.kinship.relink = true;
+            return;
+        }
+        if let Some(lineage) = event.lineage.clone() {
+            self.kinship.relink |= conversation.lineage.is_none();
+            conversation.lineage.get_or_insert(*lineage);
+        }
+        let at = conversation.steady.time(event.at, event.boottime_ns);
+        let decides = decides_links(&event.kind);
+        let thought = matches!(event.kind, EventKind::Thought(_)).then_some(at);
+        conversation.describe((at, event.seq), event.host, &event.about);
+        self.newest = self.newest.max(at);
+        let generation = event.generation.clone();
+        self.room.held += usize::from(conversation.add(&generation, Fact::new(event, at)));
+        let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
+        let after = conversation.kin_facts();
+        self.kinship.note_facts(&id, &before, &after, decides);
+    }
+
+    /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
+    ///
+    /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook handed in.
+    /// The wall clock would close turns whose other half is still in the backlog.
+    pub fn handle_deadline(&mut self, now: Timestamp) {
+        self.finish_round();
+        while let Some((at, _)) = self.deadlines.first()
+            && *at <= now
+            && let Some((_, root)) = self.deadlines.pop_first()
+        {
+            if let Some(group) = self.groups.get_mut(&root) {
+                group.deadline = None;
+                self.dirty.insert(root);
+            }
+        }
+        // New facts are told as of now, not once before and once after.
+        self.begin_round(Some(now));
+    }
+
+    /// When [`Self::handle_deadline`] next has something to do, once all changes have been polled.
+    #[must_use]
+    pub fn poll_deadline(&self) -> Option<Timestamp> {
+        let first = self.deadlines.first().map(|(at, _)| *at);
+        [first, self.kinship.due()].into_iter().flatten().min()
+    }
+
+    /// The next change to store, until `None`.
+    ///
+    /// Sessions are derived one at a time, as changes are polled: the changes of a batch are never all in memory here.
+    #[must_use]
+    pub fn poll_change(&mut self) -> Option<Change> {
+        while self.out.is_empty() {
+            if self.round.is_none() {
+                self.begin_round(None);
+            }
+            if !self.go_on() && self.out.is_empty() {
+                return None;
+            }
+        }
+        self.out.pop_front()
+    }
+
+    /// Notes what depends on new facts, to be brought up to date as of `now` if time has passed.
+    fn begin_round(&mut self, now: Option<Timestamp>) {
+        self.round = Some(now);
+        let touched = std::mem::take(&mut self.touched);
+        for id in &touched {
+            if let Some(conversation) = self.conversations.get_mut(id) {
+                conversation.touched = false;
+                conversation.lay_out(&self.config);
+            }
+        }
+        self.bind_new();
+        if self.kinship.is_due(now) {
+            self.link(now);
+        }
+        for id in touched {
+            self.note_touched(&id);
+        }
+    }
+
+    /// Marks the session of a conversation with new facts, and the turns that the conversation lies below.
+    fn note_touched(&mut self, id: &Arc<str>) {
+        let root = root(&self.kinship.links, id).clone();
+        if let Some(conversation) = self.conversations.get_mut(id) {
+            let fresh = std::mem::take(&mut conversation.fresh);
+            if let Some(group) = self.groups.get_mut(&root) {
+                group.lag.fresh += fresh;
+                if root != *id {
+                    group.stir(id);
+                }
+            }
+        }
+        self.dirty.insert(root);
+    }
+
+    /// Brings one session up to date. False when none is left; then sessions are evicted if there is no room.
+    fn go_on(&mut self) -> bool {
+        let Some(now) = self.round else { return false };
+        let Some(root) = self.dirty.pop_first() else {
+            self.round = None;
+            self.evict();
+            return false;
+        };
+        if self.waits(&root, now) {
+            return true;
+        }
+        if self.kinship.relink && now.is_some_and(|now| self.may_settle_with_kin(&root, now)) {
+            self.link(now);
+        }
+        self.derive_group(&root, now);
+        true
+    }
+
+    /// Whether a session that costs much to derive waits until more of it is new. Time ends the wait, too.
+    fn waits(&mut self, root: &Arc<str>, now: Option<Timestamp>) -> bool {
+        let Some(group) = self.groups.get_mut(root) else { return false };
+        let clock = now.unwrap_or(group.clock).max(group.clock);
+        let Some(until) = group.waits_until(clock) else { return false };
+        if group.deadline.is_none_or(|at| at > until) {
+            if let Some(at) = group.deadline.replace(until) {
+                self.deadlines.remove(&(at, root.clone()));
+            }
+            self.deadlines.insert((until, root.clone()));
+        }
+        true
+    }
+
+    /// Finishes a round whose changes were not all polled.
+    fn finish_round(&mut self) {
+        while self.go_on() {}
+    }
+
+    /// Makes the next poll tell again what may not be in the store after a replay whose changes were not stored: all that is
+    /// held, or, unless `always`, what a session was told late of because it costs much to derive.
+    pub fn tell_again(&mut self, always: bool) {
+        self.finish_round();
+        for (root, group) in &mut self.groups {
+            if group.tell_again(always) {
+                self.dirty.insert(root.clone());
+            }
+        }
+    }
+
+    fn force(&mut self, root: &Arc<str>) {
+        self.dirty.insert(root.clone());
+        if let Some(group) = self.groups.get_mut(root) {
+            group.force = true;
+        }
+    }
+
+    fn derive_group(&mut self, id: &Arc<str>, now: Option<Timestamp>) {
+        let Some(conversation) = self.conversations.get_mut(id) else { return };
+        if self.kinship.links.contains_key(id) || conversation.count == 0 {
+            return;
+        }
+        let changed = conversation.take_changed();
+        let group = self.groups.entry(id.clone()).or_default();
+        group.clock = group.clock.max(now.unwrap_or(group.clock));
+        if let Some(at) = group.deadline.take() {
+            self.deadlines.remove(&(at, id.clone()));
+        }
+        let mut moved = Vec::new();
+        let out = Out {
+            config: &self.config,
+            conversations: &self.conversations,
+            links: &self.kinship.links,
+            unclear: &self.kinship.unclear,
+            children: &self.kinship.children,
+            strays: self.kinship.strays.get(id).map(Vec::as_slice).unwrap_or_default(),
+            perhaps_children: &self.kinship.perhaps_children,
+            changes: &mut self.out,
+            moved: &mut moved,
+        };
+        let done = group.derive(id, changed, out);
+        self.room.work += group.lag.work() as u64;
+        for (span, told) in moved {
+            // Whoever has the conversation now tells the span again, or nobody does.
+            let home = root(&self.kinship.links, &told.conversation).clone();
+            if self.conversations.contains_key(&home) {
+                self.groups.entry(home.clone()).or_default().inherited.insert(span, told);
+                self.dirty.insert(home);
+            }
+        }
+        if done {
+            self.forget(id);
+            return;
+        }
+        if let Some(at) = self.groups.get(id).and_then(|group| group.deadline) {
+            self.deadlines.insert((at, id.clone()));
+        }
+        if self.reloading.is_none() {
+            self.seal(id);
+        }
+    }
+}
+
+/// Whether an event changes whose child a conversation may be.
+fn decides_links(kind: &EventKind) -> bool {
+    use EventKind as K;
+    match kind {
+        K::Prompt(_) | K::Stop(_) | K::SubagentStart(_) | K::SubagentStop(_) => true,
+        K::ToolStart(tool) | K::ToolEnd(tool) | K::ToolFailure(tool) => {
+            tool.class == crate::model::tool::ToolClass::Task
+        }
+        _ => false,
+    }
+}
