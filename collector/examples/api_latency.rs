@@ -62,6 +62,7 @@ fn main() {
     let search = Search::start(
         &database,
         &dir.path().join("search.db"),
+        hookspan::redaction::Redaction::default(),
         crossbeam_channel::never(),
         Arc::default(),
     )

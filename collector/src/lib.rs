@@ -19,6 +19,7 @@ pub mod store;
 pub mod source;
 pub mod export;
 pub mod hooks_json;
+pub mod redaction;
 pub mod shim_binary;
 pub mod status;
 pub mod doctor;

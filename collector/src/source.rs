@@ -25,6 +25,7 @@ use crate::config::destination::ContentPolicy;
 use crate::export::file;
 use crate::export::otlp::Encoding;
 use crate::export::resource::ResourceBase;
+use crate::redaction::Redaction;
 use crate::search::{Handle, query};
 use crate::shim_binary;
 use crate::store::open::{OpenError, Readers};
@@ -64,6 +65,8 @@ pub struct Extras {
     pub install: Option<AskInstall>,
     /// Resource of exported files.
     pub resource: ResourceBase,
+    /// Blanks secrets in exported files.
+    pub redaction: Redaction,
     /// What tokens cost.
     pub prices: Prices,
     /// The search index's file.
@@ -452,7 +455,11 @@ impl Administration for StoreSource {
         let sessions = self.read_or(None, |db| read::session(db, root))?;
         let Some(session) = sessions else { return Ok(None) };
         let rows = [whole::SessionRow { root: root.to_owned(), last: session.last_at }];
-        let encoding = Encoding::file(content, self.extras.resource.clone());
+        let encoding = Encoding::file(
+            content,
+            self.extras.resource.clone(),
+            Some(self.extras.redaction.clone()),
+        );
         let mut bytes = Vec::new();
         let written = self.read_or(None, |db| {
             let selection =

@@ -28,7 +28,7 @@ use rules::Check;
 use scan::{Region, Scanner};
 use view::View;
 
-pub use user::{UserRule, UserRuleError};
+pub use user::{UserRule, UserRuleError, check_exception};
 
 /// Changes with the rules, so that text indexed under older rules is indexed again.
 pub const RULES_VERSION: &str = "2:hookspan";

@@ -11,6 +11,24 @@ pub struct UserRule {
     pub pattern: String,
 }
 
+impl UserRule {
+    /// Checks name and pattern.
+    ///
+    /// # Errors
+    /// Returns why the rule cannot be used.
+    pub fn check(&self) -> Result<(), UserRuleError> {
+        rule(self).map(|_| ())
+    }
+}
+
+/// Checks an expression for secrets that stay.
+///
+/// # Errors
+/// Returns why the expression cannot be used.
+pub fn check_exception(pattern: &str) -> Result<(), UserRuleError> {
+    exception(pattern).map(|_| ())
+}
+
 /// Why a rule cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UserRuleError {

@@ -15,6 +15,7 @@ use crate::config::destination::ContentPolicy;
 use crate::export::file::{self, FileError, Selection};
 use crate::export::otlp::Encoding;
 use crate::export::resource::{ResourceBase, host_name};
+use crate::redaction::Redaction;
 use crate::store::open;
 use crate::store::whole::{self, SessionRow};
 
@@ -36,6 +37,9 @@ pub struct Args {
     /// How much content leaves
     #[arg(long, value_enum, default_value_t = Content::Full)]
     pub content: Content,
+    /// Leave secrets in: only with --content full, and only for eyes that may see them
+    #[arg(long)]
+    pub no_redact: bool,
     /// Write to this file instead of standard output
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -63,7 +67,7 @@ pub enum Content {
     Off,
     /// Names and sizes, no content
     Metadata,
-    /// Everything that was recorded
+    /// Everything that was recorded, secrets blanked; as jsonl the raw log itself
     Full,
 }
 
@@ -75,7 +79,15 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let db = open::reader(&global.state.database())?;
     let sessions = select(&db, &args)?;
     let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse)?;
-    let encoding = Encoding::file(args.content.into(), resource);
+    if args.no_redact && args.content != Content::Full {
+        let words = "--no-redact needs --content full: with less content, secrets never leave";
+        return Err(Misuse(words.to_owned()).into());
+    }
+    let redaction = match args.no_redact {
+        true => None,
+        false => Some(Redaction::load(&global.state, &global.config()?.redact)?),
+    };
+    let encoding = Encoding::file(args.content.into(), resource, redaction);
     let selection = Selection { db: &db, sessions: &sessions, all: args.all, encoding: &encoding };
     let bar = progress(sessions.len());
     let mut done = || bar.inc(1);

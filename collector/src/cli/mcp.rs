@@ -24,6 +24,7 @@ use tower::ServiceExt as _;
 
 use super::Global;
 use crate::clock;
+use crate::redaction::Redaction;
 use crate::source::{Extras, StoreSource};
 
 /// Answer of one tool, bytes; more is for the dashboard.
@@ -46,8 +47,7 @@ pub struct Args {}
 /// # Errors
 /// The connection fails.
 pub fn run(global: &Global, _: Args) -> anyhow::Result<ExitCode> {
-    global.config()?;
-    let server = Server { router: router(global)? };
+    let server = Server::new(global)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = server.serve(rmcp::transport::stdio()).await?;
@@ -89,6 +89,7 @@ impl Control for ReadOnly {
 
 struct Server {
     router: Router,
+    redaction: Redaction,
 }
 
 /// Name, what it does, its parameters, and which of them must be there.
@@ -191,8 +192,23 @@ fn tool((name, about, parameters, required): &Described) -> Tool {
 }
 
 impl Server {
-    /// The answer of a tool, or why there is none.
+    fn new(global: &Global) -> anyhow::Result<Self> {
+        let redaction = Redaction::load(&global.state, &global.config()?.redact)?;
+        Ok(Self { router: router(global)?, redaction })
+    }
+
+    /// The answer of a tool without secrets, or why there is none: a model reads it, and so does whoever runs the model.
     async fn call(&self, name: &str, arguments: &JsonObject) -> Result<Value, String> {
+        match self.answer(name, arguments).await {
+            Ok(mut answer) => {
+                self.redaction.json(&mut answer);
+                Ok(answer)
+            }
+            Err(words) => Err(self.redaction.text(&words).into_owned()),
+        }
+    }
+
+    async fn answer(&self, name: &str, arguments: &JsonObject) -> Result<Value, String> {
         let Some((_, _, known, required)) = TOOLS.iter().find(|tool| tool.0 == name) else {
             return Err(format!("there is no tool {name:?}"));
         };
@@ -280,7 +296,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let env = Environment::of(&[("HOME", "/home/u")], "/w");
         let global = Global::new(env, Some(dir.path().join("state")), None).unwrap();
-        let server = Server { router: router(&global).unwrap() };
+        let server = Server::new(&global).unwrap();
         let Value::Object(arguments) = arguments else { panic!("no object") };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(server.call(name, &arguments))

@@ -30,6 +30,8 @@ pub struct Destination {
     pub connection: Connection,
     /// What may leave, and in which form.
     pub content: ContentPolicy,
+    /// Whether secrets are blanked. Always so below `full`.
+    pub redact: bool,
     /// What becomes of paths.
     pub paths: PathPolicy,
     /// Attribute names of the GenAI conventions.
@@ -167,6 +169,8 @@ pub struct DestinationForm {
     pub content: Option<ContentPolicy>,
     /// `relative`, `full`, `hash` or `off`.
     pub paths: Option<PathPolicy>,
+    /// Whether secrets are blanked; `false` needs `content = "full"`.
+    pub redact: Option<bool>,
     /// `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
     pub semconv: Option<String>,
     /// `kind`, `full` or `off`; unset: as `[semconv]` says.
@@ -250,6 +254,17 @@ impl DestinationForm {
         if !(0.0..=1.0).contains(&sample) {
             return Err(format!("sample: {sample} is not between 0 and 1"));
         }
+        let content = match self.content {
+            Some(policy) => policy,
+            None => content_from_env(env)?,
+        };
+        let redact = self.redact.unwrap_or(true);
+        if !redact && content != ContentPolicy::Full {
+            return Err(
+                "redact: false needs content = \"full\": with less content, secrets never leave"
+                    .to_owned(),
+            );
+        }
         let link = self.link.as_deref().or_else(|| self.preset.link());
         Ok(Destination {
             name: self.name.clone(),
@@ -270,10 +285,8 @@ impl DestinationForm {
                     ))?
                     .flatten(),
             },
-            content: match self.content {
-                Some(policy) => policy,
-                None => content_from_env(env)?,
-            },
+            content,
+            redact,
             paths: self.paths.unwrap_or_default(),
             semconv: match self.semconv.as_deref() {
                 None => defaults.profile,

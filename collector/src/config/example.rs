@@ -37,6 +37,13 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # OpenInference attributes for Phoenix and others: "kind" (the span kind only), "full" or "off".
 #openinference = "kind"
 
+[redact]
+# Secrets are blanked in everything that leaves the raw log; PRIVACY.md says what counts as one. Rules of your own: a name and a
+# regular expression, whose first group is the secret (without a group, the whole match). [[redact.rule]] tables do the same.
+#rule = [{ name = "ticket", pattern = "ACME-[0-9]{4,8}" }]
+# Regular expressions for secrets that stay, each for a whole secret.
+#allow = ["not-a-secret-[0-9]+"]
+
 [evidence]
 # Where hooks and transcripts do not tell which call started a subagent, ask Cursor's own database: read-only, by key, only
 # who works for whom. false = never.
@@ -86,6 +93,8 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # What leaves: "off" (no paths, no names of programs or servers), "metadata" (no content) or "full" (prompts, answers,
 # arguments and results too).
 #content = "metadata"
+# Blank secrets. false = leave them in, which only content = "full" allows.
+#redact = true
 # Paths: "relative" to the workspace, "full", "hash" or "off".
 #paths = "relative"
 # As in [semconv], for this destination only.
@@ -180,6 +189,8 @@ mod tests {
         config.destinations.clear();
         assert_eq!(config.prices.rows().count(), 1);
         config.prices = hookspan_core::price::Prices::default();
+        assert_eq!((config.redact.rules.len(), config.redact.allow.len()), (1, 1));
+        config.redact = crate::config::Redact::default();
         assert_eq!(config.to_toml(), Config::default().to_toml());
     }
 

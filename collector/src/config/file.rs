@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hookspan_core::price::{Price, Prices};
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
+use hookspan_redact::UserRule;
 use serde::{Deserialize, Deserializer};
 
 use super::Misuse;
@@ -21,6 +22,7 @@ pub(super) struct File {
     dashboard: Option<DashboardTable>,
     trace: Option<TraceTable>,
     semconv: Option<SemconvTable>,
+    redact: Option<RedactTable>,
     evidence: Option<EvidenceTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
@@ -107,6 +109,23 @@ struct EvidenceTable {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RedactTable {
+    rule: Option<Vec<RuleForm>>,
+    #[serde(default, deserialize_with = "exceptions")]
+    allow: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleForm {
+    #[serde(deserialize_with = "rule_name")]
+    name: String,
+    #[serde(deserialize_with = "rule_pattern")]
+    pattern: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct JournalTable {
     #[serde(default, deserialize_with = "journal_bytes")]
     max_bytes: Option<u64>,
@@ -167,6 +186,12 @@ impl File {
         if let Some(table) = self.semconv {
             set(&mut config.semconv.profile, table.profile.map(Into::into));
             set(&mut config.semconv.openinference, table.openinference.map(Into::into));
+        }
+        if let Some(table) = self.redact {
+            let rule = |form: RuleForm| UserRule { name: form.name, pattern: form.pattern };
+            let rules = table.rule.map(|forms| forms.into_iter().map(rule).collect());
+            set(&mut config.redact.rules, rules);
+            set(&mut config.redact.allow, table.allow);
         }
         if let Some(table) = self.evidence {
             set(&mut config.evidence.cursor_store, table.cursor_store);
@@ -261,6 +286,29 @@ fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Erro
         Some(0) => Err(serde::de::Error::custom("this duration must be longer than zero")),
         time => Ok(time),
     }
+}
+
+fn rule_name<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let name = String::deserialize(input)?;
+    let rule = UserRule { name, pattern: "x".to_owned() };
+    rule.check().map_err(serde::de::Error::custom)?;
+    Ok(rule.name)
+}
+
+fn rule_pattern<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let pattern = String::deserialize(input)?;
+    let rule = UserRule { name: "x".to_owned(), pattern };
+    rule.check().map_err(serde::de::Error::custom)?;
+    Ok(rule.pattern)
+}
+
+fn exceptions<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::Error> {
+    let patterns = Vec::<String>::deserialize(input)?;
+    for pattern in &patterns {
+        hookspan_redact::check_exception(pattern)
+            .map_err(|error| serde::de::Error::custom(format!("`{pattern}`: {error}")))?;
+    }
+    Ok(Some(patterns))
 }
 
 fn rate<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {

@@ -22,6 +22,7 @@ pub use file::position;
 pub use global::Global;
 
 use hookspan_core::price::Prices;
+use hookspan_redact::UserRule;
 
 use file::File;
 
@@ -43,6 +44,8 @@ pub struct Config {
     pub retention: Retention,
     /// `[semconv]`.
     pub semconv: Semconv,
+    /// `[redact]`.
+    pub redact: Redact,
     /// `[evidence]`.
     pub evidence: Evidence,
     /// `[prices.*]`: empty, nothing is estimated.
@@ -82,6 +85,15 @@ pub struct Retention {
     pub max_age_ns: i64,
     /// While the database is larger than this, hooks without a session go, then the oldest sessions; 0 lets it grow.
     pub max_bytes: u64,
+}
+
+/// `[redact]`: what is a secret beside the rules of hookspan, and what is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redact {
+    /// `[[redact.rule]]`.
+    pub rules: Vec<UserRule>,
+    /// Expressions for secrets that stay.
+    pub allow: Vec<String>,
 }
 
 /// `[evidence]`: where the parent of a subagent is looked for.
@@ -158,6 +170,7 @@ impl Default for Config {
             journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
             retention: Retention::default(),
             semconv: Semconv::default(),
+            redact: Redact::default(),
             evidence: Evidence::default(),
             prices: Prices::default(),
             destinations: Vec::new(),
@@ -236,7 +249,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
-             `evidence`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
+             `redact`, `evidence`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",
@@ -269,6 +282,27 @@ mod tests {
             "config.toml:2:13: the journal needs at least 16777216 bytes, not 5",
         );
         check_error("[dashboard\n", "config.toml:1:11: unclosed table, expected `]`");
+    }
+
+    #[test]
+    fn a_rule_of_redaction_is_named_with_its_place() {
+        check_error(
+            "[[redact.rule]]\nname = \"ticket\"\npattern = \"(ACME\"\n",
+            "config.toml:3:11: the pattern cannot be used: unclosed group",
+        );
+        check_error(
+            "[[redact.rule]]\nname = \"My Rule\"\npattern = \"x\"\n",
+            "config.toml:2:8: the name \"My Rule\" may hold lower-case letters, digits and dashes, and 1 to 40 of them",
+        );
+        check_error(
+            "[redact]\nallow = [\"a*\"]\n",
+            "config.toml:2:9: `a*`: the pattern matches an empty text, so that the rule would match everywhere; \
+             let the pattern match at least one character",
+        );
+        let mut config = Config::default();
+        let text = "[redact]\nallow = [\"a\"]\n[[redact.rule]]\nname = \"b\"\npattern = \"c\"\n";
+        File::parse(Path::new("config.toml"), text).unwrap().apply(&mut config);
+        assert_eq!((config.redact.rules.len(), config.redact.allow.len()), (1, 1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hookspan_core::sessions::{TabMode, TraceMode};
+use hookspan_redact::UserRule;
 use toml::{Table, Value};
 
 use super::{Config, OpenInference, Profile};
@@ -18,6 +19,7 @@ impl Config {
         root.insert("dashboard".into(), Value::Table(self.dashboard_table()));
         root.insert("trace".into(), Value::Table(self.trace_table()));
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
+        root.insert("redact".into(), Value::Table(self.redact_table()));
         let evidence = Table::from_iter([
             ("cursor_store".into(), Value::from(self.evidence.cursor_store)),
             (
@@ -73,6 +75,19 @@ impl Config {
             root.insert("environment".into(), Value::Table(environment));
         }
         root
+    }
+
+    fn redact_table(&self) -> Table {
+        let rule = |rule: &UserRule| {
+            Value::Table(Table::from_iter([
+                ("name".into(), Value::from(rule.name.as_str())),
+                ("pattern".into(), Value::from(rule.pattern.as_str())),
+            ]))
+        };
+        Table::from_iter([
+            ("allow".into(), Value::from(self.redact.allow.clone())),
+            ("rule".into(), Value::Array(self.redact.rules.iter().map(rule).collect())),
+        ])
     }
 
     fn dashboard_table(&self) -> Table {

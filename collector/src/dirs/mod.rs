@@ -287,6 +287,12 @@ impl StateDir {
         self.root.join("token")
     }
 
+    /// The key of the digits in `[redacted:RULE:DIGITS]`.
+    #[must_use]
+    pub fn redact_key(&self) -> PathBuf {
+        self.root.join("redact.key")
+    }
+
     /// Who serves, and where; see [`ServeInfo`].
     #[must_use]
     pub fn serve_info(&self) -> PathBuf {

@@ -43,6 +43,7 @@ use self::timing::Timing;
 use self::worker::{Isolation, Worker};
 use crate::clock;
 use crate::config::destination::{Backfill, Destination};
+use crate::redaction::Redaction;
 use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
 use crate::store::open::{OpenError, Readers};
 use crate::telemetry::Metrics;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub hide_inputs: bool,
     /// `OPENINFERENCE_HIDE_OUTPUTS`.
     pub hide_outputs: bool,
+    /// Blanks secrets.
+    pub redaction: Redaction,
     /// Pace.
     pub timing: Timing,
 }
@@ -181,7 +184,7 @@ impl Start<'_> {
             encoding: Encoding {
                 hide_inputs: settings.hide_inputs,
                 hide_outputs: settings.hide_outputs,
-                ..Encoding::of(destination, settings.resource.clone())
+                ..Encoding::of(destination, settings.resource.clone(), &settings.redaction)
             },
             sample: destination.sample,
             max_span_age: destination.max_span_age,

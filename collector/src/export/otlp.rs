@@ -12,6 +12,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{
     AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value,
 };
+use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as OtlpLink, SpanKind as OtlpKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{
@@ -28,6 +29,7 @@ use super::{private_names, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
 use crate::config::preset::Preset;
 use crate::config::{OpenInference, Profile};
+use crate::redaction::Redaction;
 
 /// Sampled, and "parent is remote" is known (to be false).
 const FLAGS: u32 = 0x101;
@@ -72,6 +74,8 @@ pub struct Encoding {
     pub content_max_bytes: usize,
     /// What every resource holds.
     pub resource: ResourceBase,
+    /// Blanks secrets in every string. `None` only at `full`, where a person switched redaction off by name.
+    pub redaction: Option<Redaction>,
 }
 
 /// Reads content from the raw log.
@@ -80,7 +84,7 @@ pub type ReadContent<'a> = dyn FnMut(&ContentRef) -> Option<Content> + 'a;
 impl Encoding {
     /// The encoding of a destination.
     #[must_use]
-    pub fn of(destination: &Destination, resource: ResourceBase) -> Self {
+    pub fn of(destination: &Destination, resource: ResourceBase, redaction: &Redaction) -> Self {
         Self {
             content: destination.content,
             paths: destination.paths,
@@ -91,12 +95,17 @@ impl Encoding {
             langfuse: destination.preset == Preset::Langfuse,
             content_max_bytes: destination.content_max_bytes,
             resource,
+            redaction: destination.redact.then(|| redaction.clone()),
         }
     }
 
     /// The encoding of a file: what a destination with this policy would get.
     #[must_use]
-    pub fn file(content: ContentPolicy, resource: ResourceBase) -> Self {
+    pub fn file(
+        content: ContentPolicy,
+        resource: ResourceBase,
+        redaction: Option<Redaction>,
+    ) -> Self {
         Self {
             content,
             paths: PathPolicy::default(),
@@ -107,6 +116,7 @@ impl Encoding {
             langfuse: false,
             content_max_bytes: 32 * 1_024,
             resource,
+            redaction,
         }
     }
 
@@ -147,7 +157,18 @@ impl Encoding {
         if self.content != ContentPolicy::Full {
             return Vec::new();
         }
-        span.contents.iter().filter_map(|part| Some((part.key, read(part)?))).collect()
+        let read = span.contents.iter().filter_map(|part| Some((part.key, read(part)?)));
+        let mut contents: Vec<_> = read.collect();
+        // Before truncation: half a secret has no form that a rule knows.
+        if let Some(redaction) = &self.redaction {
+            contents.iter_mut().for_each(|(_, content)| redaction.in_place(&mut content.text));
+        }
+        contents
+    }
+
+    /// `text` without secrets, unless redaction is switched off.
+    pub(super) fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
     }
 
     /// The span with content of at most `budget` bytes each, without the first `shed` keys of [`SHED_ORDER`].
@@ -171,7 +192,7 @@ impl Encoding {
         let dropped = over + (contents.len() - kept.len());
         let (events, dropped_events) = self.events(span);
         let links: Vec<OtlpLink> = span.links.iter().take(MAX_LINKS).map(otlp_link).collect();
-        OtlpSpan {
+        let mut encoded = OtlpSpan {
             trace_id: span.trace.0.to_vec(),
             span_id: span.id.0.to_vec(),
             trace_state: String::new(),
@@ -188,19 +209,24 @@ impl Encoding {
             dropped_links_count: count(span.links.len() - links.len()),
             links,
             status: Some(self.status(span, &kept)),
+        };
+        if let Some(redaction) = &self.redaction {
+            redaction.span(&mut encoded);
         }
+        encoded
     }
 
     fn name(&self, span: &Span) -> String {
         if self.content != ContentPolicy::Off {
-            return first_chars(&span.name, NAME_MAX_CHARS);
+            return first_chars(&self.redacted(&span.name), NAME_MAX_CHARS);
         }
         let is_type = |attribute: &&Attribute| attribute.key == "cursor.subagent.type";
         let agent = match span.attributes.iter().find(is_type).map(|attribute| &attribute.value) {
             Some(Value::Str(agent)) => Some(agent.as_str()),
             _ => None,
         };
-        first_chars(&private_names::span(span.kind, &span.plain_name, agent), NAME_MAX_CHARS)
+        let name = private_names::span(span.kind, &span.plain_name, agent);
+        first_chars(&self.redacted(&name), NAME_MAX_CHARS)
     }
 
     fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
@@ -209,7 +235,7 @@ impl Encoding {
         let own = contents.iter().find(|(key, _)| *key == view::ERROR_TEXT);
         let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
         OtlpStatus {
-            message: first_chars(message, ERROR_TEXT_MAX_CHARS),
+            message: first_chars(&self.redacted(message), ERROR_TEXT_MAX_CHARS),
             code: StatusCode::Error as i32,
         }
     }
@@ -229,6 +255,14 @@ impl Encoding {
             attributes,
             dropped_attributes_count: count(dropped),
         }
+    }
+
+    fn resource(&self, key: &ResourceKey) -> Resource {
+        let mut resource = self.resource.resource(key, self.content);
+        if let Some(redaction) = &self.redaction {
+            redaction.pairs(&mut resource.attributes);
+        }
+        resource
     }
 
     fn scope(&self) -> InstrumentationScope {
@@ -312,7 +346,7 @@ impl<'a> Request<'a> {
             .groups
             .into_iter()
             .map(|(key, spans)| ResourceSpans {
-                resource: Some(self.encoding.resource.resource(&key, self.encoding.content)),
+                resource: Some(self.encoding.resource(&key)),
                 scope_spans: vec![ScopeSpans {
                     scope: Some(self.encoding.scope()),
                     spans,
@@ -403,6 +437,12 @@ impl List<'_> {
 
     /// Adds a value, cut to the limit of an attribute.
     pub(super) fn push(&mut self, key: &str, mut value: any_value::Value) {
+        if let (any_value::Value::StringValue(text), Some(redaction)) =
+            (&mut value, &self.encoding.redaction)
+            && text.len() > ATTRIBUTE_MAX_BYTES
+        {
+            redaction.in_place(text);
+        }
         let cut = match &mut value {
             any_value::Value::StringValue(text) if JSON_KEYS.contains(&key) => {
                 cut_json(text, ATTRIBUTE_MAX_BYTES)

@@ -4,7 +4,6 @@
 //! those that have not settled are looked at whenever their session changes, so that a running turn can be found.
 
 pub mod query;
-pub mod redact;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +17,12 @@ use hookspan_core::{ContentRef, Span};
 use hookspan_view::subject::readable;
 use rusqlite::Connection;
 
+use crate::redaction::Redaction;
 use crate::store::bodies::Bodies;
 use crate::store::open::{OpenError, Readers};
 use crate::store::prune;
 use crate::store::read;
 use crate::store::search::{Batch, Index};
-use redact::{RULES_VERSION, Redactor};
 
 /// From a commit to the look at what it brought: others may follow.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -42,6 +41,8 @@ const SPANS_BETWEEN: usize = 16;
 const COMMANDS: usize = 16;
 /// Bytes of one text that can be found; what lies behind them is in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1_024;
+/// Bytes behind them that are looked through as well, so that a secret which the cut divides is found.
+const LOOK_BEHIND_BYTES: usize = 4 * 1_024;
 
 /// The running indexer.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ impl Search {
     pub fn start(
         database: &Path,
         path: &Path,
+        redaction: Redaction,
         commits: Receiver<()>,
         behind: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
@@ -86,6 +88,7 @@ impl Search {
             path: path.to_owned(),
             lag: Arc::clone(&lag),
             behind,
+            redaction,
         };
         let thread = std::thread::Builder::new()
             .name("search".into())
@@ -173,6 +176,7 @@ struct Indexer {
     path: PathBuf,
     lag: Arc<AtomicU64>,
     behind: Arc<AtomicBool>,
+    redaction: Redaction,
 }
 
 /// How far the index is.
@@ -250,21 +254,19 @@ impl Indexer {
         let now = self.readers.with(read::position)?;
         let mut place = place(index)?;
         let rules = index.meta("rules")?;
-        if place.epoch != now.epoch || rules.as_deref() != Some(RULES_VERSION) {
+        if place.epoch != now.epoch || rules.as_deref() != Some(self.redaction.version()) {
             place = Place { epoch: now.epoch.clone(), rev: 0, settled: 0 };
             *index = renewed(&self.path)?;
-            index.batch(|batch| write_place(batch, &place))?;
+            index.batch(|batch| write_place(batch, &place, self.redaction.version()))?;
         }
         self.stay_behind(index, &mut place)?;
-        let key = key(index)?;
-        let Some(redactor) = Redactor::new(key) else { return Ok(false) };
         let most = if self.is_behind() { SPANS_BETWEEN } else { SPANS };
         let settled = self.readers.with(|db| read::settled_after(db, place.settled, most))?;
         if let Some((last, _)) = settled.last() {
             let last = *last;
             let spans: Vec<Span> = settled.into_iter().map(|(_, span)| span).collect();
             place.settled = last;
-            self.add(index, &redactor, &spans, &place)?;
+            self.add(index, &spans, &place)?;
             self.look_back(&place)?;
             return Ok(true);
         }
@@ -283,10 +285,10 @@ impl Indexer {
                     |db: &Connection| rows.iter().map(|row| read::span_row(db, *row)).collect();
                 let spans: Vec<Option<(i64, Span)>> = self.readers.with(read)?;
                 let spans: Vec<Span> = spans.into_iter().flatten().map(|(_, span)| span).collect();
-                self.add(index, &redactor, &spans, &place)?;
+                self.add(index, &spans, &place)?;
             }
             place.rev = now.rev;
-            index.batch(|batch| write_place(batch, &place))?;
+            index.batch(|batch| write_place(batch, &place, self.redaction.version()))?;
         }
         self.lag.store(0, Ordering::Relaxed);
         Ok(false)
@@ -305,7 +307,7 @@ impl Indexer {
         let gone = self.readers.with(|db| prune::without_session(db, roots))?;
         index.delete(&gone)?;
         index.batch(|batch| {
-            write_place(batch, place)?;
+            write_place(batch, place, self.redaction.version())?;
             batch.set_meta("opened", &opened)
         })?;
         Ok(())
@@ -319,13 +321,7 @@ impl Indexer {
     }
 
     /// Reads and redacts the texts of `spans`, then writes them together with the place.
-    fn add(
-        &self,
-        index: &mut Index,
-        redactor: &Redactor,
-        spans: &[Span],
-        place: &Place,
-    ) -> Result<(), StepError> {
+    fn add(&self, index: &mut Index, spans: &[Span], place: &Place) -> Result<(), StepError> {
         let wanted = index.batch(|batch| {
             let mut wanted: Vec<(&Span, ContentRef)> = Vec::new();
             for span in spans {
@@ -343,9 +339,11 @@ impl Indexer {
         let texts: Vec<_> = texts
             .into_iter()
             .map(|text| {
-                let (text, count) = redactor.redact(&text);
+                let (text, count) = self.redaction.redact(&text);
                 redacted += count;
-                text.into_owned()
+                let mut text = text.into_owned();
+                cut(&mut text, TEXT_MAX_BYTES);
+                text
             })
             .collect();
         index.batch(|batch| {
@@ -356,7 +354,7 @@ impl Indexer {
                 }
             }
             batch.count("redacted", redacted as u64)?;
-            write_place(batch, place)
+            write_place(batch, place, self.redaction.version())
         })?;
         Ok(())
     }
@@ -384,8 +382,7 @@ fn texts(db: &Connection, wanted: &[(&Span, ContentRef)]) -> rusqlite::Result<Ve
         let mut text = extract(content.field, body)
             .map(readable)
             .map_or_else(String::new, |content| content.text);
-        let end = (0..=TEXT_MAX_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        text.truncate(end.unwrap_or(0));
+        cut(&mut text, TEXT_MAX_BYTES + LOOK_BEHIND_BYTES);
         texts.push(text);
     }
     Ok(texts)
@@ -402,33 +399,17 @@ fn place(index: &Index) -> rusqlite::Result<Place> {
     })
 }
 
-fn write_place(batch: &Batch<'_>, place: &Place) -> rusqlite::Result<()> {
+fn write_place(batch: &Batch<'_>, place: &Place, rules: &str) -> rusqlite::Result<()> {
     batch.set_meta("epoch", &place.epoch)?;
     batch.set_meta("rev", &place.rev.to_string())?;
     batch.set_meta("settled", &place.settled.to_string())?;
-    batch.set_meta("rules", RULES_VERSION)
+    batch.set_meta("rules", rules)
 }
 
-/// The installation's key, made when it is first needed.
-fn key(index: &mut Index) -> rusqlite::Result<[u8; 32]> {
-    if let Some(key) = index.meta("key")?.and_then(|text| from_hex(&text)) {
-        return Ok(key);
-    }
-    let mut key = [0; 32];
-    if getrandom::fill(&mut key).is_err() {
-        return Err(rusqlite::Error::InvalidQuery);
-    }
-    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    index.batch(|batch| batch.set_meta("key", &text))?;
-    Ok(key)
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    for (index, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some(key)
+/// Cuts `text` to `max` bytes or a little less.
+fn cut(text: &mut String, max: usize) {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text.truncate(end.unwrap_or(0));
 }
 
 /// An empty index in place of the one at `path`.

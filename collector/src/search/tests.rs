@@ -36,6 +36,7 @@ impl World {
             path: path.clone(),
             lag: Arc::new(AtomicU64::new(0)),
             behind: Arc::default(),
+            redaction: Redaction::default(),
         };
         Self { dir, engine, index: Index::open(&path).unwrap(), indexer }
     }
@@ -231,7 +232,8 @@ fn what_a_power_cut_took_from_the_store_is_indexed_when_it_comes_again() {
     std::fs::write(&database, before).unwrap();
     world.engine = engine(&database);
     let (readers, lag) = (Readers::new(&database), Arc::new(AtomicU64::new(0)));
-    world.indexer = Indexer { readers, path, lag, behind: Arc::default() };
+    world.indexer =
+        Indexer { readers, path, lag, behind: Arc::default(), redaction: Redaction::default() };
     world.turn("cccc", 200, "make otter", "", true);
     assert_eq!(world.find(&["otter"]), [hit("cccc", "input")]);
     assert_eq!(world.find(&["lighthouse"]), [hit("aaaa", "input")]);

@@ -35,6 +35,7 @@ use crate::export::{self, Exporters};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
+use crate::redaction::Redaction;
 use crate::search::Search;
 use crate::source::{AskInstall, Extras, StoreSource};
 use crate::store::open::Readers;
@@ -67,7 +68,7 @@ pub fn run(
         .into());
     }
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
-    let settings = export_settings(env)?;
+    let settings = export_settings(dir, config, env)?;
 
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
@@ -162,13 +163,20 @@ impl One<'_> {
 
         let (close, closing) = watch::channel(false);
         let (commits, behind) = (threads.commits.clone(), threads.behind());
-        let search = Search::start(&dir.database(), &dir.search(), commits, behind)?;
+        let search = Search::start(
+            &dir.database(),
+            &dir.search(),
+            settings.redaction.clone(),
+            commits,
+            behind,
+        )?;
         let source = StoreSource::new(&dir.database(), journal_health(&threads), hosts);
         let extras = Extras {
             links,
             privacy,
             install: Some(install_steps(dir, env)),
             resource,
+            redaction: settings.redaction.clone(),
             prices: config.prices.clone(),
             search_path: Some(dir.search()),
             search: Some(search.handle()),
@@ -242,12 +250,17 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-fn export_settings(env: &Environment) -> anyhow::Result<export::Settings> {
+fn export_settings(
+    dir: &StateDir,
+    config: &Config,
+    env: &Environment,
+) -> anyhow::Result<export::Settings> {
     let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     Ok(export::Settings {
         resource: ResourceBase::from_env(env, host_name()).map_err(Misuse)?,
         hide_inputs: flag("OPENINFERENCE_HIDE_INPUTS"),
         hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
+        redaction: Redaction::load(dir, &config.redact)?,
         ..export::Settings::default()
     })
 }

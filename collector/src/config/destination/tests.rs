@@ -311,3 +311,16 @@ fn another_receiver_is_another_identity_and_another_key_is_not() {
     assert_ne!(experiment("1"), experiment("2"));
     assert_ne!(of("protocol = 'grpc'", ""), of("", ""));
 }
+
+#[test]
+fn secrets_are_left_in_only_where_everything_leaves_and_by_name() {
+    let with = |more: &str| format!("name = 'a'\nendpoint = 'http://127.0.0.1:4318'\n{more}");
+    assert!(resolved(&with("content = 'full'"), &[]).redact);
+    assert!(!resolved(&with("content = 'full'\nredact = false"), &[]).redact);
+    let form: DestinationForm = toml::from_str(&with("redact = false")).unwrap();
+    let error = form.resolve(&Environment::of(&[], "/"), Semconv::default()).unwrap_err();
+    assert_eq!(
+        error.problem,
+        "redact: false needs content = \"full\": with less content, secrets never leave"
+    );
+}

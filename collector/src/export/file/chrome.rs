@@ -20,7 +20,7 @@ pub(super) fn write(
     let mut begin = None;
     for (index, session) in selection.sessions.iter().enumerate() {
         let process = index + 1;
-        let name = json!({"name": session.root});
+        let name = json!({"name": selection.encoding.redacted(&session.root)});
         events.push(&json!({"ph": "M", "name": "process_name", "pid": process, "args": name}))?;
         let mut spans = Vec::new();
         super::spans(selection, session, |_, encoded| {

@@ -32,7 +32,9 @@ pub(super) fn write(
             spans.push(encoded);
             Ok(())
         })?;
-        out.write_all(section(&session.root, &spans).into_string().as_bytes())?;
+        out.write_all(
+            section(&selection.encoding.redacted(&session.root), &spans).into_string().as_bytes(),
+        )?;
         done();
     }
     out.write_all(b"</main></body></html>\n")?;
@@ -46,7 +48,7 @@ fn head(selection: &Selection<'_>) -> Markup {
         "default-src 'none'; style-src 'sha256-{digest}'; form-action 'none'; base-uri 'none'"
     );
     let title = match selection.sessions {
-        [one] => format!("Session {}", visible(&one.root)),
+        [one] => format!("Session {}", visible(&selection.encoding.redacted(&one.root))),
         many => format!("{} sessions", many.len()),
     };
     let rest = html! {

@@ -1,5 +1,6 @@
 //! The raw log, one hook a line; `hookspan import` reads it back.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{FileError, Selection};
 use crate::config::destination::ContentPolicy;
-use crate::export::otlp::base_name;
+use crate::export::otlp::{Encoding, base_name};
 use crate::export::private_names;
 use crate::store::whole;
 
@@ -62,12 +63,13 @@ pub(super) fn write(
     out: &mut dyn Write,
     done: &mut dyn FnMut(),
 ) -> Result<(), FileError> {
-    let policy = selection.encoding.content;
     if selection.all {
-        return whole::hooks_of(selection.db, None, |hook| line(&hook, policy, out));
+        return whole::hooks_of(selection.db, None, |hook| line(&hook, selection.encoding, out));
     }
     for session in selection.sessions {
-        whole::hooks_of(selection.db, Some(&session.root), |hook| line(&hook, policy, out))?;
+        whole::hooks_of(selection.db, Some(&session.root), |hook| {
+            line(&hook, selection.encoding, out)
+        })?;
         done();
     }
     Ok(())
@@ -77,7 +79,7 @@ pub(super) fn write(
 struct Line<'a> {
     observed_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    argument: Option<&'a str>,
+    argument: Option<Cow<'a, str>>,
     event: Body<'a>,
 }
 
@@ -89,15 +91,26 @@ enum Body<'a> {
     Reduced(Value),
 }
 
-fn line(hook: &Hook, policy: ContentPolicy, out: &mut dyn Write) -> Result<(), FileError> {
+fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), FileError> {
+    let policy = encoding.content;
     let text = String::from_utf8_lossy(&hook.body);
-    let event = match policy {
+    let mut event = match policy {
         ContentPolicy::Full => verbatim(&text),
         ContentPolicy::Metadata | ContentPolicy::Off => reduced(&text, policy),
     };
+    let mut argument = hook.argument.as_deref().map(Cow::Borrowed);
+    // At full this is the raw log itself, byte by byte.
+    if policy != ContentPolicy::Full
+        && let Some(redaction) = &encoding.redaction
+    {
+        if let Body::Reduced(value) = &mut event {
+            redaction.json(value);
+        }
+        argument = argument.map(|text| Cow::Owned(redaction.text(&text).into_owned()));
+    }
     let since = Duration::from_nanos(u64::try_from(hook.observed_at.0).unwrap_or(0));
     let observed_at = humantime::format_rfc3339_nanos(UNIX_EPOCH + since).to_string();
-    let line = Line { observed_at, argument: hook.argument.as_deref(), event };
+    let line = Line { observed_at, argument, event };
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")?;
     Ok(())

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::config::Environment;
 use crate::export::resource::ResourceBase;
+use crate::redaction::Redaction;
 use crate::store::open::reader;
 use crate::store::sample;
 use crate::store::write::Preparer;
@@ -62,7 +63,7 @@ fn database() -> (tempfile::TempDir, Connection) {
 
 fn encoding(content: ContentPolicy) -> Encoding {
     let env = Environment::of(&[], "/");
-    Encoding::file(content, ResourceBase::from_env(&env, None).unwrap())
+    Encoding::file(content, ResourceBase::from_env(&env, None).unwrap(), Some(Redaction::default()))
 }
 
 fn written(session: Option<&str>, format: Format, content: ContentPolicy) -> Vec<u8> {

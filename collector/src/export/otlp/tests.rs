@@ -5,11 +5,15 @@ use serde_json::json;
 
 use super::*;
 use crate::config::Environment;
+use crate::redaction::Redaction;
 
 fn encoding(content: ContentPolicy) -> Encoding {
     let env = Environment::of(&[], "/");
     let resource = ResourceBase::from_env(&env, Some("laptop".to_owned())).expect("valid");
-    Encoding { paths: PathPolicy::Relative, ..Encoding::file(content, resource) }
+    Encoding {
+        paths: PathPolicy::Relative,
+        ..Encoding::file(content, resource, Some(Redaction::default()))
+    }
 }
 
 fn attribute(key: &'static str, value: Value, class: Class) -> Attribute {
@@ -444,4 +448,55 @@ fn a_request_stops_before_its_limit_but_takes_one_span_of_any_size() {
     assert!(!request.push(&tool(), encoded(&encoding, &tool()), limit));
     assert_eq!(request.len(), 2);
     assert!(request.finish().encoded_len() <= limit);
+}
+
+const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+
+/// [`tool`] with a secret in each of its strings.
+fn tool_full_of_secrets() -> Span {
+    let mut span = tool();
+    let with = |place: &str| format!("{place} {SECRET}");
+    span.name = with("execute_tool");
+    span.plain_name = Cow::Owned(with("plain"));
+    span.workspace = Some(format!("/home/me/{SECRET}").into());
+    span.cursor_version = Some(with("3").as_str().into());
+    span.status = Status::Error { kind: ErrorType::ExitCode, message: with("exit") };
+    span.attributes.extend([
+        attribute("a.plain", text(&with("a")), Class::Plain),
+        attribute("a.detail", text(&with("b")), Class::Detail),
+        attribute("a.path", text(&format!("/tmp/{SECRET}")), Class::Path),
+        attribute("a.long", text(&format!("{}{}", "x ".repeat(1_010), with("c"))), Class::Plain),
+        attribute("a.list", Value::StrList(vec![with("d").as_str().into()]), Class::Plain),
+    ]);
+    span.events[0].name = Cow::Owned(with("event"));
+    span.events[0].attributes.push(attribute("a.event", text(&with("e")), Class::Plain));
+    span
+}
+
+#[test]
+fn no_string_of_a_span_lets_a_secret_out_at_any_policy() {
+    let span = tool_full_of_secrets();
+    let holds = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
+    for content in [ContentPolicy::Off, ContentPolicy::Metadata, ContentPolicy::Full] {
+        let encoding = encoding(content);
+        let mut request = Request::new(&encoding);
+        // The content is cut within the secret.
+        let long = format!("{}{SECRET}", "y ".repeat(16 * 1_024 - 6));
+        let mut read = |_: &ContentRef| Some(Content { text: long.clone(), json: false });
+        request.push(&span, encoding.span(&span, &mut read), usize::MAX);
+        let bytes = request.finish().encode_to_vec();
+        assert!(!holds(&bytes, &SECRET[..10]), "{content:?}");
+        assert!(holds(&bytes, "[redacted:github-token:"), "{content:?}");
+        let open = Encoding { redaction: None, ..encoding.clone() };
+        let bytes = open.span(&span, &mut |_: &ContentRef| None).encode_to_vec();
+        assert!(holds(&bytes, SECRET), "{content:?}: the secrets are not planted");
+    }
+}
+
+#[test]
+fn a_span_without_a_secret_keeps_its_bytes() {
+    let span = tool();
+    let redacted = encoding(ContentPolicy::Metadata);
+    let open = Encoding { redaction: None, ..redacted.clone() };
+    assert_eq!(encoded(&redacted, &span), encoded(&open, &span));
 }

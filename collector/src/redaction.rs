@@ -1,0 +1,165 @@
+//! The one redactor of this installation: its key, the rules of the configuration, and what every door calls.
+//!
+//! Text leaves the raw log by the search index, by exports (OTLP and files) and by the MCP server. Each of them holds a
+//! [`Redaction`].
+
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use hookspan_redact::Redactor;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use serde_json::Value;
+
+use crate::config::{Misuse, Redact};
+use crate::dirs::{StateDir, open_private, write_private};
+
+/// The redactor, shared by everything that runs.
+#[derive(Clone, Debug)]
+pub struct Redaction(Arc<Redactor>);
+
+/// A redactor with a key of its own, without rules of a person: equal secrets look equal within one process.
+impl Default for Redaction {
+    fn default() -> Self {
+        Self(Arc::new(Redactor::new(random_key())))
+    }
+}
+
+impl Redaction {
+    /// The redactor of the installation in `dir`, with the rules of the configuration.
+    ///
+    /// # Errors
+    /// Returns [`Misuse`] if a rule of the configuration cannot be used.
+    pub fn load(dir: &StateDir, rules: &Redact) -> Result<Self, Misuse> {
+        let redactor = Redactor::new(key(dir)).with(&rules.rules, &rules.allow);
+        redactor.map(|redactor| Self(Arc::new(redactor))).map_err(|(index, error)| {
+            Misuse(format!("[redact]: rule or exception number {}: {error}", index + 1))
+        })
+    }
+
+    /// Names the rules, so that an index of older rules is recognised.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        self.0.version()
+    }
+
+    /// `text` without secrets, and how many there were.
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> (Cow<'a, str>, usize) {
+        self.0.redact(text)
+    }
+
+    /// `text` without secrets.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.0.redact(text).0
+    }
+
+    /// Redacts `text` in place.
+    pub fn in_place(&self, text: &mut String) {
+        self.0.redact_in_place(text);
+    }
+
+    /// Redacts every string of `value`, names of members included.
+    pub fn json(&self, value: &mut Value) {
+        self.0.redact_json(value);
+    }
+
+    /// Redacts every string of a finished span. Every export calls this before encoding, so that no attribute is forgotten.
+    pub fn span(&self, span: &mut Span) {
+        self.in_place(&mut span.name);
+        self.pairs(&mut span.attributes);
+        for event in &mut span.events {
+            self.in_place(&mut event.name);
+            self.pairs(&mut event.attributes);
+        }
+        for link in &mut span.links {
+            self.pairs(&mut link.attributes);
+        }
+        if let Some(status) = &mut span.status {
+            self.in_place(&mut status.message);
+        }
+    }
+
+    /// Redacts the values of attributes. Their names are hookspan's own.
+    pub fn pairs(&self, pairs: &mut [KeyValue]) {
+        for pair in pairs {
+            self.value(pair.value.as_mut());
+        }
+    }
+
+    fn value(&self, value: Option<&mut AnyValue>) {
+        match value.and_then(|value| value.value.as_mut()) {
+            Some(any_value::Value::StringValue(text)) => self.in_place(text),
+            Some(any_value::Value::ArrayValue(list)) => {
+                list.values.iter_mut().for_each(|item| self.value(Some(item)));
+            }
+            Some(any_value::Value::KvlistValue(list)) => self.pairs(&mut list.values),
+            _ => {}
+        }
+    }
+}
+
+const KEY_BYTES: usize = 32;
+
+/// The installation's key, made when it is first needed. Where the state directory cannot be written, the key lasts as long
+/// as the process: placeholders then differ from run to run, and hide as much.
+fn key(dir: &StateDir) -> [u8; KEY_BYTES] {
+    if let Some(key) = stored_key(dir) {
+        return key;
+    }
+    let key = random_key();
+    if dir.root().is_dir()
+        && let Err(error) = write_private(&dir.redact_key(), &key)
+    {
+        tracing::debug!(%error, "the key of redaction cannot be kept");
+    }
+    // Another process may have written its key meanwhile.
+    stored_key(dir).unwrap_or(key)
+}
+
+fn stored_key(dir: &StateDir) -> Option<[u8; KEY_BYTES]> {
+    let mut key = Vec::new();
+    open_private(&dir.redact_key()).ok()?.take(KEY_BYTES as u64 + 1).read_to_end(&mut key).ok()?;
+    key.try_into().ok()
+}
+
+fn random_key() -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    if let Err(error) = getrandom::fill(&mut key) {
+        tracing::warn!(%error, "the system gives no random bytes; digits of placeholders can be guessed");
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_kept_from_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path());
+        let rules = Redact::default();
+        let first = Redaction::load(&dir, &rules).unwrap();
+        let again = Redaction::load(&dir, &rules).unwrap();
+        let text = "password=hunter2hunter2";
+        assert_eq!(first.text(text), again.text(text));
+        assert_ne!(first.text(text), Redaction::default().text(text));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(dir.redact_key()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_state_directory_that_is_not_there_stays_away() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("none"));
+        assert!(Redaction::load(&dir, &Redact::default()).is_ok());
+        assert!(!dir.root().exists());
+    }
+}
