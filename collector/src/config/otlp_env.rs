@@ -1,10 +1,10 @@
 //! `OTEL_EXPORTER_OTLP_*`: one connection per signal, as the OpenTelemetry specification says.
 
 use super::Environment;
-use super::destination::{
-    Connection, Missing, Protocol, Secret, check_endpoint, check_headers, client_pem, is_loopback,
-    parse_gzip, parse_protocol, read_pem, timeout,
+use super::connection::{
+    Connection, Protocol, Secret, check_endpoint, is_loopback, parse_gzip, parse_protocol, timeout,
 };
+use super::reference::{Missing, check_headers, client_pem, read_pem};
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn connection(
     Reader { env, signal }.connection(None, missing)
 }
 
-/// As [`connection`], with the specification's own endpoint on this machine where none is set.
+/// As `connection`, with the specification's own endpoint on this machine where none is set.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.

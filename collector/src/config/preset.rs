@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Environment;
-use super::destination::{Protocol, Secret};
+use super::connection::{Protocol, Secret};
 
 /// A backend whose settings are known. It fills only what is unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

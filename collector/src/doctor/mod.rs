@@ -4,8 +4,8 @@
 //! configuration > state directory > hooks.json > hook command > journal > collector > database > destinations
 //! ```
 //!
-//! Nothing is changed, and nothing but our own hook program is run ([`programs`]). Its commands write into a temporary
-//! directory ([`commands`]). When a collector runs, one probe goes the real way; the collector reads it and keeps nothing of
+//! Nothing is changed, and nothing but our own hook program is run (`programs`). Its commands write into a temporary
+//! directory (`commands`). When a collector runs, one probe goes the real way; the collector reads it and keeps nothing of
 //! it ([`crate::journal::probe`]).
 //!
 //! Each check returns [`Finding`]s with a stable id. [`finding`] then leaves one per cause.

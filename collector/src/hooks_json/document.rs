@@ -56,7 +56,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it is one of our entries, in the form that `install` writes. [`own_entries::entries`] finds the other forms.
+    /// Whether it is one of our entries, in the form that `install` writes. `own_entries` finds the other forms.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let found = self.command.as_deref().and_then(recognise::recognise);

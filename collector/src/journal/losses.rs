@@ -27,7 +27,7 @@ pub struct Losses {
 }
 
 /// Reads what shims have counted, in the state directory and in the run-time directory. No file is no loss. A loss that stands
-/// in two files counts once: the collector copies losses into the state directory, see [`gather`].
+/// in two files counts once: the collector copies losses into the state directory, see `gather`.
 ///
 /// # Errors
 /// The file in the state directory is there and cannot be read.

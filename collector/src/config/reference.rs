@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use super::Secret;
+use super::connection::Secret;
 use crate::config::Environment;
 
 /// Headers that hold no secret and may therefore stand in the file as they are.
-pub(super) const PLAIN_HEADERS: [&str; 5] = [
+pub(in crate::config) const PLAIN_HEADERS: [&str; 5] = [
     "x-scope-orgid",
     "x-honeycomb-dataset",
     "x-mlflow-experiment-id",
@@ -36,7 +36,7 @@ impl From<&str> for Problem {
 }
 
 impl Problem {
-    pub(super) fn within(self, key: &str) -> Self {
+    pub(in crate::config) fn within(self, key: &str) -> Self {
         match self {
             Self::Wrong(words) => Self::Wrong(format!("{key}: {words}")),
             Self::Missing(words) => Self::Missing(format!("{key}: {words}")),
@@ -66,7 +66,11 @@ impl Missing {
 }
 
 /// Reads a header value: a reference, or one word and a reference, or plain text where nothing is secret.
-pub(super) fn header_value(name: &str, text: &str, env: &Environment) -> Result<Secret, Problem> {
+pub(in crate::config) fn header_value(
+    name: &str,
+    text: &str,
+    env: &Environment,
+) -> Result<Secret, Problem> {
     if let Some(value) = reference(text, env) {
         return value.map(Secret).map_err(Problem::Missing);
     }
