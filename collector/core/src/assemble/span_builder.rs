@@ -43,6 +43,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) ambiguous: bool,
     /// How many delegations it may belong to, if not all of them are linked to.
     pub(crate) candidates: Option<u64>,
+    /// Hooks of the turn that found no room in memory.
+    pub(crate) lost: u64,
 }
 
 /// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
@@ -292,6 +294,9 @@ fn turn(
     }
     if let Some(candidates) = shared.candidates {
         attributes.count("hookspan.subagent.candidates", candidates);
+    }
+    if shared.lost > 0 {
+        attributes.count("hookspan.hooks_left_out", shared.lost);
     }
     if shared.ambiguous {
         attributes.text("hookspan.subagent.link", Confidence::Ambiguous.as_str());

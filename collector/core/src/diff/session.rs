@@ -295,8 +295,8 @@ impl Group {
             // A span that moved within the group was told by a turn of this derivation.
             let mut turns = derived.iter().filter_map(|generation| self.turns.get(generation));
             let is_shown = turns.any(has)
-                || self.strays.values().any(|stray| has(&stray.state))
-                || (inherited.contains(&span) && self.turns.values().any(has));
+                || self.strays_above(&told.conversation, out.links).any(has)
+                || (inherited.contains(&span) && self.turns_above(id, &told.conversation).any(has));
             if is_shown || self.around.contains_key(&span) {
                 continue;
             }
@@ -311,13 +311,40 @@ impl Group {
         self.schedule(world, conversation, around.segments)
     }
 
+    /// States of the turns that may show a span of `conversation`: all turns for the root `id` itself, else those above a child.
+    fn turns_above<'a>(
+        &'a self,
+        id: &Arc<str>,
+        conversation: &Arc<str>,
+    ) -> impl Iterator<Item = &'a TurnState> {
+        let own = (id == conversation).then(|| self.turns.values());
+        let above = self.above.get(conversation).into_iter().flatten();
+        own.into_iter().flatten().chain(above.filter_map(|turn| self.turns.get(turn)))
+    }
+
+    /// States of the strays that may show a span of `conversation`: those of the conversation and of all above it.
+    fn strays_above<'a>(
+        &'a self,
+        conversation: &Arc<str>,
+        links: &'a Links,
+    ) -> impl Iterator<Item = &'a TurnState> {
+        let first = (!self.strays.is_empty()).then(|| conversation.clone());
+        let line =
+            std::iter::successors(first, |child| links.get(child).map(|link| link.parent.clone()));
+        line.flat_map(|child| {
+            let turns = self.strays.range((child.clone(), Arc::from(""))..);
+            turns.take_while(move |((of, _), _)| *of == child).map(|(_, stray)| &stray.state)
+        })
+    }
+
     /// Withdraws what only a root conversation has, when this one turns out to be a child. Gives back what else it told.
     pub(crate) fn withdraw_session(self, changes: &mut VecDeque<Change>) -> Shown {
         let mut rest = self.inherited;
         let strays = self.strays.into_values().map(|stray| stray.state);
-        for mut state in self.turns.into_values().chain(strays) {
-            rest.append(&mut state.shown);
-            rest.append(&mut state.aside);
+        // `append` would build the whole map anew for each turn.
+        for state in self.turns.into_values().chain(strays) {
+            rest.extend(state.shown);
+            rest.extend(state.aside);
         }
         rest.retain(|span, told| {
             let own = told.kind == SpanKind::Generation;
@@ -349,6 +376,7 @@ impl Group {
                 continue;
             };
             let mark = link.candidates.mark(world.conversations);
+            work += link.candidates.kept.len();
             for turn in &conversation.turns {
                 let key = (child.clone(), turn.generation.clone());
                 let mut old = old.remove(&key);
@@ -375,7 +403,7 @@ impl Group {
             }
         }
         for stray in old.values_mut() {
-            gone.append(&mut stray.state.shown);
+            gone.extend(std::mem::take(&mut stray.state.shown));
         }
         work
     }
@@ -428,8 +456,8 @@ impl Group {
             let keep = alive.contains(generation);
             if !keep {
                 watched.remove(generation);
-                gone.append(&mut state.shown);
-                gone.append(&mut state.aside);
+                gone.extend(std::mem::take(&mut state.shown));
+                gone.extend(std::mem::take(&mut state.aside));
             }
             keep
         });

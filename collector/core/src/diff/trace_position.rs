@@ -103,6 +103,10 @@ pub(crate) fn stamp(conversation: &Conversation, turn: &Turn, place: &Place) -> 
     stamp = mix(stamp, place.index);
     stamp = mix(stamp, place.segment as u64);
     stamp = mix(stamp, conversation.mark);
+    let lost = conversation.lost(&turn.generation);
+    if lost > 0 {
+        stamp = mix(stamp, lost);
+    }
     place
         .previous
         .map_or(stamp, |(_, span, at)| mix(mix(stamp, u64::from_be_bytes(span.0)), at.0 as u64))

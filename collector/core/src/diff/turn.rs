@@ -9,6 +9,7 @@ use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, calls_below, is_call, request_model, span};
 use crate::assemble::summaries::{is_error, row, sum};
 use crate::assemble::turn_totals::Sum;
+use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
 use crate::diff::trace_position::Place;
 use crate::model::change::{Change, SpanKey};
@@ -91,6 +92,7 @@ pub(crate) fn tell(
         model: request_model(&tree.reading),
         ambiguous,
         candidates: (left_out > 0).then_some(candidates as u64),
+        lost: lost(tree),
         mark: digest(&[&trace.0]),
     };
     let mut context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
@@ -100,6 +102,9 @@ pub(crate) fn tell(
     context = mix(context, u64::from(ambiguous));
     if let Some(candidates) = shared.candidates {
         context = mix(context, candidates);
+    }
+    if shared.lost > 0 {
+        context = mix(context, shared.lost);
     }
     let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
     if let (Some(old), None) = (&mut old, tree.window) {
@@ -146,17 +151,30 @@ pub(crate) fn tell(
     }
 }
 
+/// Events of a turn, and of the turns below, that found no room in memory.
+fn lost(tree: &Tree<'_>) -> u64 {
+    let mut turns: BTreeMap<(&Arc<str>, &Arc<str>), u64> = BTreeMap::new();
+    for node in tree.nodes.iter().filter(|node| node.conversation.has_lost()) {
+        let lost = node.conversation.lost(&node.generation);
+        turns.insert((&node.conversation.id, &node.generation), lost);
+    }
+    turns.values().sum()
+}
+
 /// The conversations below a turn, at any depth.
 fn below(tree: &Tree<'_>) -> BTreeSet<Arc<str>> {
     let mut below: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut last: &Conversation = tree.root;
     for node in &tree.nodes {
         let child = match node.what {
             What::Agent(_, _, Some(child)) => Some(child),
             _ => None,
         };
         for one in child.into_iter().chain([node.conversation]) {
-            if one.id != tree.root.id && !below.contains(&one.id) {
+            // Nodes of one conversation lie side by side.
+            if !std::ptr::eq(one, last) && !std::ptr::eq(one, tree.root) {
                 below.insert(one.id.clone());
+                last = one;
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Who is whose child, kept up to date: when links are looked for again, and what a changed link concerns.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -129,12 +130,7 @@ impl Kinship {
     pub(super) fn forget(&mut self, member: &Arc<str>, delegated: bool) {
         self.delegating = self.delegating.saturating_sub(usize::from(delegated));
         if let Some(link) = self.links.remove(member) {
-            for key in link.keys() {
-                self.children.remove(&(link.parent.clone(), key.clone()));
-            }
-            if let Some(siblings) = self.below.get_mut(&link.parent) {
-                siblings.retain(|sibling| sibling != member);
-            }
+            self.unplace(member, &link);
         }
         self.unclear.remove(member);
         self.bound.remove(member);
@@ -147,31 +143,100 @@ impl Kinship {
         own.iter().for_each(|place| drop(self.children.remove(place)));
     }
 
-    /// Takes new links. Gives the old ones back.
-    fn replace(&mut self, linked: Linked, now: Option<Timestamp>) -> (Links, Unclear) {
+    /// Takes new links. Gives what they change.
+    fn replace(&mut self, linked: Linked, now: Option<Timestamp>) -> Relinked {
         self.relink = false;
         (self.work, self.since, self.waits) = (linked.work, 0, linked.waits);
         self.looked_at = now.unwrap_or(self.looked_at);
         let old = std::mem::replace(&mut self.links, linked.links);
         let old_unclear = std::mem::replace(&mut self.unclear, linked.unclear);
-        if old == self.links {
-            return (old, old_unclear);
-        }
-        self.children.clear();
-        self.below.clear();
-        self.strays.clear();
-        for (child, link) in &self.links {
-            for key in link.keys() {
-                let place = (link.parent.clone(), key.clone());
-                self.children.entry(place).or_default().push(child.clone());
+        let unclear = different(&old_unclear, &self.unclear);
+        let links: Vec<(Arc<str>, Option<Link>)> = different(&old, &self.links)
+            .into_iter()
+            .map(|child| (child.clone(), old.get(&child).cloned()))
+            .collect();
+        for (child, old) in &links {
+            if let Some(old) = old {
+                self.unplace(child, old);
             }
-            self.below.entry(link.parent.clone()).or_default().push(child.clone());
-            if link.key.is_none() {
+            if let Some(link) = self.links.get(child) {
+                for key in link.keys() {
+                    let place = (link.parent.clone(), key.clone());
+                    insert_sorted(self.children.entry(place).or_default(), child);
+                }
+                insert_sorted(self.below.entry(link.parent.clone()).or_default(), child);
+            }
+        }
+        let is_stray = |link: &Link| link.key.is_none();
+        if !links.is_empty() && (!self.strays.is_empty() || self.links.values().any(is_stray)) {
+            self.strays.clear();
+            for (child, _) in self.links.iter().filter(|(_, link)| is_stray(link)) {
                 let top = root(&self.links, child).clone();
                 self.strays.entry(top).or_default().push(child.clone());
             }
         }
-        (old, old_unclear)
+        Relinked { links, unclear }
+    }
+
+    /// Takes a child from the place that a link gave it.
+    fn unplace(&mut self, child: &Arc<str>, link: &Link) {
+        for key in link.keys() {
+            let place = (link.parent.clone(), key.clone());
+            if let Some(children) = self.children.get_mut(&place) {
+                remove_sorted(children, child);
+                if children.is_empty() {
+                    self.children.remove(&place);
+                }
+            }
+        }
+        if let Some(siblings) = self.below.get_mut(&link.parent) {
+            remove_sorted(siblings, child);
+            if siblings.is_empty() {
+                self.below.remove(&link.parent);
+            }
+        }
+    }
+}
+
+/// What new links have changed.
+struct Relinked {
+    /// Children whose link differs, with the old one.
+    links: Vec<(Arc<str>, Option<Link>)>,
+    /// Children whose candidates differ.
+    unclear: Vec<Arc<str>>,
+}
+
+/// Keys whose values differ, in order. Both maps are read once, side by side.
+fn different<T: PartialEq>(
+    old: &BTreeMap<Arc<str>, T>,
+    new: &BTreeMap<Arc<str>, T>,
+) -> Vec<Arc<str>> {
+    let mut changed = Vec::new();
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return changed,
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        if before.map(|(_, value)| value) != after.map(|(_, value)| value) {
+            changed.extend(before.or(after).map(|(key, _)| key.clone()));
+        }
+    }
+}
+
+fn insert_sorted(list: &mut Vec<Arc<str>>, id: &Arc<str>) {
+    if let Err(at) = list.binary_search(id) {
+        list.insert(at, id.clone());
+    }
+}
+
+fn remove_sorted(list: &mut Vec<Arc<str>>, id: &Arc<str>) {
+    if let Ok(at) = list.binary_search(id) {
+        list.remove(at);
     }
 }
 
@@ -190,31 +255,44 @@ impl Sessions {
     pub(super) fn link(&mut self, now: Option<Timestamp>) {
         let linked = link(&self.conversations);
         self.room.work += linked.work as u64;
-        let (old, old_unclear) = self.kinship.replace(linked, now);
-        if old == self.kinship.links && old_unclear == self.kinship.unclear {
-            return;
+        let Relinked { links, unclear } = self.kinship.replace(linked, now);
+        for (child, old) in &links {
+            let new = self.kinship.links.get(child).cloned();
+            old.iter().chain(&new).for_each(|link| self.mark(link));
         }
-        let ids: Vec<Arc<str>> = self.conversations.keys().cloned().collect();
-        for id in ids {
+        // A link moves its child, and all below the child.
+        let moved: BTreeSet<Arc<str>> =
+            links.iter().flat_map(|(child, _)| self.kinship.family(child)).collect();
+        self.room.work += moved.len() as u64;
+        for id in moved {
+            if !self.conversations.contains_key(&id) {
+                continue;
+            }
             let now = root(&self.kinship.links, &id).clone();
             let was = self.kinship.bound.insert(id.clone(), now.clone());
-            let moved = was.as_ref() != Some(&now);
-            if moved {
+            if was.as_ref() != Some(&now) {
                 self.out.push_back(Change::Bind { conversation: id.clone(), root: now.clone() });
+                self.remark(&id);
             }
-            let new = self.kinship.links.get(&id).cloned();
-            if moved || old.get(&id) != new.as_ref() {
-                let both = [old.get(&id).cloned(), new];
-                both.iter().flatten().for_each(|link| self.mark(link));
-                self.dirty.insert(now.clone());
-                self.dirty.extend(was);
-            }
-            if old_unclear.get(&id) != self.kinship.unclear.get(&id) {
-                self.force(&now);
-            }
+            self.dirty.insert(now.clone());
+            self.dirty.extend(was);
             if now != id {
                 self.give_up_group(&id, &now);
             }
+        }
+        for id in unclear {
+            if !self.conversations.contains_key(&id) {
+                continue;
+            }
+            let top = root(&self.kinship.links, &id).clone();
+            self.force(&top);
+        }
+    }
+
+    /// Marks the turns above a conversation whose root is another one now, though its own link may be as before.
+    fn remark(&mut self, id: &Arc<str>) {
+        if let Some(link) = self.kinship.links.get(id).cloned() {
+            self.mark(&link);
         }
     }
 
@@ -224,8 +302,8 @@ impl Sessions {
         if let Some(at) = group.deadline {
             self.deadlines.remove(&(at, id.clone()));
         }
-        let mut rest = group.withdraw_session(&mut self.out);
-        self.groups.entry(root.clone()).or_default().inherited.append(&mut rest);
+        let rest = group.withdraw_session(&mut self.out);
+        self.groups.entry(root.clone()).or_default().inherited.extend(rest);
     }
 
     /// Marks the turns of roots that a link leads to. Where no hook with an id says which turn that is, all are read anew.

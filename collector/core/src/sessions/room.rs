@@ -13,8 +13,9 @@ use crate::model::time::Timestamp;
 /// it (the example `fold_speed` measures it), so this is 15 MB. A call has two to four events.
 pub const MAX_EVENTS: usize = 16_384;
 
-/// Conversations held, whoever is at work. A conversation takes about 9 KiB besides its events, so this is 72 MB. Past it the
-/// longest idle sessions are evicted, at work or not.
+/// Conversations held, whoever is at work. One with an open turn takes 19 to 21 KiB, so this is about 170 MB. Past it the
+/// longest idle sessions are evicted, at work or not, except those of more than 4,096 events. At twice as many, events of
+/// new conversations are left out.
 pub const MAX_CONVERSATIONS: usize = 8_192;
 
 /// Conversations held before idle sessions are evicted.
@@ -56,6 +57,8 @@ pub(super) struct Room {
     next_look: Timestamp,
     /// A look costs as much as there are sessions, so this many events come first.
     next_look_at: u64,
+    /// A look past [`MAX_CONVERSATIONS`] found too few that may leave: so many events come before the next.
+    barren_until: u64,
 }
 
 impl Room {
@@ -76,7 +79,15 @@ impl Sessions {
     /// Whether the session of an event, or all together, hold as much as they may.
     pub(super) fn is_full_for(&self, event: &Event) -> bool {
         let (most, together) = (self.config.session_hooks, self.config.held_hooks);
-        if self.room.held < most.min(together) || matches!(event.kind, EventKind::Evidence(_)) {
+        if matches!(event.kind, EventKind::Evidence(_)) {
+            return false;
+        }
+        if self.conversations.len() >= 2 * MAX_CONVERSATIONS
+            && !self.conversations.contains_key(&event.conversation)
+        {
+            return true;
+        }
+        if self.room.held < most.min(together) {
             return false;
         }
         let reserve = |most: usize| if is_lifecycle(&event.kind) { most / 8 } else { 0 };
@@ -89,12 +100,16 @@ impl Sessions {
         held >= most.saturating_add(reserve(most))
     }
 
-    /// Counts an event that finds no room. Its session is at work all the same, and not idle.
+    /// Counts an event that finds no room, and marks its turn. Its session is at work all the same, and not idle.
     pub(super) fn leave_out(&mut self, event: &Event) {
         self.room.left_out += 1;
         self.newest = self.newest.max(event.at);
         if let Some(conversation) = self.conversations.get_mut(&event.conversation) {
             conversation.last = conversation.last.max(event.at);
+            conversation.lose(&event.generation);
+            if !std::mem::replace(&mut conversation.touched, true) {
+                self.touched.push(conversation.id.clone());
+            }
         }
     }
 
@@ -107,10 +122,13 @@ impl Sessions {
         let over = crowded || held > bound || count > MANY_CONVERSATIONS;
         let is_soon =
             self.newest < self.room.next_look || self.room.handled < self.room.next_look_at;
-        if !over || (is_soon && count <= MAX_CONVERSATIONS) {
+        let is_barren = self.room.handled < self.room.barren_until;
+        let waits = if count > MAX_CONVERSATIONS && held < most { is_barren } else { is_soon };
+        if !over || waits {
             return;
         }
         self.room.next_look = self.newest.plus(LOOK_NS);
+        self.room.work += count as u64;
         for Idle { last, root, quiet } in self.idle(crowded, count > MAX_CONVERSATIONS) {
             let at_work = !quiet && self.newest.since(last) < AT_WORK_NS;
             let (held, count) = (self.room.held, self.conversations.len());
@@ -128,6 +146,9 @@ impl Sessions {
         }
         let many = self.conversations.len().saturating_sub(FEW) as u64;
         self.room.next_look_at = self.room.handled + many / 8;
+        if self.conversations.len() > MAX_CONVERSATIONS {
+            self.room.barren_until = self.room.next_look_at;
+        }
     }
 
     /// Sessions that may be evicted.

@@ -1,9 +1,11 @@
 //! What a hook costs however many there are, and what the fold holds.
 
 use hookspan_core::sessions::MAX_CONVERSATIONS;
-use hookspan_core::{Config, Sessions};
+use hookspan_core::{Config, Hook, Sessions, Span, SpanKind, Timestamp};
+use serde_json::json;
 
 use crate::shapes::{self, SHAPES};
+use crate::support::{self, Store};
 
 /// More than a session at work has open at once, and three times as many.
 const HOOKS: [usize; 2] = [2_000, 6_000];
@@ -61,4 +63,117 @@ fn conversations_beyond_their_bound_leave_the_longest_idle_first() {
     assert!(!sessions.holds("c0") && sessions.holds(&format!("c{}", MAX_CONVERSATIONS + 499)));
     assert!(sessions.held() <= MAX_CONVERSATIONS && sessions.evicted() > 0, "{}", sessions.held());
     assert_eq!(sessions.left_out(), 0);
+}
+
+/// A hook of a workspace, `at` milliseconds after the first.
+fn hook(at: u64, name: &str, conversation: &str, more: serde_json::Value) -> Hook {
+    let mut body = json!({"hook_event_name": name, "conversation_id": conversation,
+        "generation_id": "g", "workspace_roots": ["/w/app"]});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Hook {
+        seq: at + 1,
+        observed_at: Timestamp(1_780_000_000_000_000_000 + at as i64 * 1_000_000),
+        body: body.to_string().into_bytes(),
+        ..Hook::default()
+    }
+}
+
+/// A root with so many subagents at once, and a child that may be any of them.
+fn one_of(delegations: u64) -> Store {
+    let mut hooks = vec![hook(0, "beforeSubmitPrompt", "root", json!({"prompt": "go"}))];
+    hooks.extend((1..=delegations).map(|at| {
+        let id = format!("s{at}");
+        let more = json!({"subagent_id": id, "subagent_type": "explore", "task": id});
+        hook(at, "subagentStart", "root", more)
+    }));
+    let call = json!({"tool_name": "Read", "tool_use_id": "t", "tool_input": {"file_path": "/x"}});
+    hooks.push(hook(delegations + 1, "preToolUse", "child", call));
+    support::fold(Config::default(), &hooks, 10)
+}
+
+/// The span of a turn, and what an attribute of it says.
+fn turn<'a>(store: &'a Store, conversation: &str, key: &str) -> (&'a Span, Option<String>) {
+    let is_it =
+        |span: &&Span| span.kind == SpanKind::Generation && *span.conversation == *conversation;
+    let span = store.spans.values().find(is_it).unwrap();
+    let attribute = span.attributes.iter().find(|attribute| attribute.key == key);
+    (span, attribute.map(|attribute| format!("{:?}", attribute.value)))
+}
+
+#[test]
+fn an_ambiguous_child_links_to_eight_delegations_and_says_how_many_there_were() {
+    for (delegations, links) in [(2, 2), (8, 8), (9, 8), (30, 8), (200, 8)] {
+        let store = one_of(delegations);
+        let (span, candidates) = turn(&store, "child", "hookspan.subagent.candidates");
+        let possible: Vec<_> =
+            span.links.iter().filter(|link| link.kind == "subagent_candidate").collect();
+        assert_eq!(possible.len(), links, "of {delegations}");
+        // Those that began last before the child.
+        let first = 1_780_000_000_000 + (delegations as i64 + 1 - links as i64);
+        assert!(possible.iter().all(|link| link.at.0 / 1_000_000 >= first), "{possible:?}");
+        let all_linked = delegations == links as u64;
+        let said = candidates.map(|count| count.contains(&delegations.to_string()));
+        assert_eq!(said, (!all_linked).then_some(true), "of {delegations}");
+    }
+}
+
+#[test]
+fn a_turn_that_lost_hooks_to_a_bound_says_how_many() {
+    let config = Config { session_hooks: 64, ..Config::default() };
+    let mut hooks = vec![hook(0, "beforeSubmitPrompt", "c", json!({"prompt": "go"}))];
+    hooks.extend((1..=100).map(|at| {
+        let more = json!({"tool_name": "Read", "tool_use_id": format!("t{at}")});
+        hook(at, "preToolUse", "c", more)
+    }));
+    hooks.push(hook(101, "stop", "c", json!({"status": "completed"})));
+    for batch in [1, 10, 200] {
+        let store = support::fold(config.clone(), &hooks, batch);
+        let (_, lost) = turn(&store, "c", "hookspan.hooks_left_out");
+        // The prompt and 63 calls are held; the stop has room of its own.
+        assert!(lost.as_deref().is_some_and(|lost| lost.contains("37")), "{lost:?} by {batch}");
+    }
+    let whole = support::fold(Config::default(), &hooks, 10);
+    assert_eq!(turn(&whole, "c", "hookspan.hooks_left_out").1, None);
+}
+
+#[test]
+fn versions_said_by_turns_do_not_tell_settled_turns_again() {
+    let shape = SHAPES.iter().find(|shape| shape.name == "versions of Cursor by turns").unwrap();
+    let work = HOOKS.map(|count| {
+        let hooks = (shape.hooks)(count);
+        let (cost, _) = shapes::cost(&hooks, BATCH, Sessions::new(Config::default()));
+        cost.work as f64 / cost.hooks as f64
+    });
+    assert!(work[1] < work[0] * 1.2 && work[1] < 10.0, "{work:?} for each hook");
+}
+
+#[test]
+fn the_version_of_a_session_is_the_last_new_one_in_whatever_order_hooks_come() {
+    let version = |at: u64, version: &str| {
+        hook(at, "afterAgentThought", "c", json!({"text": "hm", "cursor_version": version}))
+    };
+    let mut hooks: Vec<Hook> = (0..40)
+        .map(|at| version(at, ["3.0.1", "3.1.4"][usize::from(at >= 9 && at % 2 == 0)]))
+        .collect();
+    let forward = support::fold(Config::default(), &hooks, 3);
+    hooks.reverse();
+    let backward = support::fold(Config::default(), &hooks, 3);
+    for store in [forward, backward] {
+        let versions = store.spans.values().map(|span| span.cursor_version.clone().unwrap());
+        assert!(versions.into_iter().all(|version| *version == *"3.1.4"));
+    }
+}
+
+#[test]
+fn children_beyond_twice_the_bound_of_conversations_are_left_out_and_counted() {
+    let mut hooks = vec![hook(0, "beforeSubmitPrompt", "root", json!({"prompt": "go"}))];
+    hooks.extend((1..2 * MAX_CONVERSATIONS as u64 + 2_000).map(|at| {
+        let child = format!("child-{at}");
+        let path = format!("/t/root/subagents/{child}.jsonl");
+        let more = json!({"tool_name": "Read", "tool_use_id": "t", "transcript_path": path});
+        hook(at, "preToolUse", &child, more)
+    }));
+    let (cost, sessions) = shapes::cost(&hooks, 500, Sessions::new(Config::default()));
+    assert_eq!(cost.held, 2 * MAX_CONVERSATIONS);
+    assert_eq!(sessions.left_out(), hooks.len() as u64 - cost.held as u64);
 }

@@ -21,6 +21,8 @@ use turn_boundaries::Placed;
 
 /// A hook may be written this much before the one that opens its turn.
 const SLACK_NS: i64 = 200_000_000;
+/// Turns for which lost events are counted.
+const MAX_LOST: usize = 1_024;
 /// A fact is held against this many before it to see whether it was delivered twice.
 pub(crate) const MAX_REPEATS: usize = 8;
 
@@ -31,8 +33,9 @@ pub(crate) struct Conversation {
     pub(crate) host: Host,
     /// First workspace root and when it was said; the earliest wins.
     workspace: Option<SaidAt>,
-    /// `cursor_version`; the latest wins.
-    version: Option<SaidAt>,
+    /// Values of `cursor_version`, each with the first time it was said, in that order; the last one wins. Two that are said
+    /// in turns do not change what wins.
+    versions: Vec<SaidAt>,
     /// `transcript_path`; the latest wins.
     transcript: Option<SaidAt>,
     /// Facts that name their generation.
@@ -62,6 +65,8 @@ pub(crate) struct Conversation {
     label: Option<((Timestamp, u8, u64), Arc<str>)>,
     /// Changes whenever a transcript's path names another parent.
     transcripts: u32,
+    /// Events of each turn that found no room, as far as the turn is known.
+    lost: BTreeMap<Arc<str>, u64>,
     /// Facts since the session was last told of.
     pub(crate) fresh: usize,
     pub(crate) first: Timestamp,
@@ -134,6 +139,27 @@ fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
 /// What was said when, and in which hook.
 type SaidAt = (Timestamp, u64, Arc<str>);
 
+/// Values kept by [`note_first`]: the first ones.
+const MAX_VALUES: usize = 8;
+
+/// Notes when a value was said first. Values are in the order of that time, whatever order they are noted in.
+fn note_first(
+    known: &mut Vec<SaidAt>,
+    (at, seq): (Timestamp, u64),
+    value: &str,
+    shared: impl FnOnce() -> Arc<str>,
+) {
+    let place = known.iter().position(|(_, _, other)| **other == *value);
+    let said = match place {
+        Some(place) if (known[place].0, known[place].1) <= (at, seq) => return,
+        Some(place) => known.remove(place).2,
+        None => shared(),
+    };
+    let before = known.partition_point(|&(t, s, _)| (t, s) < (at, seq));
+    known.insert(before, (at, seq, said));
+    known.truncate(MAX_VALUES);
+}
+
 /// Takes what was said, unless something else was said later.
 fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
     match known {
@@ -179,7 +205,7 @@ impl Conversation {
             id,
             host,
             workspace: None,
-            version: None,
+            versions: Vec::new(),
             transcript: None,
             explicit: BTreeMap::new(),
             loose: Vec::new(),
@@ -194,6 +220,7 @@ impl Conversation {
             ends: Vec::new(),
             label: None,
             transcripts: 0,
+            lost: BTreeMap::new(),
             fresh: 0,
             first: Timestamp(i64::MAX),
             last: Timestamp(i64::MIN),
@@ -226,7 +253,7 @@ impl Conversation {
     }
 
     pub(crate) fn version(&self) -> Option<&Arc<str>> {
-        self.version.as_ref().map(|(_, _, value)| value)
+        self.versions.last().map(|(_, _, value)| value)
     }
 
     pub(crate) fn transcript(&self) -> Option<&Arc<str>> {
@@ -262,9 +289,10 @@ impl Conversation {
             self.workspace = Some((at, seq, value.clone()));
         }
         if let Some(value) = &about.cursor_version {
-            latest(&mut self.version, (at, seq), value);
+            note_first(&mut self.versions, (at, seq), value, || value.clone());
         } else if host != Host::Cursor {
-            latest(&mut self.version, (at, seq), &host.as_str().into());
+            let host = host.as_str();
+            note_first(&mut self.versions, (at, seq), host, || host.into());
         }
         if let Some(value) = &about.transcript_path {
             let known = self.transcript().is_some_and(|known| known == value);
@@ -272,7 +300,7 @@ impl Conversation {
             self.transcripts += u32::from(!known && value.contains("subagents"));
         }
         let workspace = self.workspace.as_ref().map(|(_, seq, _)| *seq);
-        let version = self.version.as_ref().map(|(_, _, version)| version);
+        let version = self.versions.last().map(|(_, _, version)| version);
         let described = (workspace, self.host);
         if described != self.described.0 || version != self.described.1.as_ref() {
             self.described = (described, version.cloned());
@@ -375,6 +403,28 @@ impl Conversation {
         self.held += usize::from(is_new);
         self.fresh += usize::from(is_new);
         is_new
+    }
+
+    /// Notes that an event of a turn found no room. One that names no turn is of the last one.
+    pub(crate) fn lose(&mut self, generation: &Arc<str>) {
+        let last = self.turns.last().map(|turn| &turn.generation);
+        let named = Some(generation).filter(|generation| !generation.is_empty());
+        let Some(turn) = named.or(last).cloned() else { return };
+        if self.lost.len() < MAX_LOST || self.lost.contains_key(&turn) {
+            *self.lost.entry(turn.clone()).or_default() += 1;
+            let start = self.explicit.get(&turn).and_then(|facts| facts.first());
+            let start = start.map_or(Timestamp(i64::MIN), |first| first.at);
+            self.touch(start);
+        }
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// How many events of a turn found no room.
+    pub(crate) fn lost(&self, generation: &Arc<str>) -> u64 {
+        self.lost.get(generation).copied().unwrap_or_default()
     }
 
     /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
