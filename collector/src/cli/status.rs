@@ -1,5 +1,6 @@
 //! `hookspan status`: is it running, and is anything behind or lost.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use super::Global;
@@ -108,6 +109,9 @@ fn describe(status: &Status, paint: Paint) -> String {
         let what = format!("{full} hooks found their session full: stored, but not in its tree");
         line("", paint.yellow(&what));
     }
+    if let Some(what) = memory(&status.counters) {
+        line("memory", what);
+    }
     let lost: Vec<String> =
         status.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     line("losses", if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) });
@@ -149,4 +153,35 @@ fn described(destination: &Destination, paint: Paint) -> String {
         out += &format!("\n{:13}{}", "", text::visible(words, 300));
     }
     out
+}
+
+/// What left the collector's memory, and came back.
+fn memory(counters: &BTreeMap<String, u64>) -> Option<String> {
+    let count = |key: &str| counters.get(key).copied().unwrap_or(0);
+    let (evicted, reloaded) =
+        (count(crate::engine::SESSION_EVICTED), count(crate::engine::TURN_RELOADED));
+    (evicted > 0 || reloaded > 0)
+        .then(|| format!("{evicted} sessions evicted, {reloaded} settled turns read again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::memory;
+
+    #[test]
+    fn what_left_memory_is_told_once_there_is_some() {
+        let of = |counts: &[(&str, u64)]| {
+            memory(&counts.iter().map(|(key, count)| ((*key).to_owned(), *count)).collect())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("session_evicted", 0)]), None);
+        let told = of(&[("session_evicted", 2), ("turn_reloaded", 3)]);
+        assert_eq!(told.as_deref(), Some("2 sessions evicted, 3 settled turns read again"));
+        assert_eq!(
+            of(&[("turn_reloaded", 1)]).as_deref(),
+            Some("0 sessions evicted, 1 settled turns read again")
+        );
+    }
 }

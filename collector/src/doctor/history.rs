@@ -16,6 +16,7 @@ pub(super) fn examine(status: &Status, entries: &[Entry]) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(doubled(&status.counters, entries));
     findings.extend(full(&status.counters));
+    findings.extend(memory(&status.counters));
     findings.extend(clock(&status.counters));
     let came = status.last_hook_ns.is_some() && !status.is_blind();
     findings.extend(came.then(|| contract(status)));
@@ -36,6 +37,20 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
         Finding::warning("sessions.full", what, remedy)
             .meaning("these hooks are stored, but in no tree"),
     )
+}
+
+/// What left memory to make room, and came back: nothing is lost by it.
+fn memory(counters: &BTreeMap<String, u64>) -> Option<Finding> {
+    let count = |key: &str| counters.get(key).copied().unwrap_or_default();
+    let (evicted, reloaded) =
+        (count(crate::engine::SESSION_EVICTED), count(crate::engine::TURN_RELOADED));
+    (evicted > 0 || reloaded > 0).then(|| {
+        let what = format!(
+            "{evicted} sessions left memory to make room, and {reloaded} settled turns were read again for a late hook; \
+             nothing is lost by either"
+        );
+        Finding::ok("sessions.memory", what)
+    })
 }
 
 /// Whether somebody sets the clock of this machine.
@@ -147,6 +162,20 @@ mod tests {
         let finding = of(12).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.what.starts_with("12 hooks"), "{}", finding.what);
+    }
+
+    #[test]
+    fn what_left_memory_is_told_of_and_no_warning() {
+        let of = |key: &str, count: u64| memory(&BTreeMap::from([(key.to_owned(), count)]));
+        assert_eq!((memory(&BTreeMap::new()), of("session_evicted", 0)), (None, None));
+        for (key, what) in [
+            ("session_evicted", "7 sessions left memory"),
+            ("turn_reloaded", "0 sessions left memory to make room, and 7 settled turns"),
+        ] {
+            let finding = of(key, 7).unwrap();
+            assert_eq!(finding.severity, Severity::Ok);
+            assert!(finding.what.starts_with(what), "{}", finding.what);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
 
 use super::feed::{drain, feed};
-use super::{CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_FULL, STRAGGLER_NS};
+use super::{CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_EVICTED, SESSION_FULL, STRAGGLER_NS};
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
@@ -158,7 +158,7 @@ impl Engine {
             }
             let left = sessions.evicted().saturating_sub(*evicted);
             if left > 0 {
-                open.count("session_evicted", left);
+                open.count(SESSION_EVICTED, left);
             }
             finish(open, work)
         })?;

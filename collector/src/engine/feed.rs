@@ -6,10 +6,8 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hookspan_core::{Change, Event, Reader, Sessions};
 
+use super::TURN_RELOADED;
 use crate::store::write::{Changes, Transaction};
-
-/// Counts settled turns that were read again for a late hook.
-const TURN_RELOADED: &str = "turn_reloaded";
 
 /// Past so many, all are looked for once more.
 const MOST: usize = 10_000;

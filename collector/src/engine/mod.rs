@@ -28,6 +28,10 @@ pub use steps::COUNTER as CLOCK_STEPS;
 
 /// Counts hooks that found their session full: the log has them, the tree of the session does not.
 pub const SESSION_FULL: &str = "session_full";
+/// Counts sessions that left memory to make room.
+pub const SESSION_EVICTED: &str = "session_evicted";
+/// Counts settled turns that were read again for a late hook.
+pub const TURN_RELOADED: &str = "turn_reloaded";
 pub use thread::{Input, spawn};
 
 use crate::disk::spare;
