@@ -28,6 +28,7 @@ fn main() {
         ("8 MiB of ://a:b", large("://a:b")),
         ("8 MiB of Z2hw", large("Z2hw")),
     ];
+    span(&redactor);
     for (name, text) in texts {
         black_box(redactor.redact(&text));
         let rounds = ((4 << 20) / text.len()).clamp(1, 20_000);
@@ -42,4 +43,44 @@ fn main() {
             us * 1e3 / text.len() as f64
         );
     }
+}
+
+/// The strings of a tool span at `content = "metadata"`.
+fn span(redactor: &Redactor) {
+    let strings = [
+        "execute_tool Shell cargo",
+        "3c9d1e70-2b4f-4d61-9a58-7f0e6c2b1a94",
+        "3c9d1e70-2b4f-4d61-9a58-7f0e6c2b1a94",
+        "5d2c7a10-6e8b-4f3d-8b1c-000000000001",
+        "3c9d1e70-2b4f-4d61-9a58-7f0e6c2b1a94",
+        "Shell",
+        "toolu_01A2b3C4d5E6f7G8h9",
+        "execute_tool",
+        "function",
+        "tool",
+        "matched",
+        "cargo",
+        "collector/src/export/otlp.rs",
+        "rs",
+        "agent",
+        "ide",
+        "default",
+        "cursor",
+        "3.7.19",
+        "TOOL",
+        "exit_code",
+        "exit code 101",
+        "preToolUse",
+        "postToolUse",
+        "beforeShellExecution",
+    ];
+    let rounds = 100_000_u32;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        for text in strings {
+            black_box(redactor.redact(black_box(text)));
+        }
+    }
+    let us = start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+    println!("the {} strings of a tool span     {us:>10.3} µs a span", strings.len());
 }

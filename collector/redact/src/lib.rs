@@ -159,26 +159,36 @@ impl Redactor {
 
     /// Whether nothing in `text` can be a secret: the usual case, and so without any allocation.
     fn is_plain(&self, text: &str) -> bool {
-        let escaped = memchr::memchr(b'\\', text.as_bytes()).is_some();
+        let bytes = text.as_bytes();
+        let escaped = memchr::memchr(b'\\', bytes).is_some() || view::has_percent(bytes);
         !escaped && self.scanner.is_ready() && !self.scanner.has_hint(text.as_bytes())
     }
 
     fn secrets(&self, text: &str) -> Vec<Secret<'_>> {
+        let bytes = text.as_bytes();
         let mut secrets = Vec::new();
-        if memchr::memchr(b'\\', text.as_bytes()).is_some() {
-            let view = View::of(text.as_bytes());
-            self.find(&view.text, 0, &mut secrets);
-            for secret in &mut secrets {
-                secret.start = view.original(secret.start);
-                secret.end = view.original(secret.end);
-                secret.end = view::end_of_quoted(text.as_bytes(), secret.start, secret.end);
-            }
+        if memchr::memchr(b'\\', bytes).is_some() {
+            self.find_in_view(bytes, &View::of(bytes), &mut secrets);
         } else {
-            self.find(text.as_bytes(), 0, &mut secrets);
+            self.find(bytes, 0, &mut secrets);
+        }
+        // Twice, because a password in a URL ends at `/` and not at `%2F`.
+        if view::has_percent(bytes) {
+            self.find_in_view(bytes, &View::of_url(bytes), &mut secrets);
         }
         self.find_by_user(text, &mut secrets);
         secrets.retain(|secret| self.stays(text, *secret));
         secrets
+    }
+
+    fn find_in_view<'s>(&'s self, text: &[u8], view: &View, secrets: &mut Vec<Secret<'s>>) {
+        let mut found = Vec::new();
+        self.find(&view.text, 0, &mut found);
+        for secret in &mut found {
+            secret.start = view.original(secret.start);
+            secret.end = view::end_of_quoted(text, secret.start, view.original(secret.end));
+        }
+        secrets.append(&mut found);
     }
 
     /// Whether a find counts, which an exception denies.

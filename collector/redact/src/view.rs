@@ -34,6 +34,24 @@ impl View {
         view
     }
 
+    /// As [`Self::of`], and removes the escapes of URLs as well: `%20` is a space.
+    pub(crate) fn of_url(text: &[u8]) -> Self {
+        let plain = Self::of(text);
+        let mut view = Self { text: Vec::with_capacity(plain.text.len()), jumps: Vec::new() };
+        let mut jumps = plain.jumps.iter().peekable();
+        let mut at = 0;
+        while let Some(byte) = plain.text.get(at) {
+            let decoded = percent(plain.text.get(at..).unwrap_or_default());
+            view.text.push(decoded.unwrap_or(*byte));
+            at += if decoded.is_some() { 3 } else { 1 };
+            let passed = std::iter::from_fn(|| jumps.next_if(|(jump, _)| *jump <= at)).count() > 0;
+            if passed || decoded.is_some() {
+                view.jumps.push((view.text.len(), plain.original(at)));
+            }
+        }
+        view
+    }
+
     /// The position in the original text of the character at `at` in the view.
     pub(crate) fn original(&self, at: usize) -> usize {
         let before = self.jumps.partition_point(|(view, _)| *view <= at);
@@ -42,6 +60,18 @@ impl View {
             None => at,
         }
     }
+}
+
+/// Whether `text` holds an escape of URLs.
+pub(crate) fn has_percent(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'%', text).any(|at| percent(text.get(at..).unwrap_or_default()).is_some())
+}
+
+/// The ASCII character that the beginning of `text` stands for, as in `%3D`.
+fn percent(text: &[u8]) -> Option<u8> {
+    let digits = text.strip_prefix(b"%")?.get(..2)?;
+    let number = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    (digits.iter().all(u8::is_ascii_hexdigit) && number < 0x80).then_some(number)
 }
 
 /// Number of backslashes from `start`.
@@ -115,6 +145,19 @@ mod tests {
             assert_eq!(view.original(2), text.len() - 1);
             assert_eq!(view.original(3), text.len());
         }
+    }
+
+    #[test]
+    fn escapes_of_urls_are_one_character() {
+        assert_eq!(View::of_url(b"a%20b").text, b"a b");
+        let text = r#"x\\"%3Dy%zz"#;
+        let view = View::of_url(text.as_bytes());
+        assert_eq!(view.text, b"x\"=y%zz");
+        assert_eq!(
+            (view.original(1), view.original(2), view.original(3)),
+            (1, text.len() - 7, text.len() - 4)
+        );
+        assert_eq!(view.original(view.text.len()), text.len());
     }
 
     #[test]

@@ -185,7 +185,7 @@ pub(crate) const PLACES: &[Rule] = &[
     place(
         "flag",
         "Value of a flag with a telling name",
-        &["token", "secret", "pat", "key"],
+        &["token", "secret", "-pat", "-key", "apikey", "accesskey"],
         Check::Argument,
         concat!(
             r#"(?i)(?:^|[\s"'`=\[,(])--?(?:[a-z0-9]{1,20}[_-]){0,3}?(?:token|secret|pat|[a-z0-9]{1,20}-?key)"#,

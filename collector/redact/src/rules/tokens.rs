@@ -180,7 +180,16 @@ pub(crate) const TOKENS: &[Rule] = &[
         r#"(?i)twilio[^\r\n]{0,24}?["']?\s{0,4}(?:=|:|,)\s{0,4}["']?([a-f0-9]{32})\b"#,
         "Twilio: auth tokens",
     ),
-    token("twilio-key", "Twilio API key", &["sk"], r"\b(SK[0-9a-f]{32})\b", "Twilio: API keys"),
+    token(
+        "twilio-key",
+        "Twilio API key",
+        &[
+            "sk0", "sk1", "sk2", "sk3", "sk4", "sk5", "sk6", "sk7", "sk8", "sk9", "ska", "skb",
+            "skc", "skd", "ske", "skf",
+        ],
+        r"\b(SK[0-9a-f]{32})\b",
+        "Twilio: API keys",
+    ),
     token(
         "sendgrid-key",
         "SendGrid key",
@@ -254,8 +263,8 @@ pub(crate) const TOKENS: &[Rule] = &[
         "ai-provider-key",
         "Key of a provider of models",
         &[
-            "gsk_", "xai-", "r8_", "pplx-", "fw_", "tgp_v1_", "csk-", "nvapi-", "voyage", "pa-",
-            "jina_", "fc-", "tvly-", "lsv2_", "pcsk_",
+            "gsk_", "xai-", "r8_", "pplx-", "fw_", "tgp_v1_", "csk-", "nvapi-", "jina_", "tvly-",
+            "lsv2_", "pcsk_",
         ],
         r"\b((?:gsk_|xai-|pplx-|nvapi-|jina_|tgp_v1_|pcsk_)[A-Za-z0-9_-]{30,160}|r8_[A-Za-z0-9]{37}|csk-[a-z0-9]{40,60}|fw_[A-Za-z0-9]{22,40}|tvly-[A-Za-z0-9-]{28,60}|lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10})",
         "Groq, xAI, Perplexity, NVIDIA, Jina, Together, Pinecone, Replicate, Cerebras, Fireworks, Tavily, LangSmith: API keys",
