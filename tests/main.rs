@@ -38,6 +38,8 @@ mod privacy;
 mod retention;
 /// Logs of audit scripts, archives and other layouts are imported; anything else is refused with a reason.
 mod import;
+/// Secrets stay in the raw log.
+mod secrets;
 /// An agent asks about its own sessions.
 mod mcp;
 /// Rules about the source itself.
