@@ -4,8 +4,6 @@
 //! Logs go to standard error. Traces and metrics leave only with `OTEL_TRACES_EXPORTER=otlp` and `OTEL_METRICS_EXPORTER=otlp`:
 //! endpoint variables alone configure a destination for agent spans, and nobody who wants those asked for ours.
 
-mod metrics;
-
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 
@@ -25,7 +23,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-pub use self::metrics::{Metrics, observe};
 use crate::config::Environment;
 use crate::config::destination::{Connection, Protocol};
 use crate::config::otlp_env::{Signal, connection_or_default};

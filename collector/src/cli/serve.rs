@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Global, output};
 use crate::config::Misuse;
+use crate::export::metrics;
 use crate::telemetry::{self, Telemetry};
 
 /// How long the last of our own traces may take to leave.
@@ -50,7 +51,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let telemetry = telemetry::init(&global.env).map_err(|error| Misuse(format!("{error:#}")))?;
     // The first line is for people and for scripts: the address, signed in.
     let ended = crate::serve::run(&global.state, &config, &global.env, |url| {
-        telemetry::observe(&global.state.database());
+        metrics::observe(&global.state.database());
         output::print(&format!("{url}\n"))
     });
     shut_down(telemetry);

@@ -10,11 +10,14 @@
 //! queue, nothing else, and no other destination notices. Why the exporters write to the database themselves is said in
 //! [`crate::store::export`].
 
+mod attribute_list;
 mod cause;
 mod client;
+mod encoding;
 pub mod file;
 mod limits;
 pub mod otlp;
+pub mod metrics;
 pub mod outcome;
 mod plan;
 mod private_names;
@@ -23,6 +26,7 @@ pub mod resource;
 mod sniff;
 mod split;
 pub mod timing;
+mod value;
 mod view;
 mod worker;
 
@@ -36,6 +40,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use self::client::Client;
+use self::metrics::Metrics;
 use self::otlp::Encoding;
 use self::plan::Plan;
 use self::resource::ResourceBase;
@@ -46,7 +51,6 @@ use crate::config::destination::{Backfill, Destination};
 use crate::redaction::Redaction;
 use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
 use crate::store::open::{OpenError, Readers};
-use crate::telemetry::Metrics;
 use crate::tls;
 
 const DAY_NS: i64 = 86_400_000_000_000;

@@ -5,13 +5,9 @@
 //! each attribute, and by reading content only at policy `full`.
 
 use hookspan_core::content::Content;
-use hookspan_core::{
-    Attribute, Class, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Timestamp, Value,
-};
+use hookspan_core::{Attribute, ContentRef, Link, Span, SpanEvent, Status, Timestamp, Value};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{
-    AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value,
-};
+use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, any_value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as OtlpLink, SpanKind as OtlpKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
@@ -19,12 +15,13 @@ use opentelemetry_proto::tonic::trace::v1::{
     ResourceSpans, ScopeSpans, Span as OtlpSpan, Status as OtlpStatus,
 };
 use prost::Message as _;
-use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::limits::{cut_json, cut_text};
+use super::attribute_list::{ERROR_TEXT, List};
+pub use super::encoding::Encoding;
 use super::resource::{ResourceBase, ResourceKey};
+use super::value::key_value;
 use super::{private_names, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
 use crate::config::preset::Preset;
@@ -33,17 +30,12 @@ use crate::redaction::Redaction;
 
 /// Sampled, and "parent is remote" is known (to be false).
 const FLAGS: u32 = 0x101;
-const ATTRIBUTE_MAX_BYTES: usize = 2 * 1_024;
 const CONTENT_MIN_BYTES: usize = 512;
 const SPAN_MAX_BYTES: usize = 48 * 1_024;
-const MAX_ATTRIBUTES: usize = 96;
 const MAX_EVENTS: usize = 64;
 const MAX_LINKS: usize = 128;
 const NAME_MAX_CHARS: usize = 128;
 const ERROR_TEXT_MAX_CHARS: usize = 256;
-
-/// Attributes whose text is a JSON document, besides content that says so itself.
-const JSON_KEYS: [&str; 1] = ["cursor.model.params"];
 
 /// Content in the order in which it is given up when a span is too large.
 pub(super) const SHED_ORDER: [&str; 4] = [
@@ -52,31 +44,6 @@ pub(super) const SHED_ORDER: [&str; 4] = [
     "gen_ai.input.messages",
     "gen_ai.tool.call.arguments",
 ];
-
-/// How spans are written for one destination.
-#[derive(Clone, Debug)]
-pub struct Encoding {
-    /// What may leave.
-    pub content: ContentPolicy,
-    /// What becomes of paths.
-    pub paths: PathPolicy,
-    /// Names of the GenAI attributes.
-    pub semconv: Profile,
-    /// OpenInference keys.
-    pub openinference: OpenInference,
-    /// `OPENINFERENCE_HIDE_INPUTS`.
-    pub hide_inputs: bool,
-    /// `OPENINFERENCE_HIDE_OUTPUTS`.
-    pub hide_outputs: bool,
-    /// Whether `langfuse.observation.type` is added.
-    pub langfuse: bool,
-    /// Bytes of content one attribute may hold.
-    pub content_max_bytes: usize,
-    /// What every resource holds.
-    pub resource: ResourceBase,
-    /// Blanks secrets in every string. `None` only at `full`, where a person switched redaction off by name.
-    pub redaction: Option<Redaction>,
-}
 
 /// Reads content from the raw log.
 pub type ReadContent<'a> = dyn FnMut(&ContentRef) -> Option<Content> + 'a;
@@ -232,7 +199,7 @@ impl Encoding {
     fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
         let Status::Error { message, .. } = &span.status else { return OtlpStatus::default() };
         // Cursor's own words are content: only at full, and short.
-        let own = contents.iter().find(|(key, _)| *key == view::ERROR_TEXT);
+        let own = contents.iter().find(|(key, _)| *key == ERROR_TEXT);
         let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
         OtlpStatus {
             message: first_chars(&self.redacted(message), ERROR_TEXT_MAX_CHARS),
@@ -278,19 +245,6 @@ impl Encoding {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             attributes: vec![key_value("hookspan.semconv", profile)],
             dropped_attributes_count: 0,
-        }
-    }
-
-    fn path(&self, path: &str, span: &Span) -> Option<String> {
-        match self.paths {
-            PathPolicy::Off => None,
-            PathPolicy::Full => Some(path.to_owned()),
-            PathPolicy::Relative => Some(relative(path, span.workspace.as_deref())),
-            PathPolicy::Hash => {
-                let digest = Sha256::digest(path.as_bytes());
-                let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
-                Some(format!("sha256:{hex}"))
-            }
         }
     }
 }
@@ -359,173 +313,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The attributes of one span or event while they are collected.
-pub(super) struct List<'a> {
-    pub(super) encoding: &'a Encoding,
-    pub(super) span: &'a Span,
-    pairs: Vec<KeyValue>,
-    truncated: i64,
-}
-
-impl List<'_> {
-    fn extend(&mut self, attributes: &[Attribute]) {
-        for attribute in attributes {
-            self.attribute(attribute);
-        }
-    }
-
-    fn attribute(&mut self, attribute: &Attribute) {
-        let off = self.encoding.content == ContentPolicy::Off;
-        let Some(key) = self.encoding.key(&attribute.key, self.span.kind) else { return };
-        let value = match (attribute.class, &attribute.value) {
-            // Of an MCP call even the tool's name says who is being talked to.
-            (Class::Detail, _) if off && key == "gen_ai.tool.name" => {
-                any_value::Value::StringValue("mcp".to_owned())
-            }
-            (Class::Detail | Class::Path, _) if off => return,
-            (Class::Path, Value::Str(path)) => match self.encoding.path(path, self.span) {
-                Some(path) => any_value::Value::StringValue(path),
-                None => return,
-            },
-            (Class::Plain, Value::Str(text)) if off => {
-                let name = private_names::attribute(&attribute.key, text);
-                any_value::Value::StringValue(name.map_or(text.to_string(), Cow::into_owned))
-            }
-            (_, value) => any_value(value),
-        };
-        self.push(key, value);
-    }
-
-    /// Facts that are fields of a span rather than attributes of it. What the fold already said wins.
-    fn identity(&mut self) {
-        let span = self.span;
-        self.text("gen_ai.conversation.id", &span.root);
-        self.text("session.id", &span.root);
-        self.text("cursor.conversation.id", &span.conversation);
-        if !span.generation.is_empty() {
-            self.text("cursor.generation.id", &span.generation);
-        }
-        self.text("hookspan.kind", span.kind.as_str());
-        match span.end {
-            Some(end) => self.text("hookspan.end_reason", end.reason.as_str()),
-            None => self.push("hookspan.incomplete", any_value::Value::BoolValue(true)),
-        }
-        if let Status::Error { kind, .. } = &span.status {
-            self.text("error.type", kind.as_str());
-        }
-    }
-
-    fn content(&mut self, key: &str, content: &Content, budget: usize) {
-        if key == view::ERROR_TEXT {
-            return;
-        }
-        self.document(key, &content.text, content.json, budget);
-    }
-
-    /// Adds text of up to `budget` bytes, cut as JSON where it is JSON.
-    pub(super) fn document(&mut self, key: &str, text: &str, json: bool, budget: usize) {
-        let mut text = text.to_owned();
-        let cut = if json { cut_json(&mut text, budget) } else { cut_text(&mut text, budget) };
-        self.truncated += i64::from(cut);
-        self.pairs.push(key_value(key, any_value::Value::StringValue(text)));
-    }
-
-    /// Adds short text.
-    pub(super) fn text(&mut self, key: &str, text: &str) {
-        self.push(key, any_value::Value::StringValue(text.to_owned()));
-    }
-
-    /// Adds a value, cut to the limit of an attribute.
-    pub(super) fn push(&mut self, key: &str, mut value: any_value::Value) {
-        if let (any_value::Value::StringValue(text), Some(redaction)) =
-            (&mut value, &self.encoding.redaction)
-            && text.len() > ATTRIBUTE_MAX_BYTES
-        {
-            redaction.in_place(text);
-        }
-        let cut = match &mut value {
-            any_value::Value::StringValue(text) if JSON_KEYS.contains(&key) => {
-                cut_json(text, ATTRIBUTE_MAX_BYTES)
-            }
-            any_value::Value::StringValue(text) => cut_text(text, ATTRIBUTE_MAX_BYTES),
-            any_value::Value::ArrayValue(list) => cut_list(list),
-            _ => false,
-        };
-        self.truncated += i64::from(cut);
-        self.pairs.push(key_value(key, value));
-    }
-
-    /// What was collected under `key` so far.
-    pub(super) fn find(&self, key: &str) -> Option<&any_value::Value> {
-        self.pairs.iter().find(|pair| pair.key == key)?.value.as_ref()?.value.as_ref()
-    }
-
-    /// Sorted and unique, and how many had to go.
-    fn finish(mut self) -> (Vec<KeyValue>, usize) {
-        if self.truncated > 0 {
-            let value = any_value::Value::IntValue(self.truncated);
-            self.pairs.push(key_value("hookspan.truncated", value));
-        }
-        // The sort is stable and the first of equals stays: the fold's own word over a derived one.
-        self.pairs.sort_by(|a, b| a.key.cmp(&b.key));
-        self.pairs.dedup_by(|later, earlier| later.key == earlier.key);
-        let over = self.pairs.len().saturating_sub(MAX_ATTRIBUTES);
-        self.pairs.truncate(MAX_ATTRIBUTES);
-        (self.pairs, over)
-    }
-}
-
-impl Encoding {
-    /// The key as the profile spells it; `None` where the profile has no such key on this kind of span.
-    fn key<'k>(&self, key: &'k str, kind: SpanKind) -> Option<&'k str> {
-        let agent = matches!(kind, SpanKind::Generation | SpanKind::Subagent);
-        match (self.semconv, key) {
-            (_, "openinference.span.kind") if self.openinference == OpenInference::Off => None,
-            (Profile::Genai01, "gen_ai.provider.name") if agent => None,
-            (Profile::Genai01, key) if agent && key.starts_with("gen_ai.usage.cache_") => None,
-            (Profile::Genai01, "gen_ai.usage.cache_creation.input_tokens") => {
-                Some("gen_ai.usage.cache_write.input_tokens")
-            }
-            (_, key) => Some(key),
-        }
-    }
-}
-
-pub(super) fn key_value(key: &str, value: any_value::Value) -> KeyValue {
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), key_strindex: 0 }
-}
-
-fn any_value(value: &Value) -> any_value::Value {
-    match value {
-        Value::Str(text) => any_value::Value::StringValue(text.to_string()),
-        Value::Int(number) => any_value::Value::IntValue(*number),
-        Value::Double(number) => any_value::Value::DoubleValue(*number),
-        Value::Bool(flag) => any_value::Value::BoolValue(*flag),
-        Value::StrList(items) => any_value::Value::ArrayValue(ArrayValue {
-            values: items
-                .iter()
-                .map(|item| AnyValue {
-                    value: Some(any_value::Value::StringValue(item.to_string())),
-                })
-                .collect(),
-        }),
-    }
-}
-
-/// Keeps the leading items that fit an attribute together.
-fn cut_list(list: &mut ArrayValue) -> bool {
-    let mut room = ATTRIBUTE_MAX_BYTES;
-    let before = list.values.len();
-    let mut kept = 0;
-    for item in &list.values {
-        let Some(left) = room.checked_sub(item.encoded_len()) else { break };
-        room = left;
-        kept += 1;
-    }
-    list.values.truncate(kept);
-    kept < before
-}
-
 fn otlp_link(link: &Link) -> OtlpLink {
     let kind = any_value::Value::StringValue(link.kind.to_owned());
     OtlpLink {
@@ -536,32 +323,6 @@ fn otlp_link(link: &Link) -> OtlpLink {
         dropped_attributes_count: 0,
         flags: FLAGS,
     }
-}
-
-/// `path` below `workspace`, else its last part: the name of a home directory is nobody's business.
-fn relative(path: &str, workspace: Option<&str>) -> String {
-    let below = workspace
-        .map(|root| root.trim_end_matches(['/', '\\']))
-        .filter(|root| !root.is_empty())
-        .and_then(|root| path.strip_prefix(root));
-    match below {
-        Some("") => ".".to_owned(),
-        Some(rest) if rest.starts_with(['/', '\\']) => rest[1..].to_owned(),
-        _ if !path.starts_with(['/', '~']) && !path.contains(':') && !path.starts_with('\\') => {
-            // Already relative; a way out of the workspace is cut to its last part all the same.
-            if path.split(['/', '\\']).any(|part| part == "..") {
-                base_name(path).to_owned()
-            } else {
-                path.to_owned()
-            }
-        }
-        _ => base_name(path).to_owned(),
-    }
-}
-
-/// The last part of a path of either kind.
-pub(super) fn base_name(path: &str) -> &str {
-    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
 fn first_chars(text: &str, max: usize) -> String {

@@ -6,7 +6,7 @@ use hookspan_core::Span;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::otlp::key_value;
+use super::value::{base_name, key_value};
 use crate::config::Environment;
 use crate::config::destination::ContentPolicy;
 
@@ -88,7 +88,7 @@ impl ResourceBase {
 
 impl ResourceKey {
     pub(super) fn of(span: &Span) -> Self {
-        let folder = span.workspace.as_deref().map(|path| super::otlp::base_name(path).to_owned());
+        let folder = span.workspace.as_deref().map(|path| base_name(path).to_owned());
         Self {
             version: span.cursor_version.as_deref().map(str::to_owned),
             project: folder.filter(|name| !name.is_empty()),

@@ -126,7 +126,7 @@ mod tests {
     use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
     use super::*;
-    use crate::export::otlp::key_value;
+    use crate::export::value::key_value;
 
     fn batch(traces: &[u8]) -> Batch {
         let spans = traces

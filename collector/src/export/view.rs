@@ -4,11 +4,8 @@ use hookspan_core::SpanKind;
 use hookspan_core::content::Content;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
-use super::otlp::List;
+use super::attribute_list::List;
 use crate::config::OpenInference;
-
-/// Key under which a span refers to Cursor's own error text. It becomes the status message, never an attribute.
-pub(super) const ERROR_TEXT: &str = "cursor.error_message";
 
 const REDACTED: &str = "__REDACTED__";
 

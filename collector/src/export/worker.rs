@@ -9,6 +9,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use super::cause::Cause;
 use super::client::Client;
+use super::metrics::Metrics;
 use super::outcome::{Outcome, Refusal, Trouble};
 use super::plan::{Built, Plan, Step, loss};
 use super::sniff;
@@ -19,7 +20,6 @@ use crate::config::destination::Destination;
 use crate::store::export::{
     Batch, DestinationState, ExportStore, Held, Loss, LossReason, Position, Setback,
 };
-use crate::telemetry::Metrics;
 
 /// A request on its way gets this long to finish when the collector stops. What does not is sent again later.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);

@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 
 use super::{FileError, Selection};
 use crate::config::destination::ContentPolicy;
-use crate::export::otlp::{Encoding, base_name};
+use crate::export::otlp::Encoding;
 use crate::export::private_names;
+use crate::export::value::base_name;
 use crate::store::whole;
 
 /// Names of things and words of closed lists, which say what happened and nothing that was said.

@@ -1,10 +1,12 @@
 use std::borrow::Cow;
 
-use hookspan_core::{End, EndReason, ErrorType, SpanId, Timestamp, TraceId};
+use hookspan_core::{Class, End, EndReason, ErrorType, SpanId, SpanKind, Timestamp, TraceId};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::config::Environment;
+use crate::export::attribute_list::ATTRIBUTE_MAX_BYTES;
 use crate::redaction::Redaction;
 
 fn encoding(content: ContentPolicy) -> Encoding {

@@ -27,7 +27,7 @@ pub trait Statistics {
     ) -> Result<Vec<HeatCell>>;
     /// Where the time of finished turns went, over the days given (days since the epoch, inclusive), by day, then project.
     fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>>;
-    /// The newest day before `before` that [`Source::latency`] of `dimension` knows anything of, and how many spans there are
+    /// The newest day before `before` that [`Statistics::latency`] of `dimension` knows anything of, and how many spans there are
     /// before `before` in all.
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
     /// Stretches in which no collector ran, and in which there was something to collect, newest first.

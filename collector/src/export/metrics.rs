@@ -7,7 +7,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 
-use crate::export::outcome::{Outcome, Refusal};
+use super::outcome::{Outcome, Refusal};
 use crate::store::export::{self as tables, DestinationRow};
 use crate::store::open::Readers;
 
