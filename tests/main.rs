@@ -44,3 +44,5 @@ mod secrets;
 mod mcp;
 /// Rules about the source itself.
 mod tidy;
+/// Who may know whom among rooms and files.
+mod imports;
