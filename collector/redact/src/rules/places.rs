@@ -169,7 +169,11 @@ pub(crate) const PLACES: &[Rule] = &[
         "Text of an XML element with a telling name",
         NAMES,
         Check::Value,
-        concat!(r"(?i)<[a-z0-9:_.-]{0,40}", names!(), r"(?:\s[^<>]{0,80})?>([^<\s]{4,})</"),
+        concat!(
+            r#"(?i)<[a-z0-9:_. ="'-]{0,60}"#,
+            names!(),
+            r#"["']?(?:\s[^<>]{0,80})?>([^<\s]{4,})</"#
+        ),
     ),
     place(
         "flag-password",
@@ -367,8 +371,8 @@ pub(crate) const PLACES: &[Rule] = &[
     Rule {
         name: "registry-auth",
         about: "Encoded credentials of a registry",
-        keywords: &["\"auth\"", "_auth"],
-        pattern: r#"(?:"auth"\s{0,4}:\s{0,4}"|_auth\s{0,4}=\s{0,4}["']?)([A-Za-z0-9+/]{12,}={0,2})"#,
+        keywords: &["\"auth\"", "_auth", ":_password"],
+        pattern: r#"(?:"auth"\s{0,4}:\s{0,4}"|_auth\s{0,4}=\s{0,4}["']?|:_(?:auth|authToken|password)\s{1,3})([A-Za-z0-9+/]{12,}={0,2})"#,
         check: Check::Random(300),
         before: 8,
         after: 300,
