@@ -166,8 +166,6 @@ fn memory(counters: &BTreeMap<String, u64>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::memory;
 
     #[test]
