@@ -30,9 +30,6 @@ use view::View;
 
 pub use user::{UserRule, UserRuleError, check_exception};
 
-/// Changes with the rules, so that text indexed under older rules is indexed again.
-pub const RULES_VERSION: &str = "2:hookspan";
-
 /// Stands for a text that was not looked through.
 pub const WITHHELD: &str = "[withheld]";
 
@@ -75,7 +72,9 @@ impl Redactor {
     /// A redactor whose hashes use `key`.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
-        let version = RULES_VERSION.to_owned();
+        let rules = rules::all()
+            .flat_map(|rule| rule.keywords.iter().copied().chain([rule.name, rule.pattern]));
+        let version = digits_of(rules);
         Self { scanner: Scanner::new(), user: Vec::new(), allow: Vec::new(), key, version }
     }
 
@@ -95,20 +94,13 @@ impl Redactor {
             self.allow.push(user::exception(pattern).map_err(|error| (index, error))?);
         }
         if !rules.is_empty() || !allow.is_empty() {
-            let mut digest = Hmac::<Sha256>::new_from_slice(b"rules").ok();
-            for part in rules.iter().flat_map(|rule| [&rule.name, &rule.pattern]).chain(allow) {
-                if let Some(digest) = &mut digest {
-                    digest.update(part.as_bytes());
-                    digest.update(&[0]);
-                }
-            }
-            self.version =
-                format!("{RULES_VERSION}:{}", digest.map(first_digits).unwrap_or_default());
+            let names = rules.iter().flat_map(|rule| [&rule.name, &rule.pattern]).chain(allow);
+            self.version = format!("{}:{}", self.version, digits_of(names.map(String::as_str)));
         }
         Ok(self)
     }
 
-    /// Names the rules, those of a person included.
+    /// Names the rules, those of a person included. Text indexed under another version must be indexed again.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -325,6 +317,17 @@ impl Redactor {
         mac.update(secret.as_bytes());
         first_digits(mac)
     }
+}
+
+/// Digits that change with any of `parts`.
+fn digits_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    // A key of any length is fine for HMAC.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(b"rules") else { return String::new() };
+    for part in parts {
+        mac.update(part.as_bytes());
+        mac.update(&[0]);
+    }
+    first_digits(mac)
 }
 
 fn first_digits(mac: Hmac<Sha256>) -> String {
