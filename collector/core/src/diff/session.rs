@@ -40,6 +40,8 @@ pub(crate) struct Group {
     pub(crate) lag: Lag,
     /// Settled turns may leave memory once so many events have been handled.
     pub(crate) next_seal: u64,
+    /// Turns from the first on that have left memory. None of them is looked at again before one comes back.
+    pub(crate) sealed_turns: usize,
     /// Turns above each conversation of the group, as they were told last.
     above: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Turns below which a child has news; true if a link has changed, so that the turn is read anew.
@@ -73,6 +75,7 @@ impl Default for Group {
             deadline: None,
             lag: Lag::default(),
             next_seal: 0,
+            sealed_turns: 0,
             above: BTreeMap::new(),
             stirred: BTreeMap::new(),
             quiet: false,
@@ -195,6 +198,7 @@ impl Group {
             self.drop_vanished(conversation, &mut gone);
             self.past = Past::default();
             self.starts = Starts::default();
+            self.sealed_turns = 0;
         }
         // Something between turns, which may part them or hold them together.
         let apart = changed == Timestamp(i64::MIN);
@@ -423,7 +427,18 @@ impl Group {
             deadline.is_none_or(|at| at.is_some_and(|at| at <= self.clock))
         };
         let due = self.watched.iter().filter(is_due).chain(stirred.keys());
-        let due = due.filter_map(|due| turns[..from].iter().rposition(|t| t.generation == *due));
+        // Most are where they were when they were told last.
+        let told_at = |due: &Arc<str>| {
+            let index = self.turns.get(due)?.row.index.checked_sub(1)?;
+            let at = usize::try_from(index).ok()?;
+            turns.get(at).filter(|turn| turn.generation == *due).map(|_| at)
+        };
+        let due = due.filter_map(|due| match told_at(due) {
+            Some(at) => (at < from).then_some(at),
+            // One that was never told lies at the end.
+            None if turns[from..].iter().any(|turn| turn.generation == *due) => None,
+            None => turns[..from].iter().rposition(|turn| turn.generation == *due),
+        });
         let mut stale: Vec<usize> = due.collect();
         stale.sort_unstable();
         stale.dedup();
@@ -611,7 +626,10 @@ impl Group {
             && turns.iter().all(|state| passed(state.settle) && passed(state.deadline))
             && passed(segment::tab_deadline(world, conversation));
         if all.is_empty() && !open {
-            let last = self.turns.values().map(|state| state.sum.last).max();
+            let rest = conversation.turns.get(self.past.turns()..).unwrap_or_default();
+            let rest = rest.iter().filter_map(|turn| self.turns.get(&turn.generation));
+            let rest = rest.map(|state| state.sum.last);
+            let last = self.past.tallies().iter().map(|past| past.last).chain(rest).max();
             let last = last.unwrap_or(conversation.last).max(conversation.last);
             let forget = last.plus(world.config.session_idle_ns + 1);
             if self.clock >= forget {

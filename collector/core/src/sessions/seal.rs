@@ -47,6 +47,7 @@ impl Sessions {
             self.kinship.link_soon();
             if let Some(group) = self.groups.get_mut(&root) {
                 group.lag = Default::default();
+                group.sealed_turns = 0;
             }
             self.reloading = Some(root);
         }
@@ -89,29 +90,36 @@ impl Sessions {
         if held <= keep.saturating_mul(2) {
             return;
         }
-        let leaving = self.leaving(root, held - keep);
+        let (leaving, next) = self.leaving(root, held - keep);
+        if let Some(group) = self.groups.get_mut(root) {
+            group.sealed_turns = next;
+        }
         self.let_go(root, leaving);
     }
 
-    /// The oldest turns that may leave, of so many facts if there are.
-    fn leaving(&self, root: &Arc<str>, mut excess: usize) -> Vec<Leaving> {
+    /// The oldest turns that may leave, of so many facts if there are, and how many turns from the first on have left then.
+    fn leaving(&self, root: &Arc<str>, mut excess: usize) -> (Vec<Leaving>, usize) {
         let (Some(conversation), Some(group)) =
             (self.conversations.get(root), self.groups.get(root))
         else {
-            return Vec::new();
+            return (Vec::new(), 0);
         };
         let wanted = self.wanted();
         let mut all = Vec::new();
-        let settled = conversation.turns.get(..group.settled_turns()).unwrap_or_default();
-        for turn in settled {
+        let first = group.sealed_turns.min(group.settled_turns());
+        let mut next = first;
+        let settled = conversation.turns.get(first..group.settled_turns()).unwrap_or_default();
+        for (at, turn) in settled.iter().enumerate() {
             if excess == 0 {
                 break;
             }
             if conversation.sealed.contains_key(&turn.generation) {
+                next += usize::from(next == first + at);
                 continue;
             }
             match self.may_leave(conversation, group, turn, &wanted) {
                 Some(leaving) => {
+                    next += usize::from(next == first + at);
                     excess = excess.saturating_sub(leaving.facts);
                     all.push(leaving);
                 }
@@ -120,7 +128,7 @@ impl Sessions {
                 None => {}
             }
         }
-        all
+        (all, next)
     }
 
     fn may_leave(
@@ -136,6 +144,7 @@ impl Sessions {
         let facts = conversation.facts(turn);
         let mut leaving = Leaving {
             generation: turn.generation.clone(),
+            start: turn.start,
             hooks: BTreeSet::new(),
             children: Vec::new(),
             facts: facts.len(),

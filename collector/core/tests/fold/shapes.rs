@@ -1,5 +1,6 @@
 //! Streams that somebody made to cost much: each shape at any size, and what folding one hook of it costs.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use hookspan_core::{Change, Event, Hook, Reader, Sessions, Timestamp};
@@ -25,8 +26,16 @@ pub(crate) struct Cost {
     pub(crate) work: u64,
 }
 
-/// Folds `hooks` as a collector does: in batches, time passing with them. Reading the bodies is not timed.
+/// Seconds that this thread has run, not what it waited for a core. Linux tells it; elsewhere it is the clock.
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
+pub(crate) fn cpu_time() -> f64 {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ran = stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+    ran.map_or_else(|| ORIGIN.get_or_init(Instant::now).elapsed().as_secs_f64(), |ns| ns / 1e9)
+}
+
+/// Folds `hooks` as a collector does: in batches, time passing with them. Reading the bodies is not timed.
 pub(crate) fn cost(hooks: &[Hook], batch: usize, mut sessions: Sessions) -> (Cost, Sessions) {
     let mut reader = Reader::default();
     let mut cost = Cost {
@@ -40,13 +49,13 @@ pub(crate) fn cost(hooks: &[Hook], batch: usize, mut sessions: Sessions) -> (Cos
     for chunk in hooks.chunks(batch) {
         let events: Vec<Event> = chunk.iter().map(|hook| reader.read(hook)).collect();
         let last = events.iter().map(|event| event.at).max().unwrap_or_default();
-        let begun = Instant::now();
+        let begun = cpu_time();
         events.into_iter().for_each(|event| sessions.handle(event));
         sessions.handle_deadline(last.plus(-250 * MS));
         while let Some(change) = sessions.poll_change() {
             cost.changes += usize::from(!matches!(change, Change::Bind { .. }));
         }
-        cost.time += begun.elapsed();
+        cost.time += Duration::from_secs_f64((cpu_time() - begun).max(0.0));
         cost.held = cost.held.max(sessions.held());
     }
     (cost.left_out, cost.work) = (sessions.left_out(), sessions.work());

@@ -56,9 +56,10 @@ fn pack(numbers: &BTreeSet<u64>) -> Box<[u8]> {
     bytes.into_boxed_slice()
 }
 
-/// A turn that is about to leave: its name, the hooks and the conversations below it, and how many facts leave.
+/// A turn that is about to leave: its name and start, the hooks and the conversations below it, and how many facts leave.
 pub(crate) struct Leaving {
     pub(crate) generation: Arc<str>,
+    pub(crate) start: Timestamp,
     pub(crate) hooks: BTreeSet<u64>,
     pub(crate) children: Vec<Arc<str>>,
     pub(crate) facts: usize,
@@ -106,8 +107,9 @@ impl Conversation {
         let mut gone = Gone::default();
         for leaving in turns {
             let name = &leaving.generation;
-            if let Some(at) = self.turns.iter().rposition(|turn| turn.generation == *name) {
-                self.seal_turn(at, leaving, &mut gone);
+            let from = self.turns.partition_point(|turn| turn.start < leaving.start);
+            if let Some(at) = self.turns[from..].iter().position(|turn| turn.generation == *name) {
+                self.seal_turn(from + at, leaving, &mut gone);
             }
         }
         self.thoughts.retain(|at| !gone.thoughts.contains(at));

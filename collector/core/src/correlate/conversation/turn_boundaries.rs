@@ -43,7 +43,11 @@ impl Conversation {
             let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
             if first_stop.is_none_or(|first| fact.at < first) {
                 // A stop with the turn's own name is its end, whatever loose one came first.
-                let turn = self.turns.iter().rposition(|turn| turn.generation == *generation);
+                let is_it = |turn: &Turn| turn.generation == *generation;
+                // A turn that began in this batch has no place yet: it is not looked for among all others.
+                let may_have_place =
+                    self.placed.named.contains(generation) || generation.starts_with('~');
+                let turn = may_have_place.then(|| self.turns.iter().rposition(is_it)).flatten();
                 let closed = turn.and_then(|at| self.placed.turns[at].closed.replace(fact.at));
                 was_closed = closed.is_some() && closed != first_stop;
             }
