@@ -1371,6 +1371,7 @@ export interface paths {
                         "application/json": {
                             deleted_spans: number;
                             deleted_hooks: number;
+                            damaged_databases: number;
                             url: string;
                         };
                     };
@@ -1947,6 +1948,7 @@ export interface paths {
                             deleted_sessions: number;
                             deleted_spans: number;
                             deleted_hooks: number;
+                            damaged_databases: number;
                             url: string;
                         };
                     };
