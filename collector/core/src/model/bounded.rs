@@ -1,5 +1,8 @@
 //! Text of bounded length.
 
+/// Ids are compared and stored everywhere: a forged one must not be a megabyte.
+pub(crate) const ID_BYTES: usize = 512;
+
 /// Cuts on a character boundary.
 pub(crate) fn cut(mut text: String, max: usize) -> String {
     text.truncate(cut_str(&text, max).len());

@@ -1,6 +1,6 @@
 //! What happened, by the name of the event: the fields of each kind.
 
-use crate::model::bounded::cut;
+use crate::model::bounded::{ID_BYTES, cut};
 use crate::model::event::{
     Compaction, EventKind, Prompt, Response, SessionEnd, Stop, SubagentFacts, Thought,
 };
@@ -191,7 +191,10 @@ fn subagent(fields: &Fields<'_>, start: bool) -> SubagentFacts {
         content_key(&[agent.as_deref().unwrap_or_default(), task.as_deref().unwrap_or_default()]);
     let has_summary = fields.first(&["summary", "result", "last_assistant_message"]).is_some();
     SubagentFacts {
-        id: ["subagent_id", "tool_call_id", "agent_id"].iter().find_map(|name| fields.word(name)),
+        id: ["subagent_id", "tool_call_id", "agent_id"]
+            .iter()
+            .find_map(|name| fields.word(name))
+            .map(|id| cut(id, ID_BYTES)),
         model: if start { word(["subagent_model", "model"], 128) } else { None },
         fallback,
         task: digest(&[task.as_deref().unwrap_or_default().as_bytes()]),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::model::bounded::{cut, cut_str};
+use crate::model::bounded::{ID_BYTES, cut, cut_str};
 use crate::model::content::{Content, Field};
 use crate::model::event::{
     About, Confidence, Event, EventKind, Evidence, Host, Labels, Lineage, LinkSource,
@@ -54,9 +54,6 @@ impl Reader {
         (event, content)
     }
 }
-
-/// Ids are compared and stored everywhere: a forged one must not be a megabyte.
-const ID_BYTES: usize = 512;
 
 fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
     Event {
@@ -237,7 +234,7 @@ fn evidence(fields: &Fields<'_>) -> Option<Evidence> {
     Some(Evidence {
         child: fields.word("conversation_id")?,
         parent: fields.word("parent_conversation_id")?,
-        call: fields.word("tool_call_id"),
+        call: fields.word("tool_call_id").map(|id| cut_str(&id, ID_BYTES).to_owned()),
         confidence,
         source: LinkSource::ALL.into_iter().find(|known| known.as_str() == source)?,
     })

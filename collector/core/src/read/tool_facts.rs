@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::model::bounded::{cut, cut_str};
+use crate::model::bounded::{ID_BYTES, cut, cut_str};
 use crate::model::fingerprint::{ContentKey, digest};
 use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
 use crate::read::interner::Words;
@@ -37,7 +37,7 @@ impl ToolFacts {
         let sent = sent.as_deref().map_or("unknown", |sent| cut_str(sent, 256));
         let input = fields.first(&["tool_input", "params"]);
         let raw = input.map_or("", Raw::get);
-        let id = fields.said("tool_use_id").map(|id| words.get(&id));
+        let id = fields.said("tool_use_id").map(|id| words.get(cut_str(&id, ID_BYTES)));
         let mut facts = Self { id, ..Self::default() };
         let mut more = ToolMore { server: facts.name(sent, words), ..ToolMore::default() };
         facts.input_bytes = input.map(|input| input.get().len() as u64);

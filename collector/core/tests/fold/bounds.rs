@@ -177,3 +177,59 @@ fn children_beyond_twice_the_bound_of_conversations_are_left_out_and_counted() {
     assert_eq!(cost.held, 2 * MAX_CONVERSATIONS);
     assert_eq!(sessions.left_out(), hooks.len() as u64 - cost.held as u64);
 }
+
+#[test]
+fn a_name_of_a_megabyte_in_any_field_is_cut_before_the_fold_holds_it() {
+    let fields = [
+        "conversation_id",
+        "generation_id",
+        "hook_event_name",
+        "model",
+        "cursor_version",
+        "transcript_path",
+        "user_email",
+        "tool_name",
+        "tool_use_id",
+        "command",
+        "cwd",
+        "file_path",
+        "subagent_id",
+        "subagent_type",
+        "task",
+        "text",
+        "prompt",
+        "status",
+        "reason",
+        "trigger",
+    ];
+    let events = [
+        "preToolUse",
+        "subagentStart",
+        "beforeShellExecution",
+        "beforeReadFile",
+        "afterAgentThought",
+        "stop",
+        "preCompact",
+        "sessionEnd",
+        "afterNobodyKnows",
+    ];
+    let mut wrong = Vec::new();
+    for field in fields {
+        let long = format!("{field} {}", "x".repeat(1 << 20));
+        let hooks: Vec<Hook> = (0..)
+            .zip(events)
+            .map(|(at, event)| {
+                let mut fields = json!({"tool_name": "Read", "tool_use_id": "t"});
+                fields[field] = long.clone().into();
+                hook(at, event, "c", fields)
+            })
+            .collect();
+        let store = support::fold(Config::default(), &hooks, 3);
+        let told = format!("{:?}{:?}{:?}", store.spans, store.sessions, store.turns);
+        // Ids of 512 bytes and paths of 4 KiB, in the few spans of nine hooks.
+        if told.len() >= 128 << 10 {
+            wrong.push(format!("{field}: {} bytes", told.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
