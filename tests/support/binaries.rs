@@ -28,10 +28,16 @@ pub fn dashboard_example() -> PathBuf {
         .join(format!("examples/demo{}", env::consts::EXE_SUFFIX))
 }
 
-/// The project's root folder.
+static PROJECT: LazyLock<PathBuf> = LazyLock::new(|| match env::var_os("HOOKSPAN_E2E_PROJECT") {
+    Some(copy) => copy.into(),
+    None => Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned(),
+});
+
+/// The project's root folder: `HOOKSPAN_E2E_PROJECT` if another user runs the tests and cannot read the place where
+/// they were built, else that place.
 #[must_use]
 pub fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    &PROJECT
 }
 
 /// Builds what `arguments` name in the profile of the running test, and returns that profile's folder.

@@ -47,8 +47,9 @@ impl Receiver {
     pub fn test_agent_at(http: u16) -> Result<Self, String> {
         let program = find("HOOKSPAN_DDAPM", "ddapm/bin/ddapm-test-agent", "ddapm-test-agent")?;
         let [agent, grpc] = free_ports();
+        let host = host();
         let mut command = Command::new(program);
-        command.args(["--host", "127.0.0.1", "--port", &agent.to_string()]).args([
+        command.args(["--host", &host, "--port", &agent.to_string()]).args([
             "--otlp-http-port",
             &http.to_string(),
             "--otlp-grpc-port",
@@ -93,8 +94,10 @@ impl Receiver {
         ready: &str,
     ) -> Self {
         let folder = tempfile::Builder::new().prefix("hookspan-receiver-").tempdir().unwrap();
+        let host = host();
         if kind == Kind::Jaeger {
-            fs::write(folder.path().join("jaeger.yaml"), jaeger_yaml(query, http, grpc)).unwrap();
+            let config = jaeger_yaml(&host, query, http, grpc);
+            fs::write(folder.path().join("jaeger.yaml"), config).unwrap();
         }
         let log = File::create(folder.path().join("log")).unwrap();
         command.current_dir(folder.path()).stdin(Stdio::null());
@@ -103,9 +106,9 @@ impl Receiver {
             child: command.spawn().unwrap(),
             folder,
             kind,
-            http: format!("http://127.0.0.1:{http}"),
-            grpc: format!("http://127.0.0.1:{grpc}"),
-            query: format!("http://127.0.0.1:{query}"),
+            http: format!("http://{host}:{http}"),
+            grpc: format!("http://{host}:{grpc}"),
+            query: format!("http://{host}:{query}"),
         };
         eventually("the receiver answers", START, || {
             if let Some(status) = receiver.child.try_wait().unwrap() {
@@ -211,6 +214,12 @@ fn find(variable: &str, cached: &str, name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {name} here; .ci/run installs one, or set {variable}"))
 }
 
+/// The name under which a receiver listens and is reached: `HOOKSPAN_E2E_HOST`, or loopback. `.ci/elsewhere` gives the
+/// machine's own name, which is not loopback there, so that the defaults for distant destinations (gzip) are tested too.
+fn host() -> String {
+    env::var("HOOKSPAN_E2E_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned())
+}
+
 /// Ports that were free a moment ago: these programs take numbers and cannot say which they got.
 #[must_use]
 pub fn free_ports<const N: usize>() -> [u16; N] {
@@ -218,7 +227,7 @@ pub fn free_ports<const N: usize>() -> [u16; N] {
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn jaeger_yaml(query: u16, http: u16, grpc: u16) -> String {
+fn jaeger_yaml(host: &str, query: u16, http: u16, grpc: u16) -> String {
     format!(
         "service:
   extensions: [jaeger_storage, jaeger_query]
@@ -239,16 +248,16 @@ extensions:
     storage:
       traces: memory
     http:
-      endpoint: 127.0.0.1:{query}
+      endpoint: {host}:{query}
     grpc:
-      endpoint: 127.0.0.1:0
+      endpoint: {host}:0
 receivers:
   otlp:
     protocols:
       grpc:
-        endpoint: 127.0.0.1:{grpc}
+        endpoint: {host}:{grpc}
       http:
-        endpoint: 127.0.0.1:{http}
+        endpoint: {host}:{http}
 exporters:
   jaeger_storage_exporter:
     trace_storage: memory
