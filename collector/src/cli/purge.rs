@@ -10,13 +10,14 @@ use crate::dirs::{ServeInfo, StateDir};
 use crate::journal;
 
 /// Names of hookspan's own in a state directory.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "journal",
     "journal.stop",
     "losses",
     "torn",
     "lock",
     "token",
+    "redact.key",
     "serve.json",
     "imports",
     "ballast",
@@ -26,13 +27,14 @@ const NAMES: [&str; 9] = [
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
 /// Beginnings of such names. A name with a dot in front is that of a file that was being written.
-const BEGINNINGS: [&str; 8] = [
+const BEGINNINGS: [&str; 9] = [
     "seg-",
     "damaged-",
     "hookspan.db",
     "search.db",
     ".serve.json-",
     ".token-",
+    ".redact.key-",
     ".install.json-",
     ".folders-",
 ];

@@ -167,6 +167,8 @@ fn is_demo(undo: &Undo, state: &StateDir) -> bool {
 
 fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     let mut failed = undo.refused;
+    // Read first: what undoes the last hooks also removes an unused state directory, with its note of these folders.
+    let made: Vec<_> = undo.data.iter().flat_map(|(state, _)| state.made_folders()).collect();
     for (place, plan) in undo.plans {
         match apply(global, &place, plan) {
             Ok(Some(backup)) => note(&format!(
@@ -182,7 +184,6 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     if let Some(service) = undo.service {
         service.uninstall()?;
     }
-    let made: Vec<_> = undo.data.iter().flat_map(|(state, _)| state.made_folders()).collect();
     for (state, _) in &undo.data {
         wait_for_end(state);
         if Lock::is_held(state) {
