@@ -68,9 +68,12 @@ impl Receiver {
     }
 
     /// An address of a receiver on this machine by a name that is no loopback address: the machine's own name where it
-    /// leads here, else `::ffff:127.0.0.1`.
+    /// leads here, else `::ffff:127.0.0.1`. A receiver that [`host`] has put off loopback has such an address already.
     #[must_use]
     pub fn off_loopback(address: &str) -> String {
+        if !address.contains("//127.0.0.1:") {
+            return address.to_owned();
+        }
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let (_, port) = address.rsplit_once(':').unwrap();
         let port_number: u16 = port.parse().unwrap();

@@ -204,8 +204,7 @@ impl World {
             let hooks = fs::read_to_string(self.home().join(".cursor/hooks.json")).unwrap();
             let hooks: Value = serde_json::from_str(&hooks).unwrap();
             let command = hooks["hooks"]["stop"][0]["command"].as_str().unwrap();
-            let program = command.split_whitespace().find(|word| word.starts_with('/')).unwrap();
-            PathBuf::from(program)
+            PathBuf::from(first_word(command.trim_start_matches("exec ")))
         })
     }
 
@@ -249,6 +248,13 @@ impl From<Output> for Finished {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
+}
+
+/// The first word of a command line, as a shell reads it: a path may be quoted.
+fn first_word(command: &str) -> String {
+    let script = format!("set -- {command}; printf %s \"$1\"");
+    let words = Command::new("sh").args(["-c", &script]).output().unwrap();
+    String::from_utf8(words.stdout).unwrap()
 }
 
 fn shown<S: AsRef<OsStr>>(arguments: &[S]) -> Vec<&OsStr> {
