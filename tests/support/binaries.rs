@@ -1,6 +1,8 @@
 //! The programs under test, built once per test run.
 
 use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -19,6 +21,24 @@ static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
 #[must_use]
 pub fn hookspan() -> &'static Path {
     &HOOKSPAN
+}
+
+static FOR_EVERYONE: LazyLock<PathBuf> = LazyLock::new(|| {
+    // The name of a world's folder, so that the next run clears it up.
+    let folder = env::temp_dir().join(format!("hookspan-e2e-{}-program", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let copy = folder.join("hookspan");
+    fs::copy(hookspan(), &copy).unwrap();
+    for path in [&folder, &copy] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    copy
+});
+
+/// A copy of `hookspan` that every account may run: the target folder may lie in a home that is closed to others.
+#[must_use]
+pub fn hookspan_for_everyone() -> &'static Path {
+    &FOR_EVERYONE
 }
 
 /// The dashboard over invented sessions.

@@ -96,6 +96,9 @@ impl World {
             chown(self.root.path().join(folder), Some(uid), Some(uid)).unwrap();
         }
         self.uid = Some(uid);
+        if uid != 0 && self.program.is_none() {
+            self.program = Some(binaries::hookspan_for_everyone().to_owned());
+        }
         self
     }
 
