@@ -41,7 +41,9 @@ impl Machine {
     }
 
     fn of(uid: u32) -> Self {
-        let machine = Self { folder: Folder::new(), uid };
+        let machine = Self { folder: Folder::for_everyone(), uid };
+        fs::copy(program(), machine.program()).unwrap();
+        give(&machine.program(), 0o755, uid);
         for name in ["home", "run"] {
             machine.make(name, 0o700, uid);
         }
@@ -50,6 +52,11 @@ impl Machine {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// A copy of the program where its account can run it.
+    fn program(&self) -> PathBuf {
+        self.path("hookspan-shim")
     }
 
     fn make(&self, name: &str, mode: u32, owner: u32) -> PathBuf {
@@ -68,7 +75,7 @@ impl Machine {
 
     /// The program with these variables.
     fn command(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(self.program());
         command.args(arguments).arg("preToolUse").env_clear().current_dir(self.folder.path());
         for (name, value) in variables {
             command.env(name, self.path(value));
@@ -198,7 +205,7 @@ fn two_hundred_at_once_make_it_once_under_any_umask() {
             let start = || -> Child {
                 let mut shell = Command::new("sh");
                 let line = format!("umask {umask}; exec \"$0\" preToolUse");
-                shell.arg("-c").arg(line).arg(program()).env_clear();
+                shell.arg("-c").arg(line).arg(machine.program()).env_clear();
                 shell.env("HOME", machine.path(&home));
                 machine.own(&mut shell);
                 let mut child = shell.spawn().unwrap();
@@ -442,7 +449,7 @@ fn without_the_variable_the_users_own_run_time_directory_is_found() {
             setpriv --reuid $3 --regid $3 --clear-groups \"$1\" --dir \"$2\" preToolUse </dev/null || exit 8
             cp -r /run/user/$3/hookspan \"$4\" || exit 7";
         let mut alone = Command::new("unshare");
-        alone.args(["--mount", "sh", "-c", script, "sh"]).arg(program()).arg(&file);
+        alone.args(["--mount", "sh", "-c", script, "sh"]).arg(machine.program()).arg(&file);
         alone.arg(machine.uid.to_string()).arg(machine.path("run")).stderr(Stdio::null());
         match alone.output().map(|output| output.status.code()) {
             Ok(Some(0)) => assert_eq!(machine.in_run("spill-").len(), 1),

@@ -46,10 +46,22 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Self {
+        Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// One that every account can reach: the target folder may lie in a home that is closed to others.
+    #[cfg(unix)]
+    pub(crate) fn for_everyone() -> Self {
+        let folder = Self::below(&std::env::temp_dir());
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&folder.0, open).unwrap();
+        folder
+    }
+
+    fn below(parent: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("shim-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = parent.join(format!("shim-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
