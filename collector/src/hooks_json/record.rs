@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn every_scope_and_every_recorded_project_is_a_place_once() {
         let folder = tempfile::tempdir().unwrap();
-        let env = Environment::of(&[("HOME", "/home/u")], "/work/here");
+        let env = Environment::of(&[("HOME", "/home/u")], "/repos/here");
         let user = Scope::User.path(&env).unwrap();
         let mut record = Record::default();
         record.put(installed(&user, Some(Scope::User)));
-        record.put(installed(Path::new("/work/other/.cursor/hooks.json"), None));
+        record.put(installed(Path::new("/repos/other/.cursor/hooks.json"), None));
         record.save(folder.path()).unwrap();
         let found = places(&env, folder.path());
         let seen: Vec<_> = found.iter().map(|place| (place.scope, place.recorded)).collect();
