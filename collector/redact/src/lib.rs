@@ -164,7 +164,7 @@ impl Redactor {
         } else {
             self.find(bytes, 0, &mut secrets);
         }
-        // Twice, because a password in a URL ends at `/` and not at `%2F`.
+        // Percent-escapes are decoded in a second pass. In the first, `%2F` must not end a password in a URL as `/` does.
         if view::has_percent(bytes) {
             self.find_in_view(bytes, &View::of_url(bytes), &mut secrets);
         }

@@ -48,7 +48,7 @@ const MAGIC: [(&[u8], &str); 17] = [
     (b"<?xml", "an XML document"),
 ];
 
-/// JSON that is not hooks: words that all stand among an object's keys, and what that is.
+/// JSON documents that are not hooks. Each row has the keys that such a document contains, and its name for the user.
 const FOREIGN: [(&[&str], &str); 11] = [
     (
         &["resourceSpans"],

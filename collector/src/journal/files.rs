@@ -1,8 +1,8 @@
 //! The journal's names, and how they change.
 //!
-//! At every instant `journal` is a file that a shim can open or, at the bound, a link that a shim does not follow. Each change
-//! is a few operations, and each of them can fail. A change that failed half way is finished by its next attempt: every function
-//! here finds out what is there before it acts.
+//! At every instant `journal` is a file that a shim can open or, at the bound, a link that a shim does not follow. A change
+//! takes several file operations, and each can fail. Every function here looks at what exists before it acts, so the next attempt
+//! finishes a change that failed half way.
 //!
 //! | name | is |
 //! |---|---|

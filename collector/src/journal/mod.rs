@@ -122,7 +122,7 @@ pub struct Batch {
     pub records: Vec<Record>,
     /// Set when there is a new position to store, in the same transaction as the records; it may come without any.
     pub position: Option<Position>,
-    /// A segment could not be read: more may lie in it. It is tried again; see [`Follower::problems`].
+    /// Whether a segment could not be read and may hold more records. The follower tries again; see [`Follower::problems`].
     pub unread: bool,
 }
 
