@@ -68,7 +68,7 @@ impl Receiver {
     }
 
     /// An address of a receiver on this machine by a name that is no loopback address: the machine's own name where it
-    /// leads here, else `::ffff:127.0.0.1`. A receiver that [`host`] has put off loopback has such an address already.
+    /// leads here, else `::ffff:127.0.0.1`. A receiver that the module `host` has put off loopback has such an address already.
     #[must_use]
     pub fn off_loopback(address: &str) -> String {
         if !address.contains("//127.0.0.1:") {
