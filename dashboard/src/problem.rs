@@ -1,8 +1,11 @@
 //! Errors as `application/problem+json`: what was wrong, and what to do.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hookspan_view::SourceError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// An answer that is not the one asked for. Texts are ours; the only foreign text is the name of a parameter.
@@ -13,16 +16,22 @@ pub struct Problem {
     title: &'static str,
     detail: String,
     hint: &'static str,
-    param: Option<&'static str>,
+    param: Option<Cow<'static, str>>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// A problem as it is written (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Body<'a> {
+    /// `/problems/` and the kind of problem
     r#type: String,
     title: &'a str,
     status: u16,
+    /// What was wrong.
     detail: &'a str,
+    /// What to do.
     hint: &'a str,
+    /// The parameter that was wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     param: Option<&'a str>,
 }
@@ -42,11 +51,11 @@ impl Problem {
 
     /// 400 for the parameter `param`.
     #[must_use]
-    pub fn bad_parameter(param: &'static str, detail: impl Into<String>) -> Self {
+    pub fn bad_parameter(param: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
         let hint = "GET /api/v1 lists every parameter";
         let problem =
             Self::new(StatusCode::BAD_REQUEST, "bad-parameter", "bad parameter", detail, hint);
-        Self { param: Some(param), ..problem }
+        Self { param: Some(param.into()), ..problem }
     }
 
     /// 400 for a cursor that is not one of ours.
@@ -59,7 +68,7 @@ impl Problem {
             "the cursor was not made by this endpoint",
             "leave it out to start at the first page",
         );
-        Self { param: Some("cursor"), ..problem }
+        Self { param: Some(Cow::Borrowed("cursor")), ..problem }
     }
 
     /// 404 for `what`.
@@ -102,7 +111,7 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             hint: self.hint,
-            param: self.param,
+            param: self.param.as_deref(),
         };
         let mut response = (self.status, axum::Json(body)).into_response();
         let headers = response.headers_mut();

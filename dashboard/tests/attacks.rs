@@ -46,7 +46,7 @@ async fn every_parameter_takes_hostile_text_as_text() {
         let text = encoded(text);
         for target in [
             format!("/api/v1/search?q={text}"),
-            format!("/api/v1/search?q=%22{text}&field={text}"),
+            format!("/api/v1/search?q=%22{text}"),
             format!("/api/v1/sessions?q={text}&project={text}&model={text}&tool={text}"),
             format!("/api/v1/spans?tool={text}&session={text}"),
             format!("/api/v1/errors?project={text}"),
@@ -71,6 +71,7 @@ async fn every_parameter_takes_hostile_text_as_text() {
             format!("/api/v1/sessions/0176a3f0-flaky/export?format={text}"),
             format!("/api/v1/sessions/0176a3f0-flaky/export?content={text}"),
             format!("/api/v1/latency?group={text}"),
+            format!("/api/v1/search?q=x&field={text}"),
         ] {
             let answer = world.get(&target).await;
             assert_eq!(answer.status.as_u16(), 400, "{target}");

@@ -4,19 +4,26 @@ use std::collections::BTreeMap;
 
 use hookspan_view::line::{Line, Outcome};
 use hookspan_view::source::Lines;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All lines of a session in pre-order, or (a delta) the changed ones with the rows of their parents.
-#[derive(Serialize, Debug, Default, PartialEq)]
+use super::focus::Focus;
+
+/// Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents.
+#[derive(Serialize, Debug, Default, PartialEq, JsonSchema)]
 pub(super) struct Columns {
+    /// Version of this form.
     v: u8,
+    /// Pass it as `since` to ask for later changes.
     rev: u64,
     /// Lines in this answer.
     n: usize,
     /// Lines the session has.
     total: u64,
     t0_us: i64,
+    /// Kinds, to which `kind` points.
     kinds: Vec<&'static str>,
+    /// Texts, to which `label` points.
     strs: Vec<String>,
     /// Store rows, each as the distance to the one before.
     row: Vec<i64>,
@@ -35,6 +42,9 @@ pub(super) struct Columns {
     flags: Vec<u8>,
     /// Index and derived waiting microseconds, of the lines that waited.
     wait: Vec<(usize, i64)>,
+    /// The subagent that `focus` asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) focus: Option<Focus>,
 }
 
 /// The whole session.
@@ -146,7 +156,7 @@ fn pre_order(lines: &[Line]) -> Vec<usize> {
 }
 
 /// A line as a plain object.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct LineItem {
     pub(super) row: i64,
     pub(super) id: String,

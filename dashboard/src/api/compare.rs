@@ -7,7 +7,8 @@ use axum::extract::State;
 use hookspan_core::{Parts, SpanId, Tokens, TurnSummary};
 use hookspan_view::Source;
 use hookspan_view::line::{Line, LineKind, Outcome};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
 use super::sessions::{PartItem, TokenCounts};
@@ -17,8 +18,8 @@ use crate::problem::Problem;
 
 const LINES_MAX: usize = 200_000;
 
-#[derive(Serialize)]
-struct Comparison {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Comparison {
     a: Side,
     b: Side,
     /// Every tool that either side used.
@@ -27,7 +28,7 @@ struct Comparison {
     files: Files,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Side {
     session: String,
     /// Null for a whole session.
@@ -48,21 +49,21 @@ struct Side {
     files: BTreeSet<String>,
 }
 
-#[derive(Serialize, Clone, Copy, Default)]
+#[derive(Serialize, Clone, Copy, Default, JsonSchema)]
 struct ToolSum {
     calls: u64,
     errors: u64,
     dur_us: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ToolPair {
     name: String,
     a: ToolSum,
     b: ToolSum,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Files {
     only_a: Vec<String>,
     only_b: Vec<String>,
@@ -75,8 +76,19 @@ struct Wanted {
     turn: Option<u64>,
 }
 
-fn wanted(params: &Params, name: &'static str) -> Result<Wanted, Problem> {
-    let text = params.text(name).ok_or_else(|| {
+/// Two sides.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Sides {
+    /// a session, or session:number for a turn
+    #[schemars(required)]
+    a: Option<String>,
+    /// a session, or session:number for a turn
+    #[schemars(required)]
+    b: Option<String>,
+}
+
+fn wanted(text: Option<&str>, name: &'static str) -> Result<Wanted, Problem> {
+    let text = text.ok_or_else(|| {
         Problem::bad_parameter(name, "the id of a session, or session:number for one turn of it")
     })?;
     Ok(match text.rsplit_once(':').map(|(session, turn)| (session, turn.parse())) {
@@ -85,8 +97,11 @@ fn wanted(params: &Params, name: &'static str) -> Result<Wanted, Problem> {
     })
 }
 
-pub(super) async fn compare(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let (a, b) = (wanted(&params, "a")?, wanted(&params, "b")?);
+pub(super) async fn compare(
+    State(app): State<Arc<App>>,
+    Params(asked): Params<Sides>,
+) -> Answer<Comparison> {
+    let (a, b) = (wanted(asked.a.as_deref(), "a")?, wanted(asked.b.as_deref(), "b")?);
     let sides = read(&app, move |source| Ok((side(source, &a)?, side(source, &b)?)));
     let (Some(a), Some(b)) = sides.await? else {
         return Err(Problem::not_found("session or turn"));
@@ -103,7 +118,7 @@ pub(super) async fn compare(State(app): State<Arc<App>>, params: Params) -> Answ
         only_b: b.files.difference(&a.files).cloned().collect(),
         both: a.files.intersection(&b.files).cloned().collect(),
     };
-    json(&Comparison { a, b, tools, files })
+    json(Comparison { a, b, tools, files })
 }
 
 fn side(source: &dyn Source, wanted: &Wanted) -> hookspan_view::Result<Option<Side>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_view::line::{Line, LineKind};
-use serde::Serialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::{Params, Route};
 use super::span_ref::SpanRef;
@@ -18,7 +18,28 @@ const LINES_MAX: usize = 200_000;
 /// Subagents within subagents.
 const DEPTH_MAX: usize = 32;
 
-#[derive(Serialize, Debug, PartialEq, Eq)]
+/// The path of one turn.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CriticalPath {
+    /// Id of the turn's span.
+    turn: String,
+    start_us: i64,
+    dur_us: i64,
+    /// Time on the path, by kind.
+    by_kind: BTreeMap<&'static str, i64>,
+    /// In order of time; they touch and cover the whole turn.
+    steps: Vec<Step>,
+    url: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    /// a span; else the longest turn
+    turn: Option<String>,
+}
+
+#[derive(Serialize, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename = "CriticalStep")]
 struct Step {
     /// Null where nothing known ran: the model, or something no hook tells of.
     row: Option<i64>,
@@ -33,10 +54,10 @@ struct Step {
 pub(super) async fn critical_path(
     State(app): State<Arc<App>>,
     Route(root): Route<String>,
-    params: Params,
-) -> Answer {
+    Params(wanted): Params<Wanted>,
+) -> Answer<CriticalPath> {
     let session = root.clone();
-    let wanted = params.text("turn").map(SpanRef::parse).transpose()?;
+    let wanted = wanted.turn.as_deref().map(SpanRef::parse).transpose()?;
     let found = read(&app, move |source| {
         if source.session(&root)?.is_none() {
             return Ok(None);
@@ -54,18 +75,18 @@ pub(super) async fn critical_path(
         lines.iter().filter(is_wanted).max_by_key(|line| end_us(line) - line.start.as_us());
     let turn = longest.ok_or_else(|| Problem::not_found("turn in this session"))?;
     let steps = path(&session, &lines, turn);
-    let mut by_kind: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut by_kind: BTreeMap<&'static str, i64> = BTreeMap::new();
     for step in &steps {
         *by_kind.entry(step.kind).or_default() += step.to_us - step.from_us;
     }
-    json(&json!({
-        "turn": turn.id.to_string(),
-        "start_us": turn.start.as_us(),
-        "dur_us": end_us(turn) - turn.start.as_us(),
-        "by_kind": by_kind,
-        "steps": steps,
-        "url": format!("{}#{}", session_url(&session), turn.id),
-    }))
+    json(CriticalPath {
+        turn: turn.id.to_string(),
+        start_us: turn.start.as_us(),
+        dur_us: end_us(turn) - turn.start.as_us(),
+        by_kind,
+        steps,
+        url: format!("{}#{}", session_url(&session), turn.id),
+    })
 }
 
 fn end_us(line: &Line) -> i64 {

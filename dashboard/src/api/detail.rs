@@ -7,6 +7,7 @@ use hookspan_core::{Attribute, Span, SpanEvent, Status, TraceId, Value};
 use hookspan_view::Source;
 use hookspan_view::line::{Line, wait_us};
 use hookspan_view::subject::subject_of;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -20,8 +21,10 @@ use crate::problem::Problem;
 /// Ancestors that are looked up; deeper ones are left out of the path.
 const PATH_MAX: usize = 64;
 
-#[derive(Serialize)]
-struct Detail {
+/// A span.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SpanDetail")]
+pub(super) struct Detail {
     row: i64,
     id: String,
     trace_id: String,
@@ -53,7 +56,7 @@ struct Detail {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OpenIn {
     name: String,
     url: String,
@@ -70,7 +73,9 @@ impl OpenIn {
     }
 }
 
-#[derive(Serialize)]
+/// A span on the way from the root to a span.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PathStep")]
 struct Step {
     row: i64,
     id: String,
@@ -78,14 +83,14 @@ struct Step {
     label: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EventItem {
     at_us: i64,
     name: String,
     attributes: Map<String, serde_json::Value>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LinkItem {
     trace_id: String,
     id: String,
@@ -93,13 +98,16 @@ struct LinkItem {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ExportItem {
     destination: String,
     state: String,
 }
 
-pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<String>) -> Answer {
+pub(super) async fn detail(
+    State(app): State<Arc<App>>,
+    Route(span): Route<String>,
+) -> Answer<Detail> {
     let span = SpanRef::parse(&span)?;
     let detail = read(&app, move |source| {
         let Some((row, span)) = find(source, &span)? else { return Ok(None) };
@@ -112,7 +120,7 @@ pub(super) async fn detail(State(app): State<Arc<App>>, Route(span): Route<Strin
         let view = view(line, span, path, payloads, export);
         Ok(Some(Detail { open_in, ..view }))
     });
-    json(&detail.await?.ok_or_else(|| Problem::not_found("span"))?)
+    json(detail.await?.ok_or_else(|| Problem::not_found("span"))?)
 }
 
 fn path(source: &dyn Source, span: &Span) -> hookspan_view::Result<Vec<Step>> {
@@ -202,12 +210,23 @@ fn link(link: &hookspan_core::Link) -> LinkItem {
     }
 }
 
-pub(super) async fn trace(State(app): State<Arc<App>>, Route(trace): Route<String>) -> Answer {
+/// Where a trace is shown.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TracePlace {
+    trace_id: String,
+    session: String,
+    /// Its root span.
+    span: String,
+    url: String,
+}
+
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Route(trace): Route<String>,
+) -> Answer<TracePlace> {
     let not_found = || Problem::not_found("trace");
     let id = TraceId::from_hex(&trace).ok_or_else(not_found)?;
     let (root, span) = read(&app, move |source| source.trace(id)).await?.ok_or_else(not_found)?;
     let url = format!("{}#{span}", session_url(&root));
-    json(
-        &json!({ "trace_id": id.to_string(), "session": root, "span": span.to_string(), "url": url }),
-    )
+    json(TracePlace { trace_id: id.to_string(), session: root, span: span.to_string(), url })
 }

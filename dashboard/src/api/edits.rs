@@ -8,6 +8,7 @@ use axum::extract::State;
 use hookspan_core::Span;
 use hookspan_core::content::{Field, extract};
 use hookspan_view::line::LineKind;
+use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -26,8 +27,9 @@ const COMPARED_MAX_TIME: Duration = Duration::from_millis(40);
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-#[derive(Serialize)]
-struct EditItem {
+/// A file that was changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct EditItem {
     path: String,
     turns: Vec<u64>,
     added: i64,
@@ -37,7 +39,8 @@ struct EditItem {
     url: String,
 }
 
-#[derive(Serialize)]
+/// One change of a file.
+#[derive(Serialize, JsonSchema)]
 struct EditSpan {
     row: i64,
     id: String,
@@ -49,7 +52,10 @@ struct EditSpan {
     url: String,
 }
 
-pub(super) async fn edits(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+pub(super) async fn edits(
+    State(app): State<Arc<App>>,
+    Route(root): Route<String>,
+) -> Answer<Page<EditItem>> {
     let session = root.clone();
     let found = read(&app, move |source| {
         if source.session(&root)?.is_none() {
@@ -78,7 +84,7 @@ pub(super) async fn edits(State(app): State<Arc<App>>, Route(root): Route<String
     let mut items: Vec<_> =
         files.into_iter().map(|(path, spans)| file(&session, path, spans)).collect();
     items.sort_by_key(|item| item.spans.first().map(|span| span.at_us));
-    json(&Page { items, next: None })
+    json(Page { items, next: None })
 }
 
 fn file(session: &str, path: String, spans: Vec<EditSpan>) -> EditItem {
@@ -107,8 +113,9 @@ fn path(span: &Span) -> String {
     inside.map_or(path, |tail| tail.trim_start_matches(['/', '\\'])).to_owned()
 }
 
-#[derive(Serialize, Default)]
-struct Diff {
+/// One edit.
+#[derive(Serialize, Default, JsonSchema)]
+pub(super) struct Diff {
     id: String,
     path: String,
     added: usize,
@@ -122,20 +129,21 @@ struct Diff {
     url: String,
 }
 
-#[derive(Serialize, Default)]
+#[derive(Serialize, Default, JsonSchema)]
 struct Hunk {
     old_line: usize,
     new_line: usize,
     lines: Vec<DiffLine>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DiffLine {
+    /// A space, `-` or `+`.
     op: &'static str,
     text: String,
 }
 
-pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>) -> Answer {
+pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>) -> Answer<Diff> {
     let span = SpanRef::parse(&span)?;
     let found = read(&app, move |source| {
         let Some((_, span)) = find(source, &span)? else { return Ok(None) };
@@ -162,7 +170,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
         ..Diff::default()
     };
     fill(&mut diff, &pairs.unwrap_or_default());
-    json(&diff)
+    json(diff)
 }
 
 /// Puts the changes in: as hunks, or when they are large as sums.

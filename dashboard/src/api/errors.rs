@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::line::LineKind;
 use hookspan_view::source::{Failure, LineFilter};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
+use super::query::{Number, OneOf, Paging};
 use super::{Answer, cursor, json, read, session_url};
 use crate::App;
 use crate::fingerprint::fingerprint;
@@ -18,8 +21,10 @@ const FAILURES_MAX: usize = 2_000;
 /// Of each group, so many of the newest are named.
 const RECENT_MAX: usize = 10;
 
-#[derive(Serialize)]
-struct Errors {
+/// Groups of failures that look alike.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ErrorGroups")]
+pub(super) struct Errors {
     items: Vec<ErrorItem>,
     next: Option<String>,
     /// Failures in all groups, also those of other pages.
@@ -28,7 +33,8 @@ struct Errors {
     more: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ErrorGroup")]
 struct ErrorItem {
     fingerprint: String,
     kind: &'static str,
@@ -43,7 +49,8 @@ struct ErrorItem {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RecentError")]
 struct Recent {
     id: String,
     session: String,
@@ -52,21 +59,49 @@ struct Recent {
     url: String,
 }
 
-pub(super) async fn errors(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let after = params.text("cursor").map(place_of).transpose()?;
-    let owned = |name| params.text(name).map(str::to_owned);
-    let filter = LineFilter {
-        session: owned("session"),
-        project: owned("project"),
-        model: owned("model"),
-        tool: owned("tool"),
-        kind: params.kind()?,
-        failed: true,
-        from_ns: params.nanoseconds("from_us")?,
-        to_ns: params.nanoseconds("to_us")?,
-        ..LineFilter::default()
-    };
+/// Which failures.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ErrorQuery {
+    /// id of a session
+    session: Option<String>,
+    /// name of a project
+    project: Option<String>,
+    /// part of the model's name
+    model: Option<String>,
+    /// name of a tool
+    tool: Option<String>,
+    /// what it is drawn as
+    kind: Option<OneOf<LineKind>>,
+    /// began at or after
+    from_us: Option<Number>,
+    /// began at or before
+    to_us: Option<Number>,
+}
+
+impl From<ErrorQuery> for LineFilter {
+    fn from(query: ErrorQuery) -> Self {
+        Self {
+            session: query.session,
+            project: query.project,
+            model: query.model,
+            tool: query.tool,
+            kind: query.kind.map(|kind| kind.0),
+            failed: true,
+            from_ns: query.from_us.map(Number::us_as_ns),
+            to_ns: query.to_us.map(Number::us_as_ns),
+            ..Self::default()
+        }
+    }
+}
+
+pub(super) async fn errors(
+    State(app): State<Arc<App>>,
+    Params(paging): Params<Paging>,
+    Params(query): Params<ErrorQuery>,
+) -> Answer<Errors> {
+    let limit = paging.limit();
+    let after = paging.cursor().map(place_of).transpose()?;
+    let filter = LineFilter::from(query);
     let failures = read(&app, move |source| source.failures(&filter, FAILURES_MAX)).await?;
     let mut items = groups(&failures);
     if let Some(after) = after {
@@ -75,7 +110,7 @@ pub(super) async fn errors(State(app): State<Arc<App>>, params: Params) -> Answe
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(ErrorItem::cursor);
-    json(&Errors { items, next, failures: failures.len(), more: failures.len() == FAILURES_MAX })
+    json(Errors { items, next, failures: failures.len(), more: failures.len() == FAILURES_MAX })
 }
 
 /// Where a group stands in the list: a greater one comes later.

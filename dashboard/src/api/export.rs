@@ -4,41 +4,104 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse, Response};
 use hookspan_view::source::{FILE_CONTENTS, FILE_FORMATS};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
+use super::description::{Operation, Output};
 use super::extract::{Params, Route};
-use super::{Answer, read};
+use super::query::{OneOf, Words};
+use super::read;
 use crate::App;
 use crate::guard::POLICY;
 use crate::problem::Problem;
 
+/// A format of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Format {
+    word: &'static str,
+    extension: &'static str,
+    media_type: &'static str,
+}
+
+/// The format of who asks for none.
+const HTML: Format =
+    Format { word: "html", extension: "html", media_type: "text/html; charset=utf-8" };
+
+impl Words for Format {
+    fn all() -> impl Iterator<Item = Self> {
+        let format = |(word, extension, media_type)| Self { word, extension, media_type };
+        FILE_FORMATS.into_iter().map(format)
+    }
+
+    fn word(self) -> &'static str {
+        self.word
+    }
+}
+
+/// How much of the content goes into a file.
+#[derive(Clone, Copy)]
+pub(super) struct Content(&'static str);
+
+impl Words for Content {
+    fn all() -> impl Iterator<Item = Self> {
+        FILE_CONTENTS.into_iter().map(Self)
+    }
+
+    fn word(self) -> &'static str {
+        self.0
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    /// html unless given
+    format: Option<OneOf<Format>>,
+    /// metadata unless given
+    content: Option<OneOf<Content>>,
+}
+
+/// A file to keep.
+pub(super) struct SessionFile {
+    media_type: &'static str,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl IntoResponse for SessionFile {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, self.media_type.to_owned()),
+            (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", self.name)),
+            // Opened by mistake, it may do nothing at all.
+            (header::CONTENT_SECURITY_POLICY, format!("{POLICY}; sandbox")),
+        ];
+        (headers, self.bytes).into_response()
+    }
+}
+
+impl Output for SessionFile {
+    fn describe(operation: &mut Operation<'_>) {
+        for Format { media_type, .. } in Format::all() {
+            operation.media(media_type, &json!({ "type": "string" }));
+        }
+    }
+}
+
 pub(super) async fn file(
     State(app): State<Arc<App>>,
     Route(root): Route<String>,
-    params: Params,
-) -> Answer {
-    let wanted = params.text("format").unwrap_or("html");
-    let format =
-        FILE_FORMATS.into_iter().find(|(word, _, _)| *word == wanted).ok_or_else(|| {
-            let words = FILE_FORMATS.map(|(word, _, _)| word).join(", ");
-            Problem::bad_parameter("format", format!("one of {words}"))
-        })?;
-    let wanted = params.text("content").unwrap_or("metadata");
-    let content = FILE_CONTENTS.into_iter().find(|word| *word == wanted).ok_or_else(|| {
-        Problem::bad_parameter("content", format!("one of {}", FILE_CONTENTS.join(", ")))
-    })?;
-    let (word, extension, media_type) = format;
+    Params(wanted): Params<Wanted>,
+) -> Result<SessionFile, Problem> {
+    let format = wanted.format.map_or(HTML, |format| format.0);
+    let content = wanted.content.map_or("metadata", |content| content.0.0);
+    let Format { word, extension, media_type } = format;
     let name = file_name(&root, extension);
     let bytes = read(&app, move |source| source.file(&root, word, content)).await?;
     let bytes = bytes.ok_or_else(|| Problem::not_found("session"))?;
-    let headers = [
-        (header::CONTENT_TYPE, media_type.to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
-        // Opened by mistake, it may do nothing at all.
-        (header::CONTENT_SECURITY_POLICY, format!("{POLICY}; sandbox")),
-    ];
-    Ok((headers, bytes).into_response())
+    Ok(SessionFile { media_type, name, bytes })
 }
 
 /// Plain letters of the id, whatever it holds: line ends, quotes and paths do not get into a header.

@@ -1,63 +1,41 @@
-//! Parameters: from text to what a handler needs, with an error that names the one that is wrong.
+//! What a handler takes: from text to its types, with an error that names the parameter that is wrong.
 
 use std::collections::BTreeMap;
 
+use axum::body::Bytes;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use hookspan_view::line::LineKind;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::description::{Input, Operation};
 use crate::problem::Problem;
 
-/// The query. Of a repeated parameter the last one counts.
-pub(super) struct Params(BTreeMap<String, String>);
+/// Parameters of the query, each a field of `T`. An empty one counts as left out; of a repeated one the last counts.
+pub(super) struct Params<T>(pub(super) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Params {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let query = Query::<BTreeMap<String, String>>::from_request_parts(parts, state).await;
         let Query(pairs) = query.map_err(|_: QueryRejection| {
             Problem::bad_parameter("query", "the query is not percent-encoded UTF-8")
         })?;
-        Ok(Self(pairs.into_iter().collect()))
+        let given = pairs.into_iter().filter(|(_, text)| !text.is_empty());
+        let given = given.map(|(name, text)| (name, Value::String(text))).collect();
+        // Every error here is one of `query`: in our words, without the text that was wrong.
+        serde_path_to_error::deserialize(Value::Object(given)).map(Self).map_err(|error| {
+            Problem::bad_parameter(error.path().to_string(), error.inner().to_string())
+        })
     }
 }
 
-impl Params {
-    /// A parameter that is not empty.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
-    }
-
-    /// A parameter that must be a whole number.
-    pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, Problem> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| Problem::bad_parameter(name, "not a whole number"))
-    }
-
-    /// A time or a duration in microseconds, as nanoseconds.
-    pub(super) fn nanoseconds(&self, name: &'static str) -> Result<Option<i64>, Problem> {
-        Ok(self.number(name)?.map(|us| us.saturating_mul(1_000)))
-    }
-
-    /// What spans are drawn as.
-    pub(super) fn kind(&self) -> Result<Option<LineKind>, Problem> {
-        let Some(word) = self.text("kind") else { return Ok(None) };
-        LineKind::parse(word).map(Some).ok_or_else(|| {
-            let words = LineKind::ALL.map(LineKind::as_str).join(", ");
-            Problem::bad_parameter("kind", format!("one of {words}"))
-        })
-    }
-
-    /// How many items to answer.
-    pub(super) fn limit(&self) -> Result<usize, Problem> {
-        match self.number("limit")? {
-            None => Ok(50),
-            Some(limit @ 1..=500) => Ok(usize::try_from(limit).unwrap_or(500)),
-            Some(_) => Err(Problem::bad_parameter("limit", "between 1 and 500")),
-        }
+impl<T: JsonSchema> Input for Params<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.query::<T>();
     }
 }
 
@@ -71,5 +49,34 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Route<T
         let path = Path::<T>::from_request_parts(parts, state).await;
         let Path(path) = path.map_err(|_: PathRejection| Problem::not_found("path"))?;
         Ok(Self(path))
+    }
+}
+
+impl<T> Input for Route<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.segments();
+    }
+}
+
+/// The body of a POST.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|_| Problem::bad_parameter("body", "it did not arrive whole"))?;
+        // serde's own words may quote the body; what is wrong is said without it.
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            let place = format!("not the JSON object that is wanted, at column {}", error.column());
+            Problem::bad_parameter("body", place)
+        })
+    }
+}
+
+impl<T: JsonSchema> Input for Body<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.body::<T>();
     }
 }

@@ -8,26 +8,21 @@ use hookspan_view::Source;
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::Lines;
 use hookspan_view::subject::readable;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{self, Columns};
 use super::span_ref::{SpanRef, find};
-use super::{Answer, json, payload, read};
+use super::{payload, read};
 use crate::App;
 use crate::problem::Problem;
 
 /// Bytes of the task and of the result; the rest is the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1024;
 
-#[derive(Serialize)]
-struct Focused {
-    #[serde(flatten)]
-    columns: Columns,
-    focus: Focus,
-}
-
-#[derive(Serialize)]
-struct Focus {
+/// A subagent alone.
+#[derive(Serialize, Debug, PartialEq, JsonSchema)]
+pub(super) struct Focus {
     row: i64,
     id: String,
     label: String,
@@ -42,7 +37,7 @@ struct Focus {
     dur_us: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Debug, PartialEq, JsonSchema)]
 struct Link {
     /// What the parent was found by.
     source: Option<String>,
@@ -50,7 +45,7 @@ struct Link {
     confidence: String,
 }
 
-pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Answer {
+pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<Columns, Problem> {
     let wanted = SpanRef::parse(focus)?;
     let inside = |line: &&Line| match wanted {
         SpanRef::Id(id) => line.id == id,
@@ -84,7 +79,9 @@ pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Answer 
         result,
         link,
     };
-    json(&Focused { columns: columns::whole(std::mem::take(lines)), focus })
+    let mut columns = columns::whole(std::mem::take(lines));
+    columns.focus = Some(focus);
+    Ok(columns)
 }
 
 /// Keeps the line `row` and what hangs under it. Lines come by start, and a child may begin before its parent: they are

@@ -1,19 +1,22 @@
 //! How hookspan itself is doing, and waking a destination.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_view::health::{DestinationHealth, Health};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, json};
 
 use super::extract::Route;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-#[derive(Serialize)]
-struct HealthItem {
+/// How hookspan itself is doing.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Health")]
+pub(super) struct HealthItem {
     now_us: i64,
     version: String,
     token_required: bool,
@@ -22,7 +25,7 @@ struct HealthItem {
     shim: Option<ShimItem>,
     spool: SpoolItem,
     /// Hooks that were not kept, by reason.
-    lost: Map<String, serde_json::Value>,
+    lost: BTreeMap<String, u64>,
     parse_errors: u64,
     unknown_events: Vec<NamedCount>,
     unknown_fields: Vec<NamedCount>,
@@ -30,12 +33,12 @@ struct HealthItem {
     journal: JournalItem,
     db: DbItem,
     search: SearchItem,
-    counters: Map<String, serde_json::Value>,
+    counters: BTreeMap<String, u64>,
     exporters: Vec<ExporterItem>,
     versions: Versions,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShimItem {
     n: u64,
     p50_us: u64,
@@ -46,7 +49,7 @@ struct ShimItem {
     hist: Vec<(u64, u64)>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SpoolItem {
     segments: u64,
     bytes: u64,
@@ -56,26 +59,26 @@ struct SpoolItem {
     oldest_us: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct NamedCount {
     name: String,
     n: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SearchItem {
     bytes: u64,
     /// Changes that cannot be found yet.
     lag: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Versions {
     collector: String,
     shim: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JournalItem {
     segments: u64,
     bytes: u64,
@@ -88,26 +91,26 @@ struct JournalItem {
     problems: Vec<JournalProblem>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JournalProblem {
     since_us: i64,
     what: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct QueueItem {
     len: u64,
     cap: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DbItem {
     bytes: u64,
     wal: u64,
     fts: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ExporterItem {
     name: String,
     endpoint_host: String,
@@ -121,12 +124,13 @@ struct ExporterItem {
     delivered: u64,
     rejected: u64,
     expired: u64,
-    lost: Map<String, serde_json::Value>,
+    /// Spans that were not delivered, by reason.
+    lost: BTreeMap<String, u64>,
 }
 
-pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
+pub(super) async fn health(State(app): State<Arc<App>>) -> Answer<HealthItem> {
     let health = read(&app, |source| source.health()).await?;
-    json(&view(app.clock.now_ns() / 1_000, health, app.guard.token.is_some()))
+    json(view(app.clock.now_ns() / 1_000, health, app.guard.token.is_some()))
 }
 
 fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
@@ -164,7 +168,7 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             oldest_us: read_up_to_us.filter(|_| journal.unread_bytes > 0),
         },
         queue: queue(),
-        lost: counts(lost.collect()),
+        lost: lost.collect(),
         parse_errors: count("malformed"),
         unknown_events: named(health.unknown_events),
         unknown_fields: named(health.unknown_fields),
@@ -188,7 +192,7 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
             fts: health.search_bytes,
         },
         search: SearchItem { bytes: health.search_bytes, lag: health.search_lag },
-        counters: counts(health.counters),
+        counters: health.counters.into_iter().collect(),
         exporters: health.destinations.into_iter().map(exporter).collect(),
         versions: Versions { collector: health.version, shim: health.shim_version },
     }
@@ -212,19 +216,25 @@ fn exporter(destination: DestinationHealth) -> ExporterItem {
         last_loss: destination.last_loss,
         queued: destination.queued,
         delivered: destination.delivered,
-        lost: counts(destination.lost),
+        lost: destination.lost.into_iter().collect(),
     }
 }
 
-fn counts(counts: Vec<(String, u64)>) -> Map<String, serde_json::Value> {
-    counts.into_iter().map(|(name, count)| (name, count.into())).collect()
+/// A destination was woken.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Retrying {
+    retrying: bool,
+    url: &'static str,
 }
 
-pub(super) async fn retry(State(app): State<Arc<App>>, Route(name): Route<String>) -> Answer {
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Route(name): Route<String>,
+) -> Answer<Retrying> {
     let control = Arc::clone(&app.control);
     let woken = read(&app, move |_| control.retry(&name)).await?;
     if !woken {
         return Err(Problem::not_found("exporter"));
     }
-    json(&json!({ "retrying": true, "url": "/health" }))
+    json(Retrying { retrying: true, url: "/health" })
 }

@@ -3,21 +3,32 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use super::{Answer, json, read};
 use crate::App;
 
-#[derive(Serialize)]
+/// What is left to do.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Installation {
+    steps: Vec<StepItem>,
+    url: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InstallStep")]
 struct StepItem {
+    /// install, restart, first_hook
     id: &'static str,
+    /// todo, ok, failed
     state: &'static str,
+    /// What to type, if anything.
     command: Option<String>,
     hint: String,
 }
 
-pub(super) async fn install(State(app): State<Arc<App>>) -> Answer {
+pub(super) async fn install(State(app): State<Arc<App>>) -> Answer<Installation> {
     let steps = read(&app, |source| source.install()).await?;
     let steps: Vec<_> = steps
         .into_iter()
@@ -28,5 +39,5 @@ pub(super) async fn install(State(app): State<Arc<App>>) -> Answer {
             hint: step.hint,
         })
         .collect();
-    json(&json!({ "steps": steps, "url": "/" }))
+    json(Installation { steps, url: "/" })
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_view::source::{HeatCell, LatencyRow};
-use serde::Serialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
+use super::query::{Number, OneOf, Words, words};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -19,9 +20,63 @@ const DAYS_MAX: i64 = 3_660;
 const DAY_HOURS: i64 = 24;
 /// Columns of the heatmap at most, or one more; longer periods have wider ones.
 const COLUMNS_MAX: i64 = 200;
-const DIMENSIONS: [&str; 4] = ["tool", "model", "kind", "project"];
 
-#[derive(Serialize)]
+words! {
+    /// What percentiles are grouped by.
+    Dimension { Tool = "tool", Model = "model", Kind = "kind", Project = "project" }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Group {
+    /// tool unless given
+    group: Option<OneOf<Dimension>>,
+}
+
+impl Group {
+    fn word(&self) -> &'static str {
+        self.group.map_or(Dimension::Tool, |group| group.0).word()
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Name {
+    /// only this one of the group
+    name: Option<String>,
+}
+
+/// Percentiles of a period.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Latency {
+    group: &'static str,
+    /// UTC days in the period.
+    days: i64,
+    from_us: i64,
+    to_us: i64,
+    items: Vec<LatencyItem>,
+    /// Where there is something, when there is nothing in the period.
+    older: Option<Older>,
+    url: String,
+}
+
+/// What lies before the period.
+#[derive(Serialize, JsonSchema)]
+struct Older {
+    n: u64,
+    last_us: i64,
+}
+
+/// A period.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct PeriodQuery {
+    /// up to now: 30, at most 3660
+    days: Option<Number>,
+    /// begins then, instead of `days`
+    from_us: Option<Number>,
+    /// ends then, instead of now
+    to_us: Option<Number>,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct LatencyItem {
     name: String,
     n: u64,
@@ -53,12 +108,12 @@ pub(super) struct Period {
 }
 
 impl Period {
-    pub(super) fn of(params: &Params, now_ns: i64) -> Result<Self, Problem> {
-        let days @ 1..=DAYS_MAX = params.number("days")?.unwrap_or(30) else {
+    pub(super) fn of(query: &PeriodQuery, now_ns: i64) -> Result<Self, Problem> {
+        let days @ 1..=DAYS_MAX = query.days.map_or(30, |days| days.0) else {
             return Err(Problem::bad_parameter("days", "between 1 and 3660"));
         };
-        let to_ns = params.nanoseconds("to_us")?.unwrap_or(now_ns);
-        let from_ns = params.nanoseconds("from_us")?.unwrap_or(now_ns - (days - 1) * DAY_NS);
+        let to_ns = query.to_us.map_or(now_ns, Number::us_as_ns);
+        let from_ns = query.from_us.map_or(now_ns - (days - 1) * DAY_NS, Number::us_as_ns);
         if from_ns > to_ns || to_ns.saturating_sub(from_ns) > DAYS_MAX * DAY_NS {
             return Err(Problem::bad_parameter("from_us", "before to_us, by at most ten years"));
         }
@@ -70,42 +125,38 @@ impl Period {
     }
 }
 
-fn group(params: &Params) -> Result<String, Problem> {
-    let group = params.text("group").unwrap_or("tool");
-    if !DIMENSIONS.contains(&group) {
-        return Err(Problem::bad_parameter("group", format!("one of {}", DIMENSIONS.join(", "))));
-    }
-    Ok(group.to_owned())
-}
-
-pub(super) async fn latency(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let group = group(&params)?;
-    let period = Period::of(&params, app.clock.now_ns())?;
+pub(super) async fn latency(
+    State(app): State<Arc<App>>,
+    Params(group): Params<Group>,
+    Params(period): Params<PeriodQuery>,
+) -> Answer<Latency> {
+    let group = group.word();
+    let period = Period::of(&period, app.clock.now_ns())?;
     let (first, last) = period.in_units(DAY_NS);
-    let dimension = group.clone();
     let (rows, older) = read(&app, move |source| {
-        let rows = source.latency(&dimension, (first, last))?;
+        let rows = source.latency(group, (first, last))?;
         // Only who sees nothing wants to know where there is something.
-        let older = if rows.is_empty() { source.older(&dimension, first)? } else { None };
+        let older = if rows.is_empty() { source.older(group, first)? } else { None };
         Ok((rows, older))
     })
     .await?;
-    let older = older.map(|(day, n)| json!({ "n": n, "last_us": day * (DAY_NS / 1_000) }));
-    let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(&group, row)).collect();
-    json(&json!({
-        "group": group,
-        "days": last - first + 1,
-        "from_us": first * (DAY_NS / 1_000),
-        "to_us": (last + 1) * (DAY_NS / 1_000),
-        "items": items,
-        "older": older,
-        "url": format!("/latency?group={group}"),
-    }))
+    let older = older.map(|(day, n)| Older { n, last_us: day * (DAY_NS / 1_000) });
+    let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(group, row)).collect();
+    json(Latency {
+        group,
+        days: last - first + 1,
+        from_us: first * (DAY_NS / 1_000),
+        to_us: (last + 1) * (DAY_NS / 1_000),
+        items,
+        older,
+        url: format!("/latency?group={group}"),
+    })
 }
 
-#[derive(Serialize)]
-struct Heatmap {
-    group: String,
+/// How often which durations happened, over time.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Heatmap {
+    group: &'static str,
     name: Option<String>,
     from_us: i64,
     step_us: i64,
@@ -118,10 +169,14 @@ struct Heatmap {
     url: String,
 }
 
-pub(super) async fn heatmap(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let group = group(&params)?;
-    let name = params.text("name").map(str::to_owned);
-    let period = Period::of(&params, app.clock.now_ns())?;
+pub(super) async fn heatmap(
+    State(app): State<Arc<App>>,
+    Params(group): Params<Group>,
+    Params(Name { name }): Params<Name>,
+    Params(period): Params<PeriodQuery>,
+) -> Answer<Heatmap> {
+    let group = group.word();
+    let period = Period::of(&period, app.clock.now_ns())?;
     let (mut first, last) = period.in_units(HOUR_NS);
     let step = step(last - first + 1);
     // Columns of days and more are made of whole days.
@@ -130,11 +185,11 @@ pub(super) async fn heatmap(State(app): State<Arc<App>>, params: Params) -> Answ
         first = first.div_euclid(DAY_HOURS) * DAY_HOURS;
     }
     let hours = last - first + 1;
-    let (dimension, wanted) = (group.clone(), name.clone());
+    let wanted = name.clone();
     let cells =
-        read(&app, move |source| source.heat(&dimension, wanted.as_deref(), (first, last), daily));
+        read(&app, move |source| source.heat(group, wanted.as_deref(), (first, last), daily));
     let (buckets, counts) = grid(&cells.await?, first, step);
-    json(&Heatmap {
+    json(Heatmap {
         url: format!("/latency?group={group}"),
         group,
         name,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::{SpanId, TurnSummary};
 use hookspan_view::line::{Line, LineKind, Outcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::extract::Route;
@@ -29,7 +30,7 @@ const WAIT_MIN_US: i64 = 60_000_000;
 const SHORT_WAIT_MAX_US: i64 = 5_000_000;
 const SHORT_WAITS_MIN_US: i64 = 30_000_000;
 
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, JsonSchema)]
 pub(super) struct Lint {
     kind: &'static str,
     title: String,
@@ -42,7 +43,7 @@ pub(super) struct Lint {
     url: String,
 }
 
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, JsonSchema)]
 struct Evidence {
     row: i64,
     id: String,
@@ -51,7 +52,10 @@ struct Evidence {
     url: String,
 }
 
-pub(super) async fn lints(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+pub(super) async fn lints(
+    State(app): State<Arc<App>>,
+    Route(root): Route<String>,
+) -> Answer<Page<Lint>> {
     let session = root.clone();
     let found = read(&app, move |source| {
         if source.session(&root)?.is_none() {
@@ -60,7 +64,7 @@ pub(super) async fn lints(State(app): State<Arc<App>>, Route(root): Route<String
         Ok(Some((source.turns(&root)?, source.lines(&root, None, LINES_MAX)?.lines)))
     });
     let (turns, lines) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
-    json(&Page { items: find(&session, &turns, &lines), next: None })
+    json(Page { items: find(&session, &turns, &lines), next: None })
 }
 
 /// All findings, the most expensive first.

@@ -2,29 +2,57 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::IntoResponse;
-use serde::Deserialize;
-use serde_json::json;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, json};
+use super::description::{Operation, Output};
+use super::extract::Body;
 use crate::App;
 use crate::problem::Problem;
 
-#[derive(Deserialize)]
-struct Login {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Login {
+    /// The text of the token.
     token: String,
 }
 
-pub(super) async fn login(State(app): State<Arc<App>>, body: Bytes) -> Answer {
-    let Ok(Login { token }) = serde_json::from_slice(&body) else {
-        return Err(Problem::bad_parameter("token", "the body is not {\"token\": \"...\"}"));
-    };
-    let Some(expected) = &app.guard.token else {
-        return json(&json!({ "url": "/", "token_required": false }));
-    };
+/// Who is signed in, and where to go.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Door {
+    token_required: bool,
+    url: &'static str,
+    #[serde(skip)]
+    cookie: Option<HeaderValue>,
+}
+
+impl IntoResponse for Door {
+    fn into_response(mut self) -> Response {
+        let cookie = self.cookie.take();
+        let mut response = axum::Json(self).into_response();
+        if let Some(cookie) = cookie {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+}
+
+impl Output for Door {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answer::<Self>();
+    }
+}
+
+/// The door of a dashboard that wants no token.
+const OPEN: Door = Door { token_required: false, url: "/", cookie: None };
+
+pub(super) async fn login(
+    State(app): State<Arc<App>>,
+    Body(Login { token }): Body<Login>,
+) -> Result<Door, Problem> {
+    let Some(expected) = &app.guard.token else { return Ok(OPEN) };
     if !expected.is(&token) {
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -37,17 +65,16 @@ pub(super) async fn login(State(app): State<Arc<App>>, body: Bytes) -> Answer {
     with_cookie(&expected.cookie(&token))
 }
 
-pub(super) async fn logout(State(app): State<Arc<App>>) -> Answer {
+pub(super) async fn logout(State(app): State<Arc<App>>) -> Result<Door, Problem> {
     match &app.guard.token {
         Some(token) => with_cookie(&token.no_cookie()),
-        None => json(&json!({ "url": "/", "token_required": false })),
+        None => Ok(OPEN),
     }
 }
 
-fn with_cookie(cookie: &str) -> Answer {
+fn with_cookie(cookie: &str) -> Result<Door, Problem> {
     let cookie = HeaderValue::from_str(cookie).map_err(|_| {
         Problem::bad_parameter("token", "the token holds characters a cookie cannot carry")
     })?;
-    let body = axum::Json(json!({ "url": "/", "token_required": true }));
-    Ok(([(header::SET_COOKIE, cookie)], body).into_response())
+    Ok(Door { token_required: true, url: "/", cookie: Some(cookie) })
 }

@@ -7,8 +7,10 @@ mod columns;
 mod compare;
 mod critical;
 mod cursor;
+mod description;
 mod detail;
 mod edits;
+mod endpoints;
 mod errors;
 mod events;
 mod export;
@@ -16,7 +18,6 @@ mod extract;
 mod focus;
 mod health;
 pub(crate) mod hub;
-mod index;
 mod install;
 mod latency;
 mod lints;
@@ -24,6 +25,7 @@ mod login;
 mod overview;
 mod payload;
 mod privacy;
+mod query;
 mod search;
 mod sessions;
 mod span_ref;
@@ -33,51 +35,68 @@ mod time;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::handler::Handler;
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use hookspan_view::Source;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
 use crate::problem::Problem;
+use description::Described;
+use endpoints::endpoints;
 
-/// An answer or a problem.
-type Answer = Result<Response, Problem>;
+/// What all handlers share.
+type Shared = Arc<App>;
+/// An answer in JSON, or a problem.
+type Answer<T> = Result<Json<T>, Problem>;
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/v1", get(index::index))
-        .route("/api/v1/openapi.json", get(index::openapi))
-        .route("/api/v1/login", post(login::login))
-        .route("/api/v1/logout", post(login::logout))
-        .route("/api/v1/overview", get(overview::overview))
-        .route("/api/v1/sessions", get(sessions::list))
-        .route("/api/v1/sessions/{session}", get(sessions::one))
-        .route("/api/v1/sessions/{session}/turns", get(sessions::turns))
-        .route("/api/v1/sessions/{session}/spans", get(spans::of_session))
-        .route("/api/v1/sessions/{session}/edits", get(edits::edits))
-        .route("/api/v1/sessions/{session}/lints", get(lints::lints))
-        .route("/api/v1/sessions/{session}/critical-path", get(critical::critical_path))
-        .route("/api/v1/sessions/{session}/export", get(export::file))
-        .route("/api/v1/sessions/{session}/delete", post(privacy::delete))
-        .route("/api/v1/compare", get(compare::compare))
-        .route("/api/v1/spans", get(spans::latest))
-        .route("/api/v1/spans/{span}", get(detail::detail))
-        .route("/api/v1/spans/{span}/payload/{part}", get(payload::payload))
-        .route("/api/v1/spans/{span}/diff", get(edits::diff))
-        .route("/api/v1/traces/{trace}", get(detail::trace))
-        .route("/api/v1/errors", get(errors::errors))
-        .route("/api/v1/latency", get(latency::latency))
-        .route("/api/v1/latency/heatmap", get(latency::heatmap))
-        .route("/api/v1/time", get(time::time))
-        .route("/api/v1/search", get(search::search))
-        .route("/api/v1/privacy", get(privacy::privacy))
-        .route("/api/v1/privacy/purge", post(privacy::purge))
-        .route("/api/v1/install", get(install::install))
-        .route("/api/v1/health", get(health::health))
-        .route("/api/v1/exporters/{name}/retry", post(health::retry))
-        .route("/api/v1/stream", get(stream::stream))
+/// A reader of the list of [`endpoints`].
+trait Table {
+    /// `GET path`, which `answers` what the words say.
+    fn get<M, H>(&mut self, path: &'static str, answers: &'static str, handler: H)
+    where
+        H: Handler<M, Shared> + Described<M>,
+        M: 'static;
+    /// `POST path`, which `answers` what the words say.
+    fn post<M, H>(&mut self, path: &'static str, answers: &'static str, handler: H)
+    where
+        H: Handler<M, Shared> + Described<M>,
+        M: 'static;
+}
+
+#[derive(Default)]
+struct Routes(Router<Shared>);
+
+impl Table for Routes {
+    fn get<M, H>(&mut self, path: &'static str, _: &'static str, handler: H)
+    where
+        H: Handler<M, Shared> + Described<M>,
+        M: 'static,
+    {
+        self.0 = std::mem::take(&mut self.0).route(path, get(handler));
+    }
+
+    fn post<M, H>(&mut self, path: &'static str, _: &'static str, handler: H)
+    where
+        H: Handler<M, Shared> + Described<M>,
+        M: 'static,
+    {
+        self.0 = std::mem::take(&mut self.0).route(path, post(handler));
+    }
+}
+
+pub(crate) fn routes() -> Router<Shared> {
+    let mut routes = Routes::default();
+    endpoints(&mut routes);
+    routes.0
+}
+
+/// The API as an OpenAPI 3.1 document, made from the handlers: what `dashboard/openapi.json` has to be.
+#[must_use]
+pub fn document() -> String {
+    description::document()
 }
 
 /// Runs a read where blocking is allowed.
@@ -92,14 +111,16 @@ async fn read<T: Send + 'static>(
     result.map_err(Problem::from)
 }
 
-fn json(value: &impl Serialize) -> Answer {
-    Ok(axum::Json(value).into_response())
+fn json<T>(value: T) -> Answer<T> {
+    Ok(Json(value))
 }
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
 struct Page<T> {
     items: Vec<T>,
+    /// Cursor of the next page; null at the end.
     next: Option<String>,
 }
 

@@ -7,9 +7,11 @@ use hookspan_core::{SessionState, SessionSummary};
 use hookspan_view::Source;
 use hookspan_view::line::Line;
 use hookspan_view::source::SessionFilter;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
+use super::query::Number;
 use super::sessions::{CostItem, SessionItem, TokenCounts, project};
 use super::{Answer, json, read, session_url};
 use crate::App;
@@ -24,8 +26,9 @@ const STALLED_NS: i64 = 600 * SECOND_NS;
 /// A failure stays on the list for a day.
 const FAILED_NS: i64 = 86_400 * SECOND_NS;
 
-#[derive(Serialize)]
-struct Overview {
+/// What needs the person now, what runs, and the day in sums.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Overview {
     now_us: i64,
     needs: Vec<Need>,
     running: Vec<SessionItem>,
@@ -34,7 +37,7 @@ struct Overview {
 }
 
 /// A stretch in which no collector ran; its hooks were taken in afterwards.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct GapItem {
     from_us: i64,
     to_us: i64,
@@ -42,8 +45,9 @@ struct GapItem {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Need {
+    /// tool_open, stalled, your_turn, failed
     kind: &'static str,
     session: String,
     project: Option<String>,
@@ -53,7 +57,7 @@ struct Need {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Today {
     from_us: i64,
     active_us: i64,
@@ -66,10 +70,19 @@ struct Today {
     output_tokens: Option<u64>,
 }
 
-pub(super) async fn overview(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let from_us = params.number("from_us")?;
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Since {
+    /// begin of the person's day; else the last 24 hours
+    from_us: Option<Number>,
+}
+
+pub(super) async fn overview(
+    State(app): State<Arc<App>>,
+    Params(since): Params<Since>,
+) -> Answer<Overview> {
+    let from_us = since.from_us.map(|from_us| from_us.0);
     let now_ns = app.clock.now_ns();
-    json(&read(&app, move |source| view(source, from_us, now_ns)).await?)
+    json(read(&app, move |source| view(source, from_us, now_ns)).await?)
 }
 
 fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Overview> {

@@ -7,9 +7,11 @@ use hookspan_core::Span;
 use hookspan_core::content::{Content, Field, extract};
 use hookspan_view::subject::readable;
 use hookspan_view::{self as view, Source};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::{Params, Route};
+use super::query::Number;
 use super::span_ref::{SpanRef, find};
 use super::{Answer, json, read};
 use crate::App;
@@ -21,7 +23,7 @@ const PIECE_MAX_BYTES: usize = 256 * 1024;
 const PARTS_MAX: usize = 64;
 
 /// A part that can be fetched.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct PayloadItem {
     part: String,
     /// What the tab says.
@@ -32,8 +34,10 @@ pub(super) struct PayloadItem {
     kind: &'static str,
 }
 
-#[derive(Serialize)]
-struct Piece {
+/// A piece of a part.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PayloadPiece")]
+pub(super) struct Piece {
     part: String,
     kind: &'static str,
     /// Null when it is not stored.
@@ -68,13 +72,19 @@ pub(super) fn list(source: &dyn Source, span: &Span) -> view::Result<Vec<Payload
     parts(span).into_iter().map(item).collect()
 }
 
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Offset {
+    /// bytes: `next` of the piece before
+    offset: Option<Number>,
+}
+
 pub(super) async fn payload(
     State(app): State<Arc<App>>,
     Route((span, name)): Route<(String, String)>,
-    params: Params,
-) -> Answer {
+    Params(from): Params<Offset>,
+) -> Answer<Piece> {
     let span = SpanRef::parse(&span)?;
-    let offset = params.number("offset")?.unwrap_or(0);
+    let offset = from.offset.map_or(0, |offset| offset.0);
     let bad_offset = || Problem::bad_parameter("offset", "a byte position that an answer gave");
     let offset = usize::try_from(offset).map_err(|_| bad_offset())?;
     let found = read(&app, move |source| {
@@ -89,14 +99,14 @@ pub(super) async fn payload(
     let Some(content) = content else {
         let none =
             Piece { part, kind: "text", text: None, redacted: true, offset, total: 0, next: None };
-        return json(&none);
+        return json(none);
     };
     let total = content.text.len();
     let end = boundary(&content.text, offset.saturating_add(PIECE_MAX_BYTES));
     let piece = content.text.get(offset..end.max(offset)).ok_or_else(bad_offset)?;
     let kind = kind(&content);
     let next = Some(end).filter(|&end| end < total);
-    json(&Piece { part, kind, text: Some(piece.to_owned()), redacted: false, offset, total, next })
+    json(Piece { part, kind, text: Some(piece.to_owned()), redacted: false, offset, total, next })
 }
 
 /// The last character boundary at or before `at`.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use hookspan_view::source::{Deleted, SessionFilter, SessionSort};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::extract::Route;
+use super::extract::{Body, Route};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -16,7 +15,7 @@ use crate::problem::Problem;
 /// Sessions of one purge; a purge that finds more says so and is asked again.
 const PURGE_MAX: usize = 10_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ClassItem {
     name: &'static str,
     /// What the store keeps.
@@ -25,7 +24,21 @@ struct ClassItem {
     exported: &'static str,
 }
 
-pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer {
+/// What is kept, where, and for how long.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Kept {
+    classes: Vec<ClassItem>,
+    /// Null: for ever.
+    retention_days: Option<u64>,
+    /// Secrets that were blanked in the search index.
+    redacted: u64,
+    /// Whether texts can be searched.
+    search: bool,
+    token_required: bool,
+    url: &'static str,
+}
+
+pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer<Kept> {
     let privacy = read(&app, |source| source.privacy()).await?;
     let class = |class: hookspan_view::source::PrivacyClass| ClassItem {
         name: class.name,
@@ -34,29 +47,48 @@ pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer {
         exported: class.exported,
     };
     let classes: Vec<_> = privacy.classes.into_iter().map(class).collect();
-    json(&json!({
-        "classes": classes,
-        "retention_days": privacy.retention_days,
-        "redacted": privacy.redacted,
-        "search": privacy.search,
-        "token_required": app.guard.token.is_some(),
-        "url": "/privacy",
-    }))
+    json(Kept {
+        classes,
+        retention_days: privacy.retention_days,
+        redacted: privacy.redacted,
+        search: privacy.search,
+        token_required: app.guard.token.is_some(),
+        url: "/privacy",
+    })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Purge {
+pub(super) struct Purge {
     /// Sessions whose last activity was before.
     before_us: Option<i64>,
     /// Sessions of exactly this project: the name of its folder.
     project: Option<String>,
+    /// Only counts.
     #[serde(default)]
     dry_run: bool,
 }
 
-pub(super) async fn purge(State(app): State<Arc<App>>, body: Bytes) -> Answer {
-    let Purge { before_us, project, dry_run } = parse(&body)?;
+/// What a purge came to.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Purged {
+    dry_run: bool,
+    /// Sessions that it means.
+    sessions: usize,
+    /// There are more: ask again.
+    more: bool,
+    deleted_sessions: u64,
+    deleted_spans: u64,
+    deleted_hooks: u64,
+    /// Databases that were set aside damaged: a deletion leaves them alone.
+    damaged_databases: u64,
+    url: &'static str,
+}
+
+pub(super) async fn purge(
+    State(app): State<Arc<App>>,
+    Body(Purge { before_us, project, dry_run }): Body<Purge>,
+) -> Answer<Purged> {
     if before_us.is_none() && project.is_none() {
         return Err(Problem::bad_parameter("before_us", "name a time, a project, or both"));
     }
@@ -67,16 +99,16 @@ pub(super) async fn purge(State(app): State<Arc<App>>, body: Bytes) -> Answer {
         Ok((roots, more, deleted))
     })
     .await?;
-    json(&json!({
-        "dry_run": dry_run,
-        "sessions": roots.len(),
-        "more": more,
-        "deleted_sessions": deleted.sessions,
-        "deleted_spans": deleted.spans,
-        "deleted_hooks": deleted.hooks,
-        "damaged_databases": deleted.damaged,
-        "url": "/privacy",
-    }))
+    json(Purged {
+        dry_run,
+        sessions: roots.len(),
+        more,
+        deleted_sessions: deleted.sessions,
+        deleted_spans: deleted.spans,
+        deleted_hooks: deleted.hooks,
+        damaged_databases: deleted.damaged,
+        url: "/privacy",
+    })
 }
 
 /// Roots of the sessions a purge means, and whether there are more than it takes at once.
@@ -104,18 +136,28 @@ fn matching(
     Ok((roots.map(|session| session.root.to_string()).collect(), more))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Confirmation {
+pub(super) struct Confirmation {
+    /// The id again.
     confirm: String,
+}
+
+/// What a deletion came to.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DeletedSession {
+    deleted_spans: u64,
+    deleted_hooks: u64,
+    /// Databases that were set aside damaged: a deletion leaves them alone.
+    damaged_databases: u64,
+    url: &'static str,
 }
 
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Route(root): Route<String>,
-    body: Bytes,
-) -> Answer {
-    let Confirmation { confirm } = parse(&body)?;
+    Body(Confirmation { confirm }): Body<Confirmation>,
+) -> Answer<DeletedSession> {
     if confirm != root {
         return Err(Problem::bad_parameter("confirm", "must be the id of the session"));
     }
@@ -127,18 +169,10 @@ pub(super) async fn delete(
         control.delete(&[root]).map(Some)
     });
     let deleted = deleted.await?.ok_or_else(|| Problem::not_found("session"))?;
-    json(&json!({
-        "deleted_spans": deleted.spans,
-        "deleted_hooks": deleted.hooks,
-        "damaged_databases": deleted.damaged,
-        "url": "/sessions",
-    }))
-}
-
-fn parse<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Problem> {
-    // serde's own words may quote the body; what is wrong is said without it.
-    serde_json::from_slice(body).map_err(|error| {
-        let place = format!("not the JSON object that is wanted, at column {}", error.column());
-        Problem::bad_parameter("body", place)
+    json(DeletedSession {
+        deleted_spans: deleted.spans,
+        deleted_hooks: deleted.hooks,
+        damaged_databases: deleted.damaged,
+        url: "/sessions",
     })
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_view::line::LineKind;
 use hookspan_view::source::{Hit, LineFilter, Query};
-use serde::Serialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::columns::LineItem;
 use super::extract::Params;
-use super::spans::filter;
+use super::query::{OneOf, Paging, SpanQuery, Words, words};
 use super::{Answer, cursor, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -20,12 +20,15 @@ const QUERY_MAX: usize = 500;
 /// Words of a query; more do not make it more precise.
 const TERMS_MAX: usize = 16;
 
-#[derive(Serialize)]
+/// One text that was found.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SearchHit")]
 struct HitItem {
     span: LineItem,
     session: String,
     field: String,
     text: String,
+    /// Where the words stand in `text`: start and end in UTF-16 units.
     marks: Vec<(u32, u32)>,
     url: String,
 }
@@ -38,14 +41,58 @@ impl From<Hit> for HitItem {
     }
 }
 
-pub(super) async fn search(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let text = params.text("q").unwrap_or_default();
+words! {
+    /// Texts of a span.
+    Text {
+        Prompt = "prompt",
+        Response = "response",
+        Thought = "thought",
+        Input = "input",
+        Output = "output",
+        Task = "task",
+        Result = "result",
+        Error = "error",
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    /// words, "phrases", kind: tool: project: model: field: status:error
+    q: Option<String>,
+    /// only texts of this kind
+    field: Option<OneOf<Text>>,
+}
+
+/// What was found.
+#[derive(Serialize, JsonSchema, Default)]
+#[schemars(rename = "SearchAnswer")]
+pub(super) struct FoundItems {
+    items: Vec<HitItem>,
+    /// Cursor of the next page; null at the end.
+    next: Option<String>,
+    /// How many texts hold the words, filters aside; null when they were not counted.
+    total: Option<u64>,
+    /// There are more than `total`.
+    total_is_more: bool,
+    /// Changes that are not in the index yet.
+    lag: u64,
+    /// Words and phrases that were looked for.
+    terms: Vec<String>,
+}
+
+pub(super) async fn search(
+    State(app): State<Arc<App>>,
+    Params(wanted): Params<Wanted>,
+    Params(paging): Params<Paging>,
+    Params(filter): Params<SpanQuery>,
+) -> Answer<FoundItems> {
+    let text = wanted.q.as_deref().unwrap_or_default();
     if text.chars().count() > QUERY_MAX {
         return Err(Problem::bad_parameter("q", format!("at most {QUERY_MAX} characters")));
     }
     let mut query = parse(text);
     // A parameter beats the same word in the query.
-    let filter = filter(&params)?;
+    let filter = LineFilter::from(filter);
     query.filter = LineFilter {
         session: filter.session,
         project: filter.project.or(query.filter.project),
@@ -55,27 +102,25 @@ pub(super) async fn search(State(app): State<Arc<App>>, params: Params) -> Answe
         failed: filter.failed || query.filter.failed,
         ..filter
     };
-    if let Some(field) = params.text("field") {
-        query.field = Some(field.to_owned());
+    if let Some(OneOf(field)) = wanted.field {
+        query.field = Some(field.word().to_owned());
     }
-    let limit = params.limit()?;
-    let before = params.text("cursor").map(cursor::decode).transpose()?.map(|(at, _)| at);
+    let limit = paging.limit();
+    let before = paging.position()?.map(|(at, _)| at);
     let shown = query.terms.clone();
     if query.terms.is_empty() {
-        return json(
-            &json!({ "items": [], "next": null, "total": 0, "total_is_more": false, "lag": 0, "terms": [] }),
-        );
+        return json(FoundItems { total: Some(0), ..FoundItems::default() });
     }
     let found = read(&app, move |source| source.search(&query, before, limit)).await?;
     let items: Vec<_> = found.hits.into_iter().map(HitItem::from).collect();
-    json(&json!({
-        "items": items,
-        "next": found.next.map(|at| cursor::encode(at, "")),
-        "total": found.total,
-        "total_is_more": found.total_is_more,
-        "lag": found.lag,
-        "terms": shown,
-    }))
+    json(FoundItems {
+        items,
+        next: found.next.map(|at| cursor::encode(at, "")),
+        total: found.total,
+        total_is_more: found.total_is_more,
+        lag: found.lag,
+        terms: shown,
+    })
 }
 
 /// Words, and phrases in quotes. `kind:`, `status:error`, `tool:`, `project:`, `model:` and `field:` are filters; any other

@@ -6,22 +6,29 @@ use axum::extract::State;
 use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use hookspan_view::Source;
+use hookspan_view::line::LineKind;
 use hookspan_view::source::{SessionFilter, SessionSort, SpanFilter};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::{Params, Route};
+use super::query::{Number, OneOf, Paging, Status};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// A session as lists, the stream and its own page have it.
-#[derive(Serialize)]
+/// A session, as lists, the stream and the session's page show it.
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionItem {
+    /// Id of the root conversation.
     id: String,
+    /// running, tool_open, your_turn, done, errored, stale
     state: &'static str,
+    /// Name of the workspace's folder.
     project: Option<String>,
     workspace: Option<String>,
     model: Option<String>,
+    /// Where the session ran: ide, cli, ...
     source: &'static str,
     cursor_version: Option<String>,
     first_prompt: Option<String>,
@@ -31,7 +38,9 @@ pub(crate) struct SessionItem {
     subagents: u64,
     errors: u64,
     errored_turns: u64,
+    /// Time in turns.
     active_us: i64,
+    /// From the first hook to the last.
     wall_us: i64,
     tokens: Option<TokenCounts>,
     start_us: i64,
@@ -41,7 +50,7 @@ pub(crate) struct SessionItem {
 }
 
 /// Tokens; `input` includes both cache parts.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct TokenCounts {
     input: u64,
     output: u64,
@@ -56,8 +65,8 @@ impl From<Tokens> for TokenCounts {
     }
 }
 
-/// What tokens would have cost by the table in the configuration: an estimate, never a bill.
-#[derive(Serialize)]
+/// What the tokens would cost by the price table in the configuration. An estimate, not a bill.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct CostItem {
     estimated: f64,
     currency: String,
@@ -118,10 +127,13 @@ pub(super) fn project(workspace: &str) -> String {
     trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed).to_owned()
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let filter = filter(&params)?;
-    let limit = params.limit()?;
-    let before = params.text("cursor").map(cursor::decode).transpose()?;
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Params(paging): Params<Paging>,
+    Params(query): Params<SessionQuery>,
+) -> Answer<Page<Priced>> {
+    let filter = SessionFilter::from(query);
+    let (limit, before) = (paging.limit(), paging.position()?);
     let sort = filter.sort;
     let found = read(&app, move |source| {
         let Page { items, next } = page(source.sessions(&filter, before, limit + 1)?, limit, sort);
@@ -131,12 +143,12 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
         });
         Ok(Page { items: priced.collect::<hookspan_view::Result<Vec<_>>>()?, next })
     });
-    json(&found.await?)
+    json(found.await?)
 }
 
 /// A session in the list.
-#[derive(Serialize)]
-struct Priced {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Priced {
     #[serde(flatten)]
     item: SessionItem,
     /// Null without a price table, or when no turn reported tokens.
@@ -149,43 +161,51 @@ fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<Option<Cost
     Ok(CostItem::sum(prices, &used))
 }
 
-fn filter(params: &Params) -> Result<SessionFilter, Problem> {
-    let owned = |name| params.text(name).map(str::to_owned);
-    let state = match params.text("state") {
-        None => None,
-        Some(word) => Some(SessionState::parse(word).ok_or_else(|| {
-            let words = SessionState::ALL.map(SessionState::as_str).join(", ");
-            Problem::bad_parameter("state", format!("one of {words}"))
-        })?),
-    };
-    let errored = match params.text("status") {
-        None => false,
-        Some("error") => true,
-        Some(_) => return Err(Problem::bad_parameter("status", "error, or nothing")),
-    };
-    Ok(SessionFilter {
-        state,
-        project: owned("project"),
-        model: owned("model"),
-        text: owned("q"),
-        errored,
-        spans: SpanFilter {
-            tool: owned("tool"),
-            kind: params.kind()?,
-            min_ns: params.nanoseconds("min_us")?,
-        },
-        from_ns: params.nanoseconds("from_us")?,
-        to_ns: params.nanoseconds("to_us")?,
-        sort: sort(params)?,
-    })
+/// Filters and order of the list.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SessionQuery {
+    /// the order, largest or newest first; `last` unless given
+    sort: Option<OneOf<SessionSort>>,
+    /// what the session does now
+    state: Option<OneOf<SessionState>>,
+    /// name of a project
+    project: Option<String>,
+    /// part of the model's name
+    model: Option<String>,
+    /// only with failures
+    status: Option<OneOf<Status>>,
+    /// part of the first prompt, the workspace or the id
+    q: Option<String>,
+    /// with a call of this tool
+    tool: Option<String>,
+    /// with a span of this kind
+    kind: Option<OneOf<LineKind>>,
+    /// with a span that took at least
+    min_us: Option<Number>,
+    /// something happened at or after
+    from_us: Option<Number>,
+    /// began at or before
+    to_us: Option<Number>,
 }
 
-fn sort(params: &Params) -> Result<SessionSort, Problem> {
-    let Some(word) = params.text("sort") else { return Ok(SessionSort::Last) };
-    SessionSort::ALL.into_iter().find(|sort| sort.as_str() == word).ok_or_else(|| {
-        let words = SessionSort::ALL.map(SessionSort::as_str).join(", ");
-        Problem::bad_parameter("sort", format!("one of {words}"))
-    })
+impl From<SessionQuery> for SessionFilter {
+    fn from(query: SessionQuery) -> Self {
+        Self {
+            state: query.state.map(|state| state.0),
+            project: query.project,
+            model: query.model,
+            text: query.q,
+            errored: query.status.is_some(),
+            spans: SpanFilter {
+                tool: query.tool,
+                kind: query.kind.map(|kind| kind.0),
+                min_ns: query.min_us.map(Number::us_as_ns),
+            },
+            from_ns: query.from_us.map(Number::us_as_ns),
+            to_ns: query.to_us.map(Number::us_as_ns),
+            sort: query.sort.map_or(SessionSort::Last, |sort| sort.0),
+        }
+    }
 }
 
 fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> Page<SessionItem> {
@@ -197,8 +217,8 @@ fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> P
 }
 
 /// A session on its own page.
-#[derive(Serialize)]
-struct SessionDetail {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SessionDetail {
     #[serde(flatten)]
     item: SessionItem,
     /// Null without a price table, or when no turn reported tokens.
@@ -208,7 +228,7 @@ struct SessionDetail {
 
 /// Where a session's time went: the parts of its turns and what is between them add up to `whole_us`, but for the rounding
 /// of each.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SessionPartItem {
     #[serde(flatten)]
     turns: PartItem,
@@ -216,7 +236,10 @@ struct SessionPartItem {
     whole_us: i64,
 }
 
-pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Route(root): Route<String>,
+) -> Answer<SessionDetail> {
     let found = read(&app, move |source| {
         let Some(session) = source.session(&root)? else { return Ok(None) };
         let turns = source.turns(&root)?;
@@ -226,7 +249,7 @@ pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>)
     });
     let (session, turns, cost) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
     let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
-    json(&SessionDetail {
+    json(SessionDetail {
         item: session.into(),
         cost,
         parts: SessionPartItem {
@@ -237,8 +260,9 @@ pub(super) async fn one(State(app): State<Arc<App>>, Route(root): Route<String>)
     })
 }
 
-#[derive(Serialize)]
-struct TurnItem {
+/// A turn: one prompt and everything until its stop.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TurnItem {
     id: String,
     trace_id: String,
     generation: String,
@@ -258,7 +282,8 @@ struct TurnItem {
     url: String,
 }
 
-#[derive(Serialize)]
+/// Where the time of a turn went. The parts add up to the whole.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct PartItem {
     pub(super) thinking_us: i64,
     responding_us: i64,
@@ -312,7 +337,10 @@ impl TurnItem {
     }
 }
 
-pub(super) async fn turns(State(app): State<Arc<App>>, Route(root): Route<String>) -> Answer {
+pub(super) async fn turns(
+    State(app): State<Arc<App>>,
+    Route(root): Route<String>,
+) -> Answer<Page<TurnItem>> {
     let turns = read(&app, move |source| {
         if source.session(&root)?.is_none() {
             return Ok(None);
@@ -322,5 +350,5 @@ pub(super) async fn turns(State(app): State<Arc<App>>, Route(root): Route<String
         Ok(Some(turns.into_iter().map(|turn| TurnItem::new(turn, prices)).collect()))
     });
     let turns = turns.await?.ok_or_else(|| Problem::not_found("session"))?;
-    json(&Page { items: turns, next: None })
+    json(Page { items: turns, next: None })
 }

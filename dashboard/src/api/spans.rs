@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::line::Line;
 use hookspan_view::source::LineFilter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::columns::{self, LineItem};
+use super::columns::{self, Columns, LineItem};
 use super::extract::{Params, Route};
+use super::query::{Number, OneOf, Paging, SpanQuery, words};
 use super::{Answer, Page, cursor, focus, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -14,12 +18,36 @@ use crate::problem::Problem;
 /// Most lines of one session that are answered at once.
 const LINES_MAX: usize = 200_000;
 
+words! {
+    /// Shape of an answer.
+    Format { Columns = "columns", Rows = "rows" }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    /// a rev: only what changed after it
+    since: Option<Number>,
+    /// a span: only what lies below it
+    focus: Option<String>,
+    /// columns unless given
+    format: Option<OneOf<Format>>,
+}
+
+/// Columns, or a page of rows.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Spans {
+    Columns(Columns),
+    Rows(Page<LineItem>),
+}
+
 pub(super) async fn of_session(
     State(app): State<Arc<App>>,
     Route(root): Route<String>,
-    params: Params,
-) -> Answer {
-    let since = params.number("since")?.map(|since| u64::try_from(since).unwrap_or(0));
+    Params(wanted): Params<Wanted>,
+    Params(paging): Params<Paging>,
+) -> Answer<Spans> {
+    let since = wanted.since.map(|since| u64::try_from(since.0).unwrap_or(0));
     let session = root.clone();
     let lines = read(&app, move |source| {
         if source.session(&root)?.is_none() {
@@ -28,24 +56,19 @@ pub(super) async fn of_session(
         source.lines(&root, since, LINES_MAX).map(Some)
     });
     let mut lines = lines.await?.ok_or_else(|| Problem::not_found("session"))?;
-    if let Some(focus) = params.text("focus") {
-        return focus::answer(&app, focus, &mut lines).await;
+    if let Some(focus) = wanted.focus {
+        return json(Spans::Columns(focus::answer(&app, &focus, &mut lines).await?));
     }
-    match params.text("format") {
-        None | Some("columns") if since.is_some() => json(&columns::delta(lines)),
-        None | Some("columns") => json(&columns::whole(lines)),
-        Some("rows") => json(&rows(&session, lines.lines, &params)?),
-        Some(_) => Err(Problem::bad_parameter("format", "columns or rows")),
-    }
+    json(match wanted.format.map_or(Format::Columns, |format| format.0) {
+        Format::Columns if since.is_some() => Spans::Columns(columns::delta(lines)),
+        Format::Columns => Spans::Columns(columns::whole(lines)),
+        Format::Rows => Spans::Rows(rows(&session, lines.lines, &paging)?),
+    })
 }
 
-fn rows(
-    session: &str,
-    mut lines: Vec<hookspan_view::line::Line>,
-    params: &Params,
-) -> Result<Page<LineItem>, Problem> {
-    let limit = params.limit()?;
-    let after = params.text("cursor").map(cursor::decode).transpose()?.map_or(0, |(row, _)| row);
+fn rows(session: &str, mut lines: Vec<Line>, paging: &Paging) -> Result<Page<LineItem>, Problem> {
+    let limit = paging.limit();
+    let after = paging.position()?.map_or(0, |(row, _)| row);
     lines.retain(|line| line.row > after);
     lines.sort_by_key(|line| line.row);
     let more = lines.len() > limit;
@@ -55,10 +78,13 @@ fn rows(
     Ok(Page { items, next })
 }
 
-pub(super) async fn latest(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let filter = filter(&params)?;
-    let before = params.text("cursor").map(cursor::decode).transpose()?;
+pub(super) async fn latest(
+    State(app): State<Arc<App>>,
+    Params(paging): Params<Paging>,
+    Params(query): Params<SpanQuery>,
+) -> Answer<Page<LineItem>> {
+    let (limit, before) = (paging.limit(), paging.position()?);
+    let filter = LineFilter::from(query);
     // Without a filter the order is that of writing: what came last is what a page that follows wants.
     let by_row = filter.is_empty();
     let mut lines = read(&app, move |source| {
@@ -76,27 +102,5 @@ pub(super) async fn latest(State(app): State<Arc<App>>, params: Params) -> Answe
         false => cursor::encode(line.start.0, &line.row.to_string()),
     });
     let items = lines.into_iter().map(|(root, line)| LineItem::new(&root, line)).collect();
-    json(&Page { items, next })
-}
-
-/// Filters of spans, as in the bar.
-pub(super) fn filter(params: &Params) -> Result<LineFilter, Problem> {
-    let owned = |name| params.text(name).map(str::to_owned);
-    let failed = match params.text("status") {
-        None => false,
-        Some("error") => true,
-        Some(_) => return Err(Problem::bad_parameter("status", "error, or nothing")),
-    };
-    Ok(LineFilter {
-        session: owned("session"),
-        project: owned("project"),
-        model: owned("model"),
-        tool: owned("tool"),
-        kind: params.kind()?,
-        failed,
-        min_ns: params.nanoseconds("min_us")?,
-        max_ns: params.nanoseconds("max_us")?,
-        from_ns: params.nanoseconds("from_us")?,
-        to_ns: params.nanoseconds("to_us")?,
-    })
+    json(Page { items, next })
 }

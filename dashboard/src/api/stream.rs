@@ -7,30 +7,61 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use hookspan_view::Source;
 use hookspan_view::source::Position;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::description::{Operation, Output};
 use super::events::{event, health_event, notice_events, resync};
 use super::extract::Params;
 use super::hub::{RESUME_MAX, Subscription};
-use super::{Answer, read};
+use super::read;
 use crate::App;
 use crate::problem::Problem;
+
+/// The events, for who reads the description.
+const DETAILS: &str = "server-sent events: `hello` {epoch, rev, version}; `session` (an item of the session list); \
+`spans` {session, rev, changed}: ask for what changed since the rev you have; `health` {now_us, behind_bytes, failing}; \
+`resync` {reason: epoch, old or lag}: ask for everything again. The id of an event is epoch:rev; \
+give the last one as Last-Event-ID, or as `after`, to resume";
 
 /// A comment this often tells a proxy and the reader that the stream lives.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct After {
+    /// epoch:rev, the id of the last event; the header Last-Event-ID comes first
+    after: Option<String>,
+}
+
+/// A stream without an end.
+pub(super) struct Events(Body);
+
+impl IntoResponse for Events {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "text/event-stream")], self.0).into_response()
+    }
+}
+
+impl Output for Events {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.media("text/event-stream", &json!({ "type": "string" }));
+        operation.details(DETAILS);
+    }
+}
+
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    params: Params,
-) -> Answer {
+    Params(from): Params<After>,
+) -> Result<Events, Problem> {
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let after = after.or_else(|| params.text("after")).map(str::to_owned);
+    let after = after.map(str::to_owned).or(from.after);
     // Subscribed before the store is read, so that nothing falls between the two.
     let subscription = app.hub.subscribe().ok_or_else(too_many)?;
     let remembered = after.as_deref().and_then(parse).and_then(|at| app.hub.remembered(at.rev));
@@ -44,8 +75,7 @@ pub(super) async fn stream(
         };
         Some((Ok::<_, Infallible>(bytes), (None, subscription)))
     });
-    let headers = [(header::CONTENT_TYPE, "text/event-stream")];
-    Ok((headers, Body::from_stream(body)).into_response())
+    Ok(Events(Body::from_stream(body)))
 }
 
 fn too_many() -> Problem {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::Parts;
 use hookspan_view::source::DayTime;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::latency::{DAY_NS, Period};
+use super::latency::{DAY_NS, Period, PeriodQuery};
 use super::sessions::PartItem;
 use super::{Answer, json, read};
 use crate::App;
@@ -18,8 +19,10 @@ const DAY_US: i64 = DAY_NS / 1_000;
 /// Columns at most; a longer period has wider ones.
 const COLUMNS_MAX: i64 = 62;
 
-#[derive(Serialize)]
-struct Times {
+/// Where the time of finished turns went.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimeAnswer")]
+pub(super) struct Times {
     from_us: i64,
     to_us: i64,
     /// Of one column.
@@ -33,14 +36,16 @@ struct Times {
     url: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimeColumn")]
 struct Column {
     from_us: i64,
     #[serde(flatten)]
     sums: Sums,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProjectTime")]
 struct Project {
     /// Null where Cursor named no workspace.
     project: Option<String>,
@@ -49,7 +54,8 @@ struct Project {
     url: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimeSums")]
 struct Sums {
     turns: u64,
     calls: u64,
@@ -96,12 +102,21 @@ fn add(sum: &mut DayTime, more: &DayTime) {
     sum.parts.other += other;
 }
 
-pub(super) async fn time(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let period = Period::of(&params, app.clock.now_ns())?;
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Wanted {
+    /// name of a project
+    project: Option<String>,
+}
+
+pub(super) async fn time(
+    State(app): State<Arc<App>>,
+    Params(Wanted { project: wanted }): Params<Wanted>,
+    Params(period): Params<PeriodQuery>,
+) -> Answer<Times> {
+    let period = Period::of(&period, app.clock.now_ns())?;
     let (first, last) = period.in_units(DAY_NS);
-    let wanted = params.text("project").map(str::to_owned);
     let rows = read(&app, move |source| source.times((first, last))).await?;
-    json(&times(rows, (first, last), wanted))
+    json(times(rows, (first, last), wanted))
 }
 
 fn times(rows: Vec<DayTime>, (first, last): (i64, i64), wanted: Option<String>) -> Times {

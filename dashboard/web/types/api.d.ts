@@ -27,15 +27,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            items: {
-                                answers: string;
-                                method: string;
-                                parameters: string[];
-                                url: string;
-                            }[];
-                            version: string;
-                        };
+                        "application/json": components["schemas"]["Index"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -51,6 +43,473 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** two side by side */
+        get: {
+            parameters: {
+                query: {
+                    /** @description a session, or session:number for a turn */
+                    a: string;
+                    /** @description a session, or session:number for a turn */
+                    b: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description two side by side */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Comparison"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** failures in groups, most frequent first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 50, at most 500 */
+                    limit?: number;
+                    /** @description began at or after */
+                    from_us?: number;
+                    /** @description what it is drawn as */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description part of the model's name */
+                    model?: string;
+                    /** @description name of a project */
+                    project?: string;
+                    /** @description id of a session */
+                    session?: string;
+                    /** @description began at or before */
+                    to_us?: number;
+                    /** @description name of a tool */
+                    tool?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description failures in groups, most frequent first */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ErrorGroups"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/exporters/{name}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** wakes a destination */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name of a destination, as the configuration has it */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            responses: {
+                /** @description wakes a destination */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Retrying"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** journal, database, destinations, counters */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description journal, database, destinations, counters */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Health"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/install": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what is left to do until hooks arrive */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what is left to do until hooks arrive */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Installation"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/latency": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** percentiles per UTC day and name */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description tool unless given */
+                    group?: "tool" | "model" | "kind" | "project";
+                    /** @description up to now: 30, at most 3660 */
+                    days?: number;
+                    /** @description begins then, instead of `days` */
+                    from_us?: number;
+                    /** @description ends then, instead of now */
+                    to_us?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description percentiles per UTC day and name */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Latency"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/latency/heatmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** how often which durations happened, over time */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description tool unless given */
+                    group?: "tool" | "model" | "kind" | "project";
+                    /** @description only this one of the group */
+                    name?: string;
+                    /** @description up to now: 30, at most 3660 */
+                    days?: number;
+                    /** @description begins then, instead of `days` */
+                    from_us?: number;
+                    /** @description ends then, instead of now */
+                    to_us?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description how often which durations happened, over time */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Heatmap"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** sets the cookie */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        /** @description The text of the token. */
+                        token: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description sets the cookie */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Door"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** removes the cookie */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            responses: {
+                /** @description removes the cookie */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Door"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -104,110 +563,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/login": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** sets the cookie */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: {
-                content: {
-                    "application/json": {
-                        token?: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description sets the cookie */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            [key: string]: unknown;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/logout": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** removes the cookie */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: {
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            responses: {
-                /** @description removes the cookie */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            [key: string]: unknown;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -219,7 +574,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description from_us */
+                    /** @description begin of the person's day; else the last 24 hours */
                     from_us?: number;
                 };
                 header?: never;
@@ -234,1602 +589,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            gaps: {
-                                from_us: number;
-                                hooks: number;
-                                to_us: number;
-                                url: string;
-                            }[];
-                            needs: {
-                                kind: string;
-                                label: string;
-                                project: null | string;
-                                session: string;
-                                since_us: number;
-                                turn: number | null;
-                                url: string;
-                            }[];
-                            now_us: number;
-                            running: {
-                                active_us: number;
-                                calls: number;
-                                cursor_version: null | string;
-                                end_us: number | null;
-                                errored_turns: number;
-                                errors: number;
-                                first_prompt: null | string;
-                                id: string;
-                                last_error: null | string;
-                                last_us: number;
-                                model: null | string;
-                                project: null | string;
-                                source: string;
-                                start_us: number;
-                                state: string;
-                                subagents: number;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                turns: number;
-                                url: string;
-                                wall_us: number;
-                                workspace: null | string;
-                            }[];
-                            today: {
-                                active_us: number;
-                                cost: null | {
-                                    currency: string;
-                                    estimated: number;
-                                    unpriced_tokens: number;
-                                };
-                                errors: number;
-                                from_us: number;
-                                input_tokens: number | null;
-                                output_tokens: number | null;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                turns: number;
-                            };
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** sessions, newest activity first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description limit (50, at most 500) */
-                    limit?: number;
-                    /** @description cursor */
-                    cursor?: string;
-                    /** @description sort=last|start|active|errors|calls|tokens */
-                    sort?: "last" | "start" | "active" | "errors" | "calls" | "tokens";
-                    /** @description state */
-                    state?: string;
-                    /** @description project */
-                    project?: string;
-                    /** @description model */
-                    model?: string;
-                    /** @description status=error */
-                    status?: string;
-                    /** @description q */
-                    q?: string;
-                    /** @description tool */
-                    tool?: string;
-                    /** @description kind */
-                    kind?: string;
-                    /** @description min_us */
-                    min_us?: number;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description sessions, newest activity first */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                active_us: number;
-                                calls: number;
-                                cost: null | {
-                                    currency: string;
-                                    estimated: number;
-                                    unpriced_tokens: number;
-                                };
-                                cursor_version: null | string;
-                                end_us: number | null;
-                                errored_turns: number;
-                                errors: number;
-                                first_prompt: null | string;
-                                id: string;
-                                last_error: null | string;
-                                last_us: number;
-                                model: null | string;
-                                project: null | string;
-                                source: string;
-                                start_us: number;
-                                state: string;
-                                subagents: number;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                turns: number;
-                                url: string;
-                                wall_us: number;
-                                workspace: null | string;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** one session */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description one session */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            active_us: number;
-                            calls: number;
-                            cost: null | {
-                                currency: string;
-                                estimated: number;
-                                unpriced_tokens: number;
-                            };
-                            cursor_version: null | string;
-                            end_us: number | null;
-                            errored_turns: number;
-                            errors: number;
-                            first_prompt: null | string;
-                            id: string;
-                            last_error: null | string;
-                            last_us: number;
-                            model: null | string;
-                            parts: {
-                                edits_us: number;
-                                hooks_us: number;
-                                idle_us: number;
-                                mcp_us: number;
-                                other_us: number;
-                                responding_us: number;
-                                shell_us: number;
-                                subagent_us: number;
-                                thinking_us: number;
-                                tools_us: number;
-                                wait_us: number;
-                                whole_us: number;
-                            };
-                            project: null | string;
-                            source: string;
-                            start_us: number;
-                            state: string;
-                            subagents: number;
-                            tokens: null | {
-                                cache_read: number;
-                                cache_write: number;
-                                input: number;
-                                output: number;
-                            };
-                            turns: number;
-                            url: string;
-                            wall_us: number;
-                            workspace: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/turns": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** its turns and where their time went */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description its turns and where their time went */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                calls: number;
-                                cost: null | {
-                                    currency: string;
-                                    estimated: number;
-                                    unpriced_tokens: number;
-                                };
-                                dur_us: number | null;
-                                end_reason: null | string;
-                                errors: number;
-                                generation: null | string;
-                                id: string;
-                                model: null | string;
-                                n: number;
-                                parts: {
-                                    edits_us: number;
-                                    hooks_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    responding_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                };
-                                prompt: null | string;
-                                start_us: number;
-                                status: null | string;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                trace_id: string;
-                                url: string;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/spans": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** its spans: columns in pre-order, what changed since, or plain rows in pages */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description since (a rev) */
-                    since?: number;
-                    /** @description focus (a span) */
-                    focus?: string;
-                    /** @description format=columns|rows */
-                    format?: "columns" | "rows";
-                    /** @description limit (50, at most 500) */
-                    limit?: number;
-                    /** @description cursor */
-                    cursor?: string;
-                };
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description its spans: columns in pre-order, what changed since, or plain rows in pages */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            dur_us: number[];
-                            flags: number[];
-                            focus?: {
-                                calls: number;
-                                dur_us: number | null;
-                                errors: number;
-                                id: string;
-                                label: string;
-                                link: null | {
-                                    confidence: string;
-                                    source: null | string;
-                                };
-                                result: null | string;
-                                row: number;
-                                start_us: number;
-                                task: null | string;
-                            };
-                            kind: number[];
-                            kinds: string[];
-                            label: number[];
-                            n: number;
-                            parent?: number[] | null;
-                            rev: number;
-                            row: number[];
-                            start_us: number[];
-                            status: number[];
-                            strs: string[];
-                            t0_us: number;
-                            total: number | null;
-                            up: number[];
-                            v: number;
-                            wait: number[][];
-                        } | {
-                            items: {
-                                dur_us: number | null;
-                                flags: number;
-                                id: string;
-                                kind: string;
-                                label: string;
-                                parent: number | null;
-                                row: number;
-                                session: string;
-                                start_us: number;
-                                status: string;
-                                url: string;
-                                wait_us: number | null;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spans": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** newest spans of all sessions */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description limit (50, at most 500) */
-                    limit?: number;
-                    /** @description cursor */
-                    cursor?: string;
-                    /** @description session */
-                    session?: string;
-                    /** @description project */
-                    project?: string;
-                    /** @description model */
-                    model?: string;
-                    /** @description tool */
-                    tool?: string;
-                    /** @description kind */
-                    kind?: string;
-                    /** @description status=error */
-                    status?: string;
-                    /** @description min_us */
-                    min_us?: number;
-                    /** @description max_us */
-                    max_us?: number;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description newest spans of all sessions */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                dur_us: number | null;
-                                flags: number;
-                                id: string;
-                                kind: string;
-                                label: string;
-                                parent: number | null;
-                                row: number;
-                                session: string;
-                                start_us: number;
-                                status: string;
-                                url: string;
-                                wait_us: number | null;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spans/{span}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** one span by hex id or row key, without content */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    span: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description one span by hex id or row key, without content */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            attributes: {
-                                [key: string]: unknown;
-                            };
-                            conversation: string;
-                            dur_us: number | null;
-                            end_reason: null | string;
-                            error_type: null | string;
-                            events: {
-                                at_us: number;
-                                attributes: {
-                                    [key: string]: unknown;
-                                };
-                                name: string;
-                            }[];
-                            export: {
-                                destination: string;
-                                state: string;
-                            }[];
-                            generation: null | string;
-                            hook_us: number | null;
-                            id: string;
-                            kind: string;
-                            label: string;
-                            links: {
-                                id: string;
-                                trace_id: string;
-                                type: string;
-                                url: string;
-                            }[];
-                            message: null | string;
-                            name: string;
-                            open_in: {
-                                name: string;
-                                url: string;
-                            }[];
-                            parent_id: null | string;
-                            path: {
-                                id: string;
-                                kind: string;
-                                label: string;
-                                row: number;
-                            }[];
-                            payloads: {
-                                bytes: number;
-                                kind: string;
-                                part: string;
-                                redacted: boolean;
-                                title: string;
-                                truncated: boolean;
-                            }[];
-                            row: number;
-                            session: string;
-                            start_us: number;
-                            status: string;
-                            timing: null | string;
-                            trace_id: string;
-                            url: string;
-                            wait_us: number | null;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spans/{span}/payload/{part}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** content in pieces of 256 KiB */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description offset (bytes) */
-                    offset?: number;
-                };
-                header?: never;
-                path: {
-                    span: string;
-                    part: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description content in pieces of 256 KiB */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            kind: string;
-                            next: null | string;
-                            offset: number;
-                            part: string;
-                            redacted: boolean;
-                            text: null | string;
-                            total: number | null;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/traces/{trace}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** the session of a trace */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    trace: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the session of a trace */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            session: string;
-                            span: string;
-                            trace_id: string;
-                            url: string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/spans/{span}/diff": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** one edit as hunks, or its sums when it is large */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    span: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description one edit as hunks, or its sums when it is large */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            added: number;
-                            bytes: number;
-                            hunks: {
-                                lines: {
-                                    op: string;
-                                    text: string;
-                                }[];
-                                new_line: number;
-                                old_line: number;
-                            }[];
-                            id: string;
-                            path: string;
-                            redacted: boolean;
-                            removed: number;
-                            summary: boolean;
-                            url: string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/edits": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** files that were changed, with the edits of each */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description files that were changed, with the edits of each */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                added: number;
-                                errors: number;
-                                path: string;
-                                removed: number;
-                                spans: {
-                                    added: number;
-                                    at_us: number;
-                                    failed: boolean;
-                                    id: string;
-                                    removed: number;
-                                    row: number;
-                                    turn: number | null;
-                                    url: string;
-                                }[];
-                                turns: number[];
-                                url: string;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/lints": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** patterns that cost time, with the spans that show them */
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description patterns that cost time, with the spans that show them */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                cost_us: number;
-                                count: number;
-                                evidence: {
-                                    at_us: number;
-                                    id: string;
-                                    label: string;
-                                    row: number;
-                                    url: string;
-                                }[];
-                                explanation: string;
-                                kind: string;
-                                title: string;
-                                turn: number | null;
-                                url: string;
-                            }[];
-                            next: null | string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/critical-path": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** what the end of a turn waited for, from start to end */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description turn (a span; else the longest) */
-                    turn?: string;
-                };
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description what the end of a turn waited for, from start to end */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            by_kind: {
-                                [key: string]: unknown;
-                            };
-                            dur_us: number | null;
-                            start_us: number;
-                            steps: {
-                                from_us: number;
-                                id: null | string;
-                                kind: string;
-                                label: string;
-                                row: number | null;
-                                to_us: number;
-                                url: null | string;
-                            }[];
-                            turn: null | string;
-                            url: string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** the session as a file */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description format=html|jsonl|otlp-json|otlp-proto|chrome-trace */
-                    format?: "html" | "jsonl" | "otlp-json" | "otlp-proto" | "chrome-trace";
-                    /** @description content=off|metadata|full */
-                    content?: "off" | "metadata" | "full";
-                };
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description the session as a file */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/x-ndjson": string;
-                        "application/json": string;
-                        "application/x-protobuf": string;
-                        "text/html": string;
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/sessions/{session}/delete": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** deletes it everywhere */
-        post: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    session: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: {
-                content: {
-                    "application/json": {
-                        confirm?: string;
-                    };
-                };
-            };
-            responses: {
-                /** @description deletes it everywhere */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            deleted_spans: number;
-                            deleted_hooks: number;
-                            damaged_databases: number;
-                            url: string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/compare": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** two side by side */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description a */
-                    a?: string;
-                    /** @description b (a session, or session:number for a turn) */
-                    b?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description two side by side */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            a: {
-                                active_us: number;
-                                calls: number;
-                                errors: number;
-                                label: string;
-                                parts: {
-                                    edits_us: number;
-                                    hooks_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    responding_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                };
-                                session: string;
-                                start_us: number;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                turn: number | null;
-                                turns: number;
-                                url: string;
-                            };
-                            b: {
-                                active_us: number;
-                                calls: number;
-                                errors: number;
-                                label: string;
-                                parts: {
-                                    edits_us: number;
-                                    hooks_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    responding_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                };
-                                session: string;
-                                start_us: number;
-                                tokens: null | {
-                                    cache_read: number;
-                                    cache_write: number;
-                                    input: number;
-                                    output: number;
-                                };
-                                turn: number | null;
-                                turns: number;
-                                url: string;
-                            };
-                            files: {
-                                both: string[];
-                                only_a: string[];
-                                only_b: string[];
-                            };
-                            tools: {
-                                a: {
-                                    calls: number;
-                                    dur_us: number | null;
-                                    errors: number;
-                                };
-                                b: {
-                                    calls: number;
-                                    dur_us: number | null;
-                                    errors: number;
-                                };
-                                name: string;
-                            }[];
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/errors": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** failures in groups, most frequent first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description limit (50, at most 500) */
-                    limit?: number;
-                    /** @description cursor */
-                    cursor?: string;
-                    /** @description session */
-                    session?: string;
-                    /** @description project */
-                    project?: string;
-                    /** @description model */
-                    model?: string;
-                    /** @description tool */
-                    tool?: string;
-                    /** @description kind */
-                    kind?: string;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description failures in groups, most frequent first */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                count: number;
-                                fingerprint: string;
-                                first_us: number;
-                                kind: string;
-                                last_us: number;
-                                message: null | string;
-                                recent: {
-                                    at_us: number;
-                                    id: string;
-                                    label: string;
-                                    session: string;
-                                    url: string;
-                                }[];
-                                sample: string;
-                                sample_name: string;
-                                sessions: number;
-                                url: string;
-                            }[];
-                            next: null | string;
-                            failures: number;
-                            more: boolean;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/latency": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** percentiles per UTC day and name */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description group=tool|model|kind|project */
-                    group?: "tool" | "model" | "kind" | "project";
-                    /** @description days */
-                    days?: number;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description percentiles per UTC day and name */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            days: number;
-                            from_us: number;
-                            group: string;
-                            items: {
-                                errors: number;
-                                max_us: number;
-                                n: number;
-                                name: string;
-                                p50_us: number;
-                                p90_us: number;
-                                p95_us: number;
-                                p99_us: number;
-                                url: string;
-                                total_us: number;
-                            }[];
-                            to_us: number;
-                            url: string;
-                            /** @description where there is something, when there is nothing in the period */
-                            older: null | {
-                                n: number;
-                                last_us: number;
-                            };
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/latency/heatmap": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** how often which durations happened, over time */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description group=tool|model|kind|project */
-                    group?: "tool" | "model" | "kind" | "project";
-                    /** @description name */
-                    name?: string;
-                    /** @description days */
-                    days?: number;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description how often which durations happened, over time */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            buckets: number[];
-                            columns: number;
-                            counts: number[][];
-                            from_us: number;
-                            group: string;
-                            max: number;
-                            name: null | string;
-                            step_us: number;
-                            url: string;
-                        };
-                    };
-                };
-                /** @description What was wrong, and what to do */
-                default: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/problem+json": components["schemas"]["Problem"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** texts that hold all words, newest first */
-        get: {
-            parameters: {
-                query?: {
-                    /** @description q (words, "phrases", kind: tool: project: model: field: status:error) */
-                    q?: string;
-                    /** @description limit (50, at most 500) */
-                    limit?: number;
-                    /** @description cursor */
-                    cursor?: string;
-                    /** @description field=prompt|response|thought|input|output|task|result|error */
-                    field?: "prompt" | "response" | "thought" | "input" | "output" | "task" | "result" | "error";
-                    /** @description session */
-                    session?: string;
-                    /** @description project */
-                    project?: string;
-                    /** @description model */
-                    model?: string;
-                    /** @description tool */
-                    tool?: string;
-                    /** @description kind */
-                    kind?: string;
-                    /** @description status=error */
-                    status?: string;
-                    /** @description min_us */
-                    min_us?: number;
-                    /** @description max_us */
-                    max_us?: number;
-                    /** @description from_us */
-                    from_us?: number;
-                    /** @description to_us */
-                    to_us?: number;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description texts that hold all words, newest first */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            items: {
-                                field: string;
-                                marks: number[][];
-                                session: string;
-                                span: {
-                                    dur_us: number | null;
-                                    flags: number;
-                                    id: string;
-                                    kind: string;
-                                    label: string;
-                                    parent: number | null;
-                                    row: number;
-                                    session: string;
-                                    start_us: number;
-                                    status: string;
-                                    url: string;
-                                    wait_us: number | null;
-                                };
-                                text: null | string;
-                                url: string;
-                            }[];
-                            lag: number;
-                            next: null | string;
-                            terms: string[];
-                            total: number | null;
-                            total_is_more: boolean;
-                        };
+                        "application/json": components["schemas"]["Overview"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -1874,19 +634,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            classes: {
-                                exported: string;
-                                indexed: string;
-                                mode: string;
-                                name: string;
-                            }[];
-                            redacted: number;
-                            retention_days: number | null;
-                            search: boolean;
-                            token_required: boolean;
-                            url: string;
-                        };
+                        "application/json": components["schemas"]["Kept"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -1928,9 +676,18 @@ export interface paths {
             requestBody?: {
                 content: {
                     "application/json": {
-                        before_us?: number;
-                        project?: string;
+                        /**
+                         * Format: int64
+                         * @description Sessions whose last activity was before.
+                         */
+                        before_us?: number | null;
+                        /**
+                         * @description Only counts.
+                         * @default false
+                         */
                         dry_run?: boolean;
+                        /** @description Sessions of exactly this project: the name of its folder. */
+                        project?: string | null;
                     };
                 };
             };
@@ -1941,16 +698,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            dry_run: boolean;
-                            sessions: number;
-                            more: boolean;
-                            deleted_sessions: number;
-                            deleted_spans: number;
-                            deleted_hooks: number;
-                            damaged_databases: number;
-                            url: string;
-                        };
+                        "application/json": components["schemas"]["Purged"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -1970,38 +718,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/install": {
+    "/api/v1/search": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** what is left to do until hooks arrive */
+        /** texts that hold all words, newest first */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description only texts of this kind */
+                    field?: "prompt" | "response" | "thought" | "input" | "output" | "task" | "result" | "error";
+                    /** @description words, "phrases", kind: tool: project: model: field: status:error */
+                    q?: string;
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 50, at most 500 */
+                    limit?: number;
+                    /** @description began at or after */
+                    from_us?: number;
+                    /** @description what it is drawn as */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description took less than */
+                    max_us?: number;
+                    /** @description took at least */
+                    min_us?: number;
+                    /** @description part of the model's name */
+                    model?: string;
+                    /** @description name of a project */
+                    project?: string;
+                    /** @description id of a session */
+                    session?: string;
+                    /** @description only what failed */
+                    status?: "error";
+                    /** @description began at or before */
+                    to_us?: number;
+                    /** @description name of a tool */
+                    tool?: string;
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description what is left to do until hooks arrive */
+                /** @description texts that hold all words, newest first */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            steps: {
-                                command: null | string;
-                                hint: string;
-                                id: string;
-                                state: string;
-                            }[];
-                            url: string;
-                        };
+                        "application/json": components["schemas"]["SearchAnswer"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -2023,114 +792,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/health": {
+    "/api/v1/sessions": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** journal, database, destinations, counters */
+        /** sessions, newest activity first */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 50, at most 500 */
+                    limit?: number;
+                    /** @description something happened at or after */
+                    from_us?: number;
+                    /** @description with a span of this kind */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description with a span that took at least */
+                    min_us?: number;
+                    /** @description part of the model's name */
+                    model?: string;
+                    /** @description name of a project */
+                    project?: string;
+                    /** @description part of the first prompt, the workspace or the id */
+                    q?: string;
+                    /** @description the order, largest or newest first; `last` unless given */
+                    sort?: "last" | "start" | "active" | "errors" | "calls" | "tokens";
+                    /** @description what the session does now */
+                    state?: "running" | "tool_open" | "your_turn" | "done" | "errored" | "stale";
+                    /** @description only with failures */
+                    status?: "error";
+                    /** @description began at or before */
+                    to_us?: number;
+                    /** @description with a call of this tool */
+                    tool?: string;
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
             };
             requestBody?: never;
             responses: {
-                /** @description journal, database, destinations, counters */
+                /** @description sessions, newest activity first */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            counters: {
-                                [key: string]: number;
-                            };
-                            db: {
-                                bytes: number;
-                                fts: number;
-                                wal: number;
-                            };
-                            exporters: {
-                                advice: null | string;
-                                delivered: number;
-                                endpoint_host: string;
-                                expired: number;
-                                last_error: null | string;
-                                last_loss: null | string;
-                                last_ok_us: number | null;
-                                losing: boolean;
-                                lost: {
-                                    [key: string]: number;
-                                };
-                                name: string;
-                                queued: number;
-                                rejected: number;
-                                state: string;
-                            }[];
-                            journal: {
-                                behind_bytes: number;
-                                bytes: number;
-                                segments: number;
-                                unread_bytes: number;
-                                read_up_to_us: number | null;
-                                queue: {
-                                    len: number;
-                                    cap: number;
-                                };
-                                stopped: boolean;
-                                problems: {
-                                    since_us: number;
-                                    what: string;
-                                }[];
-                            };
-                            lost: {
-                                [key: string]: number;
-                            };
-                            now_us: number;
-                            parse_errors: number;
-                            search: {
-                                bytes: number;
-                                lag: number;
-                            };
-                            shim: null | {
-                                hist: number[][];
-                                max_us: number;
-                                n: number;
-                                over_budget: number;
-                                p50_us: number;
-                                p99_us: number;
-                            };
-                            spool: {
-                                behind: number;
-                                bytes: number;
-                                segments: number;
-                                oldest_us: number | null;
-                            };
-                            token_required: boolean;
-                            unknown_events: {
-                                n: number;
-                                name: string;
-                            }[];
-                            unknown_fields: {
-                                n: number;
-                                name: string;
-                            }[];
-                            version: string;
-                            versions: {
-                                collector: string;
-                                shim: null | string;
-                            };
-                            trouble: null | string;
-                            queue: {
-                                len: number;
-                                cap: number;
-                            };
-                        };
+                        "application/json": components["schemas"]["PageOfPriced"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -2152,7 +864,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/exporters/{name}/retry": {
+    "/api/v1/sessions/{session}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** one session */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description one session */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionDetail"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/critical-path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what the end of a turn waited for, from start to end */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description a span; else the longest turn */
+                    turn?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what the end of a turn waited for, from start to end */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CriticalPath"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/delete": {
         parameters: {
             query?: never;
             header?: never;
@@ -2161,32 +972,33 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** wakes a destination */
+        /** deletes it everywhere */
         post: {
             parameters: {
                 query?: never;
                 header?: never;
                 path: {
-                    name: string;
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
                 };
                 cookie?: never;
             };
             requestBody?: {
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": {
+                        /** @description The id again. */
+                        confirm: string;
+                    };
                 };
             };
             responses: {
-                /** @description wakes a destination */
+                /** @description deletes it everywhere */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            retrying: boolean;
-                            url: string;
-                        };
+                        "application/json": components["schemas"]["DeletedSession"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -2200,6 +1012,484 @@ export interface paths {
                 };
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/edits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** files that were changed, with the edits of each */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description files that were changed, with the edits of each */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfEditItem"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** the session as a file */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description metadata unless given */
+                    content?: "off" | "metadata" | "full";
+                    /** @description html unless given */
+                    format?: "jsonl" | "otlp-json" | "otlp-proto" | "chrome-trace" | "html";
+                };
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the session as a file */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                        "application/x-ndjson": string;
+                        "application/x-protobuf": string;
+                        "text/html": string;
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/lints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** patterns that cost time, with the spans that show them */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description patterns that cost time, with the spans that show them */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfLint"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/spans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** its spans: columns in pre-order, what changed since, or plain rows in pages */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description a span: only what lies below it */
+                    focus?: string;
+                    /** @description columns unless given */
+                    format?: "columns" | "rows";
+                    /** @description a rev: only what changed after it */
+                    since?: number;
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 50, at most 500 */
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description its spans: columns in pre-order, what changed since, or plain rows in pages */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Spans"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** its turns and where their time went */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description its turns and where their time went */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfTurnItem"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** newest spans of all sessions */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description `next` of the page before */
+                    cursor?: string;
+                    /** @description 50, at most 500 */
+                    limit?: number;
+                    /** @description began at or after */
+                    from_us?: number;
+                    /** @description what it is drawn as */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description took less than */
+                    max_us?: number;
+                    /** @description took at least */
+                    min_us?: number;
+                    /** @description part of the model's name */
+                    model?: string;
+                    /** @description name of a project */
+                    project?: string;
+                    /** @description id of a session */
+                    session?: string;
+                    /** @description only what failed */
+                    status?: "error";
+                    /** @description began at or before */
+                    to_us?: number;
+                    /** @description name of a tool */
+                    tool?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description newest spans of all sessions */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfLineItem"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spans/{span}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** one span by hex id or row key, without content */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description hex id of a span, or its row key */
+                    span: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description one span by hex id or row key, without content */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SpanDetail"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spans/{span}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** one edit as hunks, or its sums when it is large */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description hex id of a span, or its row key */
+                    span: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description one edit as hunks, or its sums when it is large */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Diff"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spans/{span}/payload/{part}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** content in pieces of 256 KiB */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description bytes: `next` of the piece before */
+                    offset?: number;
+                };
+                header?: never;
+                path: {
+                    /** @description hex id of a span, or its row key */
+                    span: string;
+                    /** @description name of a part of the span's content, as the span lists it */
+                    part: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description content in pieces of 256 KiB */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PayloadPiece"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2217,7 +1507,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description after (epoch:rev) */
+                    /** @description epoch:rev, the id of the last event; the header Last-Event-ID comes first */
                     after?: string;
                 };
                 header?: never;
@@ -2265,13 +1555,13 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description project */
+                    /** @description name of a project */
                     project?: string;
-                    /** @description days */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description from_us */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description to_us */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -2286,76 +1576,55 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            from_us: number;
-                            to_us: number;
-                            step_us: number;
-                            project: null | string;
-                            total: {
-                                turns: number;
-                                calls: number;
-                                errors: number;
-                                active_us: number;
-                                parts: {
-                                    edits_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                    responding_us: number;
-                                    hooks_us: number;
-                                };
-                                input_tokens: number;
-                                output_tokens: number;
-                            };
-                            url: string;
-                            days: {
-                                from_us: number;
-                                turns: number;
-                                calls: number;
-                                errors: number;
-                                active_us: number;
-                                parts: {
-                                    edits_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                    responding_us: number;
-                                    hooks_us: number;
-                                };
-                                input_tokens: number;
-                                output_tokens: number;
-                            }[];
-                            items: {
-                                project: null | string;
-                                url: string;
-                                turns: number;
-                                calls: number;
-                                errors: number;
-                                active_us: number;
-                                parts: {
-                                    edits_us: number;
-                                    mcp_us: number;
-                                    other_us: number;
-                                    shell_us: number;
-                                    subagent_us: number;
-                                    thinking_us: number;
-                                    tools_us: number;
-                                    wait_us: number;
-                                    responding_us: number;
-                                    hooks_us: number;
-                                };
-                                input_tokens: number;
-                                output_tokens: number;
-                            }[];
-                        };
+                        "application/json": components["schemas"]["TimeAnswer"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/traces/{trace}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** the session of a trace */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description hex id of a trace */
+                    trace: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the session of a trace */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TracePlace"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -2381,13 +1650,1154 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Problem: {
-            type: string;
-            title: string;
-            status: number;
-            detail: string;
+        ClassItem: {
+            exported: string;
+            indexed: string;
+            /** @description What the store keeps. */
+            mode: string;
+            name: string;
+        };
+        /** @description Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents. */
+        Columns: {
+            /** @description -1 while it runs. */
+            dur_us: number[];
+            flags: number[];
+            /** @description The subagent that `focus` asked for. */
+            focus?: components["schemas"]["Focus"] | null;
+            kind: number[];
+            /** @description Kinds, to which `kind` points. */
+            kinds: string[];
+            label: number[];
+            /**
+             * Format: uint
+             * @description Lines in this answer.
+             */
+            n: number;
+            /** @description Store row of the parent, 0 for a root. Empty unless a delta. */
+            parent?: number[];
+            /**
+             * Format: uint64
+             * @description Pass it as `since` to ask for later changes.
+             */
+            rev: number;
+            /** @description Store rows, each as the distance to the one before. */
+            row: number[];
+            /** @description Microseconds since `t0_us`, each as the distance to the one before. */
+            start_us: number[];
+            status: number[];
+            /** @description Texts, to which `label` points. */
+            strs: string[];
+            /** Format: int64 */
+            t0_us: number;
+            /**
+             * Format: uint64
+             * @description Lines the session has.
+             */
+            total: number;
+            /** @description Distance to the parent in this answer, 0 for a root. Empty in a delta. */
+            up: number[];
+            /**
+             * Format: uint8
+             * @description Version of this form.
+             */
+            v: number;
+            /** @description Index and derived waiting microseconds, of the lines that waited. */
+            wait: [
+                number,
+                number
+            ][];
+        };
+        Comparison: {
+            a: components["schemas"]["Side"];
+            b: components["schemas"]["Side"];
+            /** @description Files that were edited on one side only, and on both. */
+            files: components["schemas"]["Files"];
+            /** @description Every tool that either side used. */
+            tools: components["schemas"]["ToolPair"][];
+        };
+        /** @description What the tokens would cost by the price table in the configuration. An estimate, not a bill. */
+        CostItem: {
+            currency: string;
+            /** Format: double */
+            estimated: number;
+            /**
+             * Format: uint64
+             * @description Tokens without a price, which are not in `estimated`.
+             */
+            unpriced_tokens: number;
+        };
+        /** @description The path of one turn. */
+        CriticalPath: {
+            /** @description Time on the path, by kind. */
+            by_kind: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            dur_us: number;
+            /** Format: int64 */
+            start_us: number;
+            /** @description In order of time; they touch and cover the whole turn. */
+            steps: components["schemas"]["CriticalStep"][];
+            /** @description Id of the turn's span. */
+            turn: string;
+            url: string;
+        };
+        CriticalStep: {
+            /** Format: int64 */
+            from_us: number;
+            id: string | null;
+            kind: string;
+            label: string;
+            /**
+             * Format: int64
+             * @description Null where nothing known ran: the model, or something no hook tells of.
+             */
+            row: number | null;
+            /** Format: int64 */
+            to_us: number;
+            url: string | null;
+        };
+        DbItem: {
+            /** Format: uint64 */
+            bytes: number;
+            /** Format: uint64 */
+            fts: number;
+            /** Format: uint64 */
+            wal: number;
+        };
+        /** @description What a deletion came to. */
+        DeletedSession: {
+            /**
+             * Format: uint64
+             * @description Databases that were set aside damaged: a deletion leaves them alone.
+             */
+            damaged_databases: number;
+            /** Format: uint64 */
+            deleted_hooks: number;
+            /** Format: uint64 */
+            deleted_spans: number;
+            url: string;
+        };
+        /** @description One edit. */
+        Diff: {
+            /** Format: uint */
+            added: number;
+            /** Format: uint */
+            bytes: number;
+            hunks: components["schemas"]["Hunk"][];
+            id: string;
+            path: string;
+            /** @description The text is not stored. */
+            redacted: boolean;
+            /** Format: uint */
+            removed: number;
+            /** @description Too large to be compared line by line: only the sums are given. */
+            summary: boolean;
+            url: string;
+        };
+        DiffLine: {
+            /** @description A space, `-` or `+`. */
+            op: string;
+            text: string;
+        };
+        /** @description Who is signed in, and where to go. */
+        Door: {
+            token_required: boolean;
+            url: string;
+        };
+        /** @description A file that was changed. */
+        EditItem: {
+            /** Format: int64 */
+            added: number;
+            /** Format: uint */
+            errors: number;
+            path: string;
+            /** Format: int64 */
+            removed: number;
+            spans: components["schemas"]["EditSpan"][];
+            turns: number[];
+            url: string;
+        };
+        /** @description One change of a file. */
+        EditSpan: {
+            /** Format: int64 */
+            added: number;
+            /** Format: int64 */
+            at_us: number;
+            failed: boolean;
+            id: string;
+            /** Format: int64 */
+            removed: number;
+            /** Format: int64 */
+            row: number;
+            /** Format: uint64 */
+            turn: number | null;
+            url: string;
+        };
+        /** @description One endpoint. */
+        Endpoint: {
+            answers: string;
+            method: string;
+            /** @description Each as `name=word|word (what it is)`: of the query, or fields of the body. */
+            parameters: string[];
+            url: string;
+        };
+        ErrorGroup: {
+            /** Format: uint */
+            count: number;
+            fingerprint: string;
+            /** Format: int64 */
+            first_us: number;
+            kind: string;
+            /** Format: int64 */
+            last_us: number;
+            message: string;
+            recent: components["schemas"]["RecentError"][];
+            sample: string;
+            sample_name: string;
+            /** Format: uint */
+            sessions: number;
+            url: string;
+        };
+        /** @description Groups of failures that look alike. */
+        ErrorGroups: {
+            /**
+             * Format: uint
+             * @description Failures in all groups, also those of other pages.
+             */
+            failures: number;
+            items: components["schemas"]["ErrorGroup"][];
+            /** @description There are older ones that were not looked at. */
+            more: boolean;
+            next: string | null;
+        };
+        EventItem: {
+            /** Format: int64 */
+            at_us: number;
+            attributes: {
+                [key: string]: unknown;
+            };
+            name: string;
+        };
+        Evidence: {
+            /** Format: int64 */
+            at_us: number;
+            id: string;
+            label: string;
+            /** Format: int64 */
+            row: number;
+            url: string;
+        };
+        ExportItem: {
+            destination: string;
+            state: string;
+        };
+        ExporterItem: {
+            advice: string | null;
+            /** Format: uint64 */
+            delivered: number;
+            endpoint_host: string;
+            /** Format: uint64 */
+            expired: number;
+            last_error: string | null;
+            last_loss: string | null;
+            /** Format: int64 */
+            last_ok_us: number | null;
+            losing: boolean;
+            /** @description Spans that were not delivered, by reason. */
+            lost: {
+                [key: string]: number;
+            };
+            name: string;
+            /** Format: uint64 */
+            queued: number;
+            /** Format: uint64 */
+            rejected: number;
+            state: string;
+        };
+        Files: {
+            both: string[];
+            only_a: string[];
+            only_b: string[];
+        };
+        /** @description A subagent alone. */
+        Focus: {
+            /** Format: uint */
+            calls: number;
+            /** Format: int64 */
+            dur_us: number | null;
+            /** Format: uint */
+            errors: number;
+            id: string;
+            label: string;
+            /** @description Null where the focus is no subagent. */
+            link: components["schemas"]["Link"] | null;
+            result: string | null;
+            /** Format: int64 */
+            row: number;
+            /** Format: int64 */
+            start_us: number;
+            /** @description Null when it is not stored. */
+            task: string | null;
+        };
+        /** @description A stretch in which no collector ran; its hooks were taken in afterwards. */
+        GapItem: {
+            /** Format: int64 */
+            from_us: number;
+            /** Format: uint64 */
+            hooks: number;
+            /** Format: int64 */
+            to_us: number;
+            url: string;
+        };
+        /** @description How hookspan itself is doing. */
+        Health: {
+            counters: {
+                [key: string]: number;
+            };
+            db: components["schemas"]["DbItem"];
+            exporters: components["schemas"]["ExporterItem"][];
+            journal: components["schemas"]["JournalItem"];
+            /** @description Hooks that were not kept, by reason. */
+            lost: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            now_us: number;
+            /** Format: uint64 */
+            parse_errors: number;
+            queue: components["schemas"]["QueueItem"];
+            search: components["schemas"]["SearchItem"];
+            /** @description From the stamp of a hook to the collector's hands, over the last day. */
+            shim: components["schemas"]["ShimItem"] | null;
+            spool: components["schemas"]["SpoolItem"];
+            token_required: boolean;
+            trouble: string | null;
+            unknown_events: components["schemas"]["NamedCount"][];
+            unknown_fields: components["schemas"]["NamedCount"][];
+            version: string;
+            versions: components["schemas"]["Versions"];
+        };
+        /** @description How often which durations happened, over time. */
+        Heatmap: {
+            /** @description Lower edge of each row, as the logarithm of microseconds to the base of two. */
+            buckets: number[];
+            /** Format: int64 */
+            columns: number;
+            /** @description Column, row, calls. */
+            counts: [
+                number,
+                number,
+                number
+            ][];
+            /** Format: int64 */
+            from_us: number;
+            group: string;
+            /** Format: uint64 */
+            max: number;
+            name: string | null;
+            /** Format: int64 */
+            step_us: number;
+            url: string;
+        };
+        Hunk: {
+            lines: components["schemas"]["DiffLine"][];
+            /** Format: uint */
+            new_line: number;
+            /** Format: uint */
+            old_line: number;
+        };
+        /** @description Every endpoint. */
+        Index: {
+            items: components["schemas"]["Endpoint"][];
+            /** @description Version of the collector. */
+            version: string;
+        };
+        InstallStep: {
+            /** @description What to type, if anything. */
+            command: string | null;
             hint: string;
-            param?: string;
+            /** @description install, restart, first_hook */
+            id: string;
+            /** @description todo, ok, failed */
+            state: string;
+        };
+        /** @description What is left to do. */
+        Installation: {
+            steps: components["schemas"]["InstallStep"][];
+            url: string;
+        };
+        JournalItem: {
+            /** Format: uint64 */
+            behind_bytes: number;
+            /** Format: uint64 */
+            bytes: number;
+            /** @description What the journal's reader cannot do at present and tries again. */
+            problems: components["schemas"]["JournalProblem"][];
+            queue: components["schemas"]["QueueItem"];
+            /** Format: int64 */
+            read_up_to_us: number | null;
+            /** Format: uint64 */
+            segments: number;
+            stopped: boolean;
+            /** Format: uint64 */
+            unread_bytes: number;
+        };
+        JournalProblem: {
+            /** Format: int64 */
+            since_us: number;
+            what: string;
+        };
+        /** @description What is kept, where, and for how long. */
+        Kept: {
+            classes: components["schemas"]["ClassItem"][];
+            /**
+             * Format: uint64
+             * @description Secrets that were blanked in the search index.
+             */
+            redacted: number;
+            /**
+             * Format: uint64
+             * @description Null: for ever.
+             */
+            retention_days: number | null;
+            /** @description Whether texts can be searched. */
+            search: boolean;
+            token_required: boolean;
+            url: string;
+        };
+        /** @description Percentiles of a period. */
+        Latency: {
+            /**
+             * Format: int64
+             * @description UTC days in the period.
+             */
+            days: number;
+            /** Format: int64 */
+            from_us: number;
+            group: string;
+            items: components["schemas"]["LatencyItem"][];
+            /** @description Where there is something, when there is nothing in the period. */
+            older: components["schemas"]["Older"] | null;
+            /** Format: int64 */
+            to_us: number;
+            url: string;
+        };
+        LatencyItem: {
+            /** Format: uint64 */
+            errors: number;
+            /** Format: uint64 */
+            max_us: number;
+            /** Format: uint64 */
+            n: number;
+            name: string;
+            /** Format: uint64 */
+            p50_us: number;
+            /** Format: uint64 */
+            p90_us: number;
+            /** Format: uint64 */
+            p95_us: number;
+            /** Format: uint64 */
+            p99_us: number;
+            /**
+             * Format: uint64
+             * @description All of them together.
+             */
+            total_us: number;
+            /** @description The spans behind it. */
+            url: string;
+        };
+        /** @description A line as a plain object. */
+        LineItem: {
+            /**
+             * Format: int64
+             * @description Null while it runs.
+             */
+            dur_us: number | null;
+            /** Format: uint8 */
+            flags: number;
+            id: string;
+            kind: string;
+            label: string;
+            /** Format: int64 */
+            parent: number | null;
+            /** Format: int64 */
+            row: number;
+            session: string;
+            /** Format: int64 */
+            start_us: number;
+            status: string;
+            url: string;
+            /** Format: int64 */
+            wait_us: number;
+        };
+        Link: {
+            /** @description exact, transcript, tentative, ambiguous, or unknown. */
+            confidence: string;
+            /** @description What the parent was found by. */
+            source: string | null;
+        };
+        LinkItem: {
+            id: string;
+            trace_id: string;
+            type: string;
+            url: string;
+        };
+        Lint: {
+            /**
+             * Format: int64
+             * @description What it cost, as far as that can be said.
+             */
+            cost_us: number;
+            /** Format: uint */
+            count: number;
+            evidence: components["schemas"]["Evidence"][];
+            explanation: string;
+            kind: string;
+            title: string;
+            /** Format: uint64 */
+            turn: number | null;
+            url: string;
+        };
+        NamedCount: {
+            /** Format: uint64 */
+            n: number;
+            name: string;
+        };
+        Need: {
+            /** @description tool_open, stalled, your_turn, failed */
+            kind: string;
+            label: string;
+            project: string | null;
+            session: string;
+            /** Format: int64 */
+            since_us: number;
+            /** Format: uint64 */
+            turn: number;
+            url: string;
+        };
+        /** @description What lies before the period. */
+        Older: {
+            /** Format: int64 */
+            last_us: number;
+            /** Format: uint64 */
+            n: number;
+        };
+        OpenIn: {
+            name: string;
+            url: string;
+        };
+        /** @description What needs the person now, what runs, and the day in sums. */
+        Overview: {
+            gaps: components["schemas"]["GapItem"][];
+            needs: components["schemas"]["Need"][];
+            /** Format: int64 */
+            now_us: number;
+            running: components["schemas"]["SessionItem"][];
+            today: components["schemas"]["Today"];
+        };
+        /** @description A page of a list. */
+        PageOfEditItem: {
+            items: components["schemas"]["EditItem"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
+        PageOfLineItem: {
+            items: components["schemas"]["LineItem"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
+        PageOfLint: {
+            items: components["schemas"]["Lint"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
+        PageOfPriced: {
+            items: components["schemas"]["Priced"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
+        PageOfTurnItem: {
+            items: components["schemas"]["TurnItem"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description Where the time of a turn went. The parts add up to the whole. */
+        PartItem: {
+            /** Format: int64 */
+            edits_us: number;
+            /** Format: int64 */
+            hooks_us: number;
+            /** Format: int64 */
+            mcp_us: number;
+            /** Format: int64 */
+            other_us: number;
+            /** Format: int64 */
+            responding_us: number;
+            /** Format: int64 */
+            shell_us: number;
+            /** Format: int64 */
+            subagent_us: number;
+            /** Format: int64 */
+            thinking_us: number;
+            /** Format: int64 */
+            tools_us: number;
+            /** Format: int64 */
+            wait_us: number;
+        };
+        /** @description A span on the way from the root to a span. */
+        PathStep: {
+            id: string;
+            kind: string;
+            label: string;
+            /** Format: int64 */
+            row: number;
+        };
+        /** @description A part that can be fetched. */
+        PayloadItem: {
+            /** Format: uint */
+            bytes: number;
+            kind: string;
+            part: string;
+            redacted: boolean;
+            /** @description What the tab says. */
+            title: string;
+            truncated: boolean;
+        };
+        /** @description A piece of a part. */
+        PayloadPiece: {
+            kind: string;
+            /** Format: uint */
+            next: number | null;
+            /** Format: uint */
+            offset: number;
+            part: string;
+            redacted: boolean;
+            /** @description Null when it is not stored. */
+            text: string | null;
+            /** Format: uint */
+            total: number;
+        };
+        /** @description A session in the list. */
+        Priced: {
+            /**
+             * Format: int64
+             * @description Time in turns.
+             */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
+            cursor_version: string | null;
+            /** Format: int64 */
+            end_us: number | null;
+            /** Format: uint64 */
+            errored_turns: number;
+            /** Format: uint64 */
+            errors: number;
+            first_prompt: string | null;
+            /** @description Id of the root conversation. */
+            id: string;
+            last_error: string | null;
+            /** Format: int64 */
+            last_us: number;
+            model: string | null;
+            /** @description Name of the workspace's folder. */
+            project: string | null;
+            /** @description Where the session ran: ide, cli, ... */
+            source: string;
+            /** Format: int64 */
+            start_us: number;
+            /** @description running, tool_open, your_turn, done, errored, stale */
+            state: string;
+            /** Format: uint64 */
+            subagents: number;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            /** Format: uint64 */
+            turns: number;
+            url: string;
+            /**
+             * Format: int64
+             * @description From the first hook to the last.
+             */
+            wall_us: number;
+            workspace: string | null;
+        };
+        /** @description A problem as it is written (RFC 9457). */
+        Problem: {
+            /** @description What was wrong. */
+            detail: string;
+            /** @description What to do. */
+            hint: string;
+            /** @description The parameter that was wrong. */
+            param?: string | null;
+            /** Format: uint16 */
+            status: number;
+            title: string;
+            /** @description `/problems/` and the kind of problem */
+            type: string;
+        };
+        ProjectTime: {
+            /** Format: int64 */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            errors: number;
+            /** Format: uint64 */
+            input_tokens: number;
+            /** Format: uint64 */
+            output_tokens: number;
+            parts: components["schemas"]["PartItem"];
+            /** @description Null where Cursor named no workspace. */
+            project: string | null;
+            /** Format: uint64 */
+            turns: number;
+            url: string;
+        };
+        /** @description What a purge came to. */
+        Purged: {
+            /**
+             * Format: uint64
+             * @description Databases that were set aside damaged: a deletion leaves them alone.
+             */
+            damaged_databases: number;
+            /** Format: uint64 */
+            deleted_hooks: number;
+            /** Format: uint64 */
+            deleted_sessions: number;
+            /** Format: uint64 */
+            deleted_spans: number;
+            dry_run: boolean;
+            /** @description There are more: ask again. */
+            more: boolean;
+            /**
+             * Format: uint
+             * @description Sessions that it means.
+             */
+            sessions: number;
+            url: string;
+        };
+        QueueItem: {
+            /** Format: uint64 */
+            cap: number;
+            /** Format: uint64 */
+            len: number;
+        };
+        RecentError: {
+            /** Format: int64 */
+            at_us: number;
+            id: string;
+            label: string;
+            session: string;
+            url: string;
+        };
+        /** @description A destination was woken. */
+        Retrying: {
+            retrying: boolean;
+            url: string;
+        };
+        /** @description What was found. */
+        SearchAnswer: {
+            items: components["schemas"]["SearchHit"][];
+            /**
+             * Format: uint64
+             * @description Changes that are not in the index yet.
+             */
+            lag: number;
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+            /** @description Words and phrases that were looked for. */
+            terms: string[];
+            /**
+             * Format: uint64
+             * @description How many texts hold the words, filters aside; null when they were not counted.
+             */
+            total: number | null;
+            /** @description There are more than `total`. */
+            total_is_more: boolean;
+        };
+        /** @description One text that was found. */
+        SearchHit: {
+            field: string;
+            /** @description Where the words stand in `text`: start and end in UTF-16 units. */
+            marks: [
+                number,
+                number
+            ][];
+            session: string;
+            span: components["schemas"]["LineItem"];
+            text: string;
+            url: string;
+        };
+        SearchItem: {
+            /** Format: uint64 */
+            bytes: number;
+            /**
+             * Format: uint64
+             * @description Changes that cannot be found yet.
+             */
+            lag: number;
+        };
+        /** @description A session on its own page. */
+        SessionDetail: {
+            /**
+             * Format: int64
+             * @description Time in turns.
+             */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
+            cursor_version: string | null;
+            /** Format: int64 */
+            end_us: number | null;
+            /** Format: uint64 */
+            errored_turns: number;
+            /** Format: uint64 */
+            errors: number;
+            first_prompt: string | null;
+            /** @description Id of the root conversation. */
+            id: string;
+            last_error: string | null;
+            /** Format: int64 */
+            last_us: number;
+            model: string | null;
+            parts: components["schemas"]["SessionPartItem"];
+            /** @description Name of the workspace's folder. */
+            project: string | null;
+            /** @description Where the session ran: ide, cli, ... */
+            source: string;
+            /** Format: int64 */
+            start_us: number;
+            /** @description running, tool_open, your_turn, done, errored, stale */
+            state: string;
+            /** Format: uint64 */
+            subagents: number;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            /** Format: uint64 */
+            turns: number;
+            url: string;
+            /**
+             * Format: int64
+             * @description From the first hook to the last.
+             */
+            wall_us: number;
+            workspace: string | null;
+        };
+        /** @description A session, as lists, the stream and the session's page show it. */
+        SessionItem: {
+            /**
+             * Format: int64
+             * @description Time in turns.
+             */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            cursor_version: string | null;
+            /** Format: int64 */
+            end_us: number | null;
+            /** Format: uint64 */
+            errored_turns: number;
+            /** Format: uint64 */
+            errors: number;
+            first_prompt: string | null;
+            /** @description Id of the root conversation. */
+            id: string;
+            last_error: string | null;
+            /** Format: int64 */
+            last_us: number;
+            model: string | null;
+            /** @description Name of the workspace's folder. */
+            project: string | null;
+            /** @description Where the session ran: ide, cli, ... */
+            source: string;
+            /** Format: int64 */
+            start_us: number;
+            /** @description running, tool_open, your_turn, done, errored, stale */
+            state: string;
+            /** Format: uint64 */
+            subagents: number;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            /** Format: uint64 */
+            turns: number;
+            url: string;
+            /**
+             * Format: int64
+             * @description From the first hook to the last.
+             */
+            wall_us: number;
+            workspace: string | null;
+        };
+        /**
+         * @description Where a session's time went: the parts of its turns and what is between them add up to `whole_us`, but for the rounding
+         *     of each.
+         */
+        SessionPartItem: {
+            /** Format: int64 */
+            edits_us: number;
+            /** Format: int64 */
+            hooks_us: number;
+            /** Format: int64 */
+            idle_us: number;
+            /** Format: int64 */
+            mcp_us: number;
+            /** Format: int64 */
+            other_us: number;
+            /** Format: int64 */
+            responding_us: number;
+            /** Format: int64 */
+            shell_us: number;
+            /** Format: int64 */
+            subagent_us: number;
+            /** Format: int64 */
+            thinking_us: number;
+            /** Format: int64 */
+            tools_us: number;
+            /** Format: int64 */
+            wait_us: number;
+            /** Format: int64 */
+            whole_us: number;
+        };
+        ShimItem: {
+            /** @description Upper edge in microseconds, and hooks. */
+            hist: [
+                number,
+                number
+            ][];
+            /** Format: uint64 */
+            max_us: number;
+            /** Format: uint64 */
+            n: number;
+            /** Format: uint64 */
+            over_budget: number;
+            /** Format: uint64 */
+            p50_us: number;
+            /** Format: uint64 */
+            p99_us: number;
+        };
+        Side: {
+            /**
+             * Format: int64
+             * @description Time in turns.
+             */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            errors: number;
+            label: string;
+            parts: components["schemas"]["PartItem"];
+            session: string;
+            /** Format: int64 */
+            start_us: number;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            /**
+             * Format: uint64
+             * @description Null for a whole session.
+             */
+            turn: number | null;
+            /** Format: uint */
+            turns: number;
+            url: string;
+        };
+        /** @description A span. */
+        SpanDetail: {
+            attributes: {
+                [key: string]: unknown;
+            };
+            conversation: string;
+            /**
+             * Format: int64
+             * @description Null while it runs.
+             */
+            dur_us: number | null;
+            end_reason: string | null;
+            error_type: string | null;
+            events: components["schemas"]["EventItem"][];
+            export: components["schemas"]["ExportItem"][];
+            generation: string | null;
+            /** Format: int64 */
+            hook_us: number | null;
+            id: string;
+            kind: string;
+            label: string;
+            links: components["schemas"]["LinkItem"][];
+            message: string | null;
+            name: string;
+            /** @description Where else this span can be looked at. */
+            open_in: components["schemas"]["OpenIn"][];
+            parent_id: string | null;
+            path: components["schemas"]["PathStep"][];
+            payloads: components["schemas"]["PayloadItem"][];
+            /** Format: int64 */
+            row: number;
+            session: string;
+            /** Format: int64 */
+            start_us: number;
+            status: string;
+            timing: string | null;
+            trace_id: string;
+            url: string;
+            /** Format: int64 */
+            wait_us: number | null;
+        };
+        /** @description Columns, or a page of rows. */
+        Spans: components["schemas"]["Columns"] | components["schemas"]["PageOfLineItem"];
+        SpoolItem: {
+            /**
+             * Format: uint64
+             * @description Bytes that have not been read.
+             */
+            behind: number;
+            /** Format: uint64 */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description No hook that waits is older than this; null when none waits.
+             */
+            oldest_us: number | null;
+            /** Format: uint64 */
+            segments: number;
+        };
+        /** @description Where the time of finished turns went. */
+        TimeAnswer: {
+            /** @description Every column of the period, in order. */
+            days: components["schemas"]["TimeColumn"][];
+            /** Format: int64 */
+            from_us: number;
+            /** @description Projects, most active first; of all, also when one was asked for. */
+            items: components["schemas"]["ProjectTime"][];
+            project: string | null;
+            /**
+             * Format: int64
+             * @description Of one column.
+             */
+            step_us: number;
+            /** Format: int64 */
+            to_us: number;
+            total: components["schemas"]["TimeSums"];
+            url: string;
+        };
+        TimeColumn: {
+            /** Format: int64 */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            errors: number;
+            /** Format: int64 */
+            from_us: number;
+            /** Format: uint64 */
+            input_tokens: number;
+            /** Format: uint64 */
+            output_tokens: number;
+            parts: components["schemas"]["PartItem"];
+            /** Format: uint64 */
+            turns: number;
+        };
+        TimeSums: {
+            /** Format: int64 */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            errors: number;
+            /** Format: uint64 */
+            input_tokens: number;
+            /** Format: uint64 */
+            output_tokens: number;
+            parts: components["schemas"]["PartItem"];
+            /** Format: uint64 */
+            turns: number;
+        };
+        Today: {
+            /** Format: int64 */
+            active_us: number;
+            cost: components["schemas"]["CostItem"] | null;
+            /** Format: uint64 */
+            errors: number;
+            /** Format: int64 */
+            from_us: number;
+            /**
+             * Format: uint64
+             * @description As in `tokens`; null when no turn reported any.
+             */
+            input_tokens: number | null;
+            /** Format: uint64 */
+            output_tokens: number | null;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            /** Format: uint64 */
+            turns: number;
+        };
+        /** @description Tokens; `input` includes both cache parts. */
+        TokenCounts: {
+            /** Format: uint64 */
+            cache_read: number;
+            /** Format: uint64 */
+            cache_write: number;
+            /** Format: uint64 */
+            input: number;
+            /** Format: uint64 */
+            output: number;
+        };
+        ToolPair: {
+            a: components["schemas"]["ToolSum"];
+            b: components["schemas"]["ToolSum"];
+            name: string;
+        };
+        ToolSum: {
+            /** Format: uint64 */
+            calls: number;
+            /** Format: int64 */
+            dur_us: number;
+            /** Format: uint64 */
+            errors: number;
+        };
+        /** @description Where a trace is shown. */
+        TracePlace: {
+            session: string;
+            /** @description Its root span. */
+            span: string;
+            trace_id: string;
+            url: string;
+        };
+        /** @description A turn: one prompt and everything until its stop. */
+        TurnItem: {
+            /** Format: uint64 */
+            calls: number;
+            cost: components["schemas"]["CostItem"] | null;
+            /**
+             * Format: int64
+             * @description Null while it runs.
+             */
+            dur_us: number | null;
+            end_reason: string | null;
+            /** Format: uint64 */
+            errors: number;
+            generation: string;
+            id: string;
+            model: string | null;
+            /** Format: uint64 */
+            n: number;
+            parts: components["schemas"]["PartItem"];
+            prompt: string | null;
+            /** Format: int64 */
+            start_us: number;
+            status: string | null;
+            tokens: components["schemas"]["TokenCounts"] | null;
+            trace_id: string;
+            url: string;
+        };
+        Versions: {
+            collector: string;
+            shim: string | null;
         };
     };
     responses: never;

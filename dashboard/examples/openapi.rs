@@ -1,0 +1,7 @@
+//! Writes the API's description anew, from the handlers.
+fn main() -> std::io::Result<()> {
+    std::fs::write(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json"),
+        hookspan_dashboard::api::document(),
+    )
+}

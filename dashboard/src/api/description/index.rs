@@ -1,0 +1,106 @@
+//! The list at `/api/v1`: the served document, in a form that a person reads.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Every endpoint.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::api) struct Index {
+    /// Version of the collector.
+    version: &'static str,
+    items: Vec<Endpoint>,
+}
+
+/// One endpoint.
+#[derive(Serialize, JsonSchema)]
+struct Endpoint {
+    method: String,
+    url: String,
+    /// Each as `name=word|word (what it is)`: of the query, or fields of the body.
+    parameters: Vec<String>,
+    answers: String,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    paths: BTreeMap<String, BTreeMap<String, Operation>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Operation {
+    summary: String,
+    parameters: Vec<Parameter>,
+    #[serde(default)]
+    request_body: Option<Body>,
+}
+
+#[derive(Deserialize)]
+struct Parameter {
+    name: String,
+    r#in: String,
+    description: String,
+    schema: Field,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    content: BTreeMap<String, Media>,
+}
+
+#[derive(Deserialize)]
+struct Media {
+    schema: Schema,
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    #[serde(default)]
+    properties: BTreeMap<String, Field>,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    #[serde(default)]
+    r#enum: Vec<String>,
+    #[serde(default)]
+    description: String,
+}
+
+/// Reads the list out of the served document; empty if that is none of ours.
+pub(in crate::api) fn index(document: &str) -> Index {
+    let document = serde_json::from_str(document).unwrap_or(Document { paths: BTreeMap::new() });
+    let mut items = Vec::new();
+    for (url, methods) in document.paths {
+        for (method, operation) in methods {
+            items.push(operation.endpoint(method.to_uppercase(), url.clone()));
+        }
+    }
+    Index { version: env!("CARGO_PKG_VERSION"), items }
+}
+
+impl Operation {
+    fn endpoint(self, method: String, url: String) -> Endpoint {
+        let asked = self.parameters.into_iter().filter(|parameter| parameter.r#in == "query");
+        let asked = asked.map(|one| line(&one.name, &one.schema.r#enum, &one.description));
+        let media = self.request_body.into_iter().flat_map(|body| body.content.into_values());
+        let fields = media.flat_map(|media| media.schema.properties);
+        let fields = fields.map(|(name, field)| line(&name, &field.r#enum, &field.description));
+        let parameters = asked.chain(fields).collect();
+        Endpoint { method, url, parameters, answers: self.summary }
+    }
+}
+
+fn line(name: &str, words: &[String], description: &str) -> String {
+    let mut line = name.to_owned();
+    if !words.is_empty() {
+        line.push('=');
+        line.push_str(&words.join("|"));
+    }
+    if !description.is_empty() {
+        line.push_str(&format!(" ({description})"));
+    }
+    line
+}

@@ -1,0 +1,104 @@
+//! Every endpoint once: its path, what it answers, and its handler. Router and description are both made from this list.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::description::{Index, Operation, Output, index};
+use super::{
+    Answer, Table, compare, critical, detail, edits, errors, export, health, install, json,
+    latency, lints, login, overview, payload, privacy, search, sessions, spans, stream, time,
+};
+
+/// The description, as it was committed.
+const DOCUMENT: &str = include_str!("../../openapi.json");
+
+pub(super) fn endpoints(table: &mut impl Table) {
+    about(table);
+    of_sessions(table);
+    of_spans(table);
+    over_all(table);
+    administration(table);
+}
+
+fn about(table: &mut impl Table) {
+    table.get("/api/v1", "this list", list);
+    table.get("/api/v1/openapi.json", "this list as an OpenAPI 3.1 document", openapi);
+    table.post("/api/v1/login", "sets the cookie", login::login);
+    table.post("/api/v1/logout", "removes the cookie", login::logout);
+}
+
+fn of_sessions(table: &mut impl Table) {
+    table.get("/api/v1/sessions", "sessions, newest activity first", sessions::list);
+    table.get("/api/v1/sessions/{session}", "one session", sessions::one);
+    let turns = "its turns and where their time went";
+    table.get("/api/v1/sessions/{session}/turns", turns, sessions::turns);
+    let spans = "its spans: columns in pre-order, what changed since, or plain rows in pages";
+    table.get("/api/v1/sessions/{session}/spans", spans, spans::of_session);
+    let edits = "files that were changed, with the edits of each";
+    table.get("/api/v1/sessions/{session}/edits", edits, edits::edits);
+    let lints = "patterns that cost time, with the spans that show them";
+    table.get("/api/v1/sessions/{session}/lints", lints, lints::lints);
+    let path = "what the end of a turn waited for, from start to end";
+    table.get("/api/v1/sessions/{session}/critical-path", path, critical::critical_path);
+    table.get("/api/v1/sessions/{session}/export", "the session as a file", export::file);
+    table.post("/api/v1/sessions/{session}/delete", "deletes it everywhere", privacy::delete);
+    table.get("/api/v1/compare", "two side by side", compare::compare);
+}
+
+fn of_spans(table: &mut impl Table) {
+    table.get("/api/v1/spans", "newest spans of all sessions", spans::latest);
+    let one = "one span by hex id or row key, without content";
+    table.get("/api/v1/spans/{span}", one, detail::detail);
+    let payload = "content in pieces of 256 KiB";
+    table.get("/api/v1/spans/{span}/payload/{part}", payload, payload::payload);
+    let diff = "one edit as hunks, or its sums when it is large";
+    table.get("/api/v1/spans/{span}/diff", diff, edits::diff);
+    table.get("/api/v1/traces/{trace}", "the session of a trace", detail::trace);
+}
+
+fn over_all(table: &mut impl Table) {
+    let overview = "what needs you, what runs, sums of the day";
+    table.get("/api/v1/overview", overview, overview::overview);
+    table.get("/api/v1/errors", "failures in groups, most frequent first", errors::errors);
+    table.get("/api/v1/latency", "percentiles per UTC day and name", latency::latency);
+    let heatmap = "how often which durations happened, over time";
+    table.get("/api/v1/latency/heatmap", heatmap, latency::heatmap);
+    let time = "where the time of finished turns went, by UTC day and project";
+    table.get("/api/v1/time", time, time::time);
+    table.get("/api/v1/search", "texts that hold all words, newest first", search::search);
+    table.get("/api/v1/stream", "server-sent events", stream::stream);
+}
+
+fn administration(table: &mut impl Table) {
+    table.get("/api/v1/privacy", "what is kept, where, and for how long", privacy::privacy);
+    let purge = "deletes sessions by age or project, or says how many it would";
+    table.post("/api/v1/privacy/purge", purge, privacy::purge);
+    table.get("/api/v1/install", "what is left to do until hooks arrive", install::install);
+    table.get("/api/v1/health", "journal, database, destinations, counters", health::health);
+    table.post("/api/v1/exporters/{name}/retry", "wakes a destination", health::retry);
+}
+
+async fn list() -> Answer<Index> {
+    json(index(DOCUMENT))
+}
+
+/// The description, for tools that read it.
+struct OpenApi;
+
+impl IntoResponse for OpenApi {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], DOCUMENT).into_response()
+    }
+}
+
+impl Output for OpenApi {
+    fn describe(operation: &mut Operation<'_>) {
+        let any = json!({ "type": "object", "additionalProperties": true });
+        operation.media("application/json", &any);
+    }
+}
+
+async fn openapi() -> OpenApi {
+    OpenApi
+}

@@ -1,0 +1,242 @@
+//! Parameters that several endpoints share.
+
+use std::borrow::Cow;
+
+use hookspan_core::SessionState;
+use hookspan_view::line::LineKind;
+use hookspan_view::source::{LineFilter, SessionSort};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+use super::cursor;
+use crate::problem::Problem;
+
+/// A whole number.
+#[derive(Clone, Copy)]
+pub(super) struct Number(pub(super) i64);
+
+impl Number {
+    /// Microseconds as nanoseconds.
+    pub(super) fn us_as_ns(self) -> i64 {
+        self.0.saturating_mul(1_000)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(from)?;
+        text.parse().map(Self).map_err(|_| D::Error::custom("not a whole number"))
+    }
+}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer" })
+    }
+}
+
+/// How many items an answer has.
+#[derive(Clone, Copy)]
+struct Limit(usize);
+
+impl Limit {
+    const DEFAULT: usize = 50;
+    const MAX: i64 = 500;
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Number::deserialize(from)?.0 {
+            limit @ 1..=Self::MAX => Ok(Self(usize::try_from(limit).unwrap_or(Self::DEFAULT))),
+            _ => Err(D::Error::custom("between 1 and 500")),
+        }
+    }
+}
+
+impl JsonSchema for Limit {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "integer", "minimum": 1, "maximum": Self::MAX, "default": Self::DEFAULT,
+        })
+    }
+}
+
+/// Words of which a parameter is one.
+pub(super) trait Words: Copy + 'static {
+    /// All of them.
+    fn all() -> impl Iterator<Item = Self>;
+    /// The word itself.
+    fn word(self) -> &'static str;
+}
+
+/// A parameter that is one of some words.
+#[derive(Clone, Copy)]
+pub(super) struct OneOf<T>(pub(super) T);
+
+impl<T: Words> OneOf<T> {
+    fn words() -> Vec<&'static str> {
+        T::all().map(T::word).collect()
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for OneOf<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(from)?;
+        let found = T::all().find(|one| one.word() == text).map(Self);
+        found.ok_or_else(|| D::Error::custom(format!("one of {}", Self::words().join(", "))))
+    }
+}
+
+impl<T: Words> JsonSchema for OneOf<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        std::any::type_name::<T>().into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::words() })
+    }
+}
+
+/// Declares an enum whose variants are the words of a parameter.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(in crate::api) enum $name { $($variant),+ }
+
+        impl $crate::api::query::Words for $name {
+            fn all() -> impl Iterator<Item = Self> {
+                [$(Self::$variant),+].into_iter()
+            }
+
+            fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+pub(super) use words;
+
+impl Words for LineKind {
+    fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter()
+    }
+
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Words for SessionState {
+    fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter()
+    }
+
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Words for SessionSort {
+    fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter()
+    }
+
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+words! {
+    /// How something ended, as far as lists ask for it.
+    Status { Error = "error" }
+}
+
+/// Which page of a list.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Paging {
+    /// 50, at most 500
+    limit: Option<Limit>,
+    /// `next` of the page before
+    cursor: Option<String>,
+}
+
+impl Paging {
+    /// How many items to answer.
+    pub(super) fn limit(&self) -> usize {
+        self.limit.map_or(Limit::DEFAULT, |limit| limit.0)
+    }
+
+    /// The cursor, as a number and a text.
+    pub(super) fn position(&self) -> Result<Option<(i64, String)>, Problem> {
+        self.cursor().map(cursor::decode).transpose()
+    }
+
+    /// The cursor as it was given.
+    pub(super) fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+}
+
+/// Filters of spans, as in the bar.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct SpanQuery {
+    /// id of a session
+    session: Option<String>,
+    /// name of a project
+    project: Option<String>,
+    /// part of the model's name
+    model: Option<String>,
+    /// name of a tool
+    tool: Option<String>,
+    /// what it is drawn as
+    kind: Option<OneOf<LineKind>>,
+    /// only what failed
+    status: Option<OneOf<Status>>,
+    /// took at least
+    min_us: Option<Number>,
+    /// took less than
+    max_us: Option<Number>,
+    /// began at or after
+    from_us: Option<Number>,
+    /// began at or before
+    to_us: Option<Number>,
+}
+
+impl From<SpanQuery> for LineFilter {
+    fn from(query: SpanQuery) -> Self {
+        Self {
+            session: query.session,
+            project: query.project,
+            model: query.model,
+            tool: query.tool,
+            kind: query.kind.map(|kind| kind.0),
+            failed: query.status.is_some(),
+            min_ns: query.min_us.map(Number::us_as_ns),
+            max_ns: query.max_us.map(Number::us_as_ns),
+            from_ns: query.from_us.map(Number::us_as_ns),
+            to_ns: query.to_us.map(Number::us_as_ns),
+        }
+    }
+}
