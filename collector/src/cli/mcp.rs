@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::Request;
+use axum::http::{self, Request};
 use hookspan_dashboard::{Clock, Settings};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
@@ -170,7 +170,7 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let answer = match self.call(&request.name, &arguments).await {
             Ok(answer) => CallToolResult::structured(answer),
-            Err(words) => CallToolResult::error(vec![ContentBlock::text(words)]),
+            Err(RedactedText(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
         };
         Ok(answer.into())
     }
@@ -191,29 +191,54 @@ fn tool((name, about, parameters, required): &Described) -> Tool {
     Tool::new(*name, *about, schema)
 }
 
+/// Text that leaves, without secrets.
+#[derive(Debug, PartialEq, Eq)]
+struct RedactedText(String);
+
+/// Why a tool gave no answer.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("there is no tool {0:?}")]
+    NoSuchTool(String),
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("session: the id of a session, as list_sessions has it")]
+    NoSession,
+    #[error("the answer is too long; ask for less with limit")]
+    TooLong,
+    #[error("{title}: {detail}")]
+    Problem { title: String, detail: String },
+    #[error(transparent)]
+    Request(#[from] http::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
 impl Server {
     fn new(global: &Global) -> anyhow::Result<Self> {
         let redaction = Redaction::load(&global.state, &global.config()?.redact)?;
         Ok(Self { router: router(global)?, redaction })
     }
 
-    /// The answer of a tool without secrets, or why there is none: a model reads it, and so does whoever runs the model.
-    async fn call(&self, name: &str, arguments: &JsonObject) -> Result<Value, String> {
+    /// Calls a tool and redacts its answer. A model reads the answer, and so does whoever runs the model.
+    async fn call(&self, name: &str, arguments: &JsonObject) -> Result<Value, RedactedText> {
         match self.answer(name, arguments).await {
             Ok(mut answer) => {
                 self.redaction.json(&mut answer);
                 Ok(answer)
             }
-            Err(words) => Err(self.redaction.text(&words).into_owned()),
+            Err(refusal) => {
+                Err(RedactedText(self.redaction.text(&refusal.to_string()).into_owned()))
+            }
         }
     }
 
-    async fn answer(&self, name: &str, arguments: &JsonObject) -> Result<Value, String> {
+    async fn answer(&self, name: &str, arguments: &JsonObject) -> Result<Value, Refusal> {
         let Some((_, _, known, required)) = TOOLS.iter().find(|tool| tool.0 == name) else {
-            return Err(format!("there is no tool {name:?}"));
+            return Err(Refusal::NoSuchTool(name.to_owned()));
         };
         if let Some(missing) = required.iter().find(|name| !arguments.contains_key(**name)) {
-            return Err(format!("{missing} is missing"));
+            return Err(Refusal::Missing(missing));
         }
         let query = query(known, arguments);
         let session = arguments.get("session").and_then(Value::as_str).map(escape);
@@ -245,28 +270,25 @@ impl Server {
                     "projects": self.get(&latency("project")).await?["items"],
                 }))
             }
-            _ => Err("session: the id of a session, as list_sessions has it".to_owned()),
+            _ => Err(Refusal::NoSession),
         }
     }
 
-    async fn get(&self, target: &str) -> Result<Value, String> {
-        let request = Request::get(target)
-            .header("host", format!("127.0.0.1:{PORT}"))
-            .body(Body::empty())
-            .map_err(|error| error.to_string())?;
+    async fn get(&self, target: &str) -> Result<Value, Refusal> {
+        let request =
+            Request::get(target).header("host", format!("127.0.0.1:{PORT}")).body(Body::empty())?;
         let answer = match self.router.clone().oneshot(request).await {
             Ok(answer) => answer,
             Err(never) => match never {},
         };
         let status = answer.status();
-        let too_long = |_| "the answer is too long; ask for less with limit".to_owned();
-        let body = to_bytes(answer.into_body(), ANSWER_MAX_BYTES).await.map_err(too_long)?;
-        let body: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let body = to_bytes(answer.into_body(), ANSWER_MAX_BYTES).await;
+        let body: Value = serde_json::from_slice(&body.map_err(|_| Refusal::TooLong)?)?;
         if status.is_success() {
             return Ok(body);
         }
-        let words = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-        Err(format!("{}: {}", words("title"), words("detail")))
+        let field = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        Err(Refusal::Problem { title: field("title"), detail: field("detail") })
     }
 }
 
@@ -292,7 +314,7 @@ mod tests {
     use super::*;
     use crate::config::Environment;
 
-    fn ask(name: &str, arguments: Value) -> Result<Value, String> {
+    fn ask(name: &str, arguments: Value) -> Result<Value, RedactedText> {
         let dir = tempfile::tempdir().unwrap();
         let env = Environment::of(&[("HOME", "/home/u")], "/w");
         let global = Global::new(env, Some(dir.path().join("state")), None).unwrap();
@@ -312,12 +334,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_in_words() {
-        assert_eq!(ask("search", json!({})), Err("q is missing".to_owned()));
-        assert_eq!(ask("sing", json!({})), Err("there is no tool \"sing\"".to_owned()));
+        let refused = |text: &str| Err(RedactedText(text.to_owned()));
+        assert_eq!(ask("search", json!({})), refused("q is missing"));
+        assert_eq!(ask("sing", json!({})), refused("there is no tool \"sing\""));
         let nobody = ask("show_session", json!({"session": "../../health"}));
-        assert_eq!(nobody, Err("not found: there is no such session".to_owned()));
+        assert_eq!(nobody, refused("not found: there is no such session"));
         let limit = ask("list_sessions", json!({"limit": 9_999}));
-        assert_eq!(limit, Err("bad parameter: between 1 and 500".to_owned()));
+        assert_eq!(limit, refused("bad parameter: between 1 and 500"));
     }
 
     #[test]
