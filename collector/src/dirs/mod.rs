@@ -18,7 +18,7 @@ pub(crate) use check::is_our_directory;
 pub use exclusive::Exclusive;
 pub use lock::{Lock, LockError, ServeInfo};
 pub use normal::normal;
-pub use private::{create_private, open_private, write_private};
+pub use private::{create_private, ensure_private, open_private, write_private};
 pub use regular::{Regular, Unfit, read_regular};
 pub use token::Token;
 

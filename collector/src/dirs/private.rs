@@ -16,6 +16,20 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Makes sure that `path` is there and closed to others, without opening it when it is: when a process closes a descriptor of a
+/// file, the system drops all locks that the process has on that file, those of an SQLite connection included.
+///
+/// # Errors
+/// As [`create_private`].
+pub fn ensure_private(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => close_to_others_at(path, &found),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // A new file, or something that opening it refuses by name.
+        _ => create_private(path).map(drop),
+    }
+}
+
 /// Opens an existing `path` for reading; a symbolic link or a FIFO neither misleads nor blocks it.
 ///
 /// # Errors
@@ -75,6 +89,20 @@ fn close_to_others(file: &File) -> io::Result<()> {
         return Ok(());
     }
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(unix)]
+fn close_to_others_at(path: &Path, found: &std::fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if found.permissions().mode() & 0o777 == 0o600 {
+        return Ok(());
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn close_to_others_at(_path: &Path, _found: &std::fs::Metadata) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]

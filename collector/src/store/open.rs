@@ -110,7 +110,7 @@ pub enum OpenError {
 /// See [`OpenError`].
 pub fn writer(path: &Path) -> Result<Connection, OpenError> {
     library(rusqlite::version_number(), rusqlite::version())?;
-    dirs::create_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
+    dirs::ensure_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags).map_err(sqlite)?;

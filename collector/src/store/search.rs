@@ -68,7 +68,7 @@ impl Index {
     }
 
     fn open_existing(path: &Path) -> Result<Self, OpenError> {
-        dirs::create_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
+        dirs::ensure_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
         let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;

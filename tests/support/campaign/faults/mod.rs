@@ -30,6 +30,7 @@ pub const QUICK: &[Fault] = &[
     ("planted", files::planted),
     ("umask", files::umasks),
     ("second-collector", limits::second_collector),
+    ("another-program", store::another_program),
     ("lost-log", store::lost_log),
     ("damaged-index", |seed| damage::run(&damage::INDEX, seed)),
     ("damaged-raw-log", |seed| damage::run(&damage::RAW_LOG, seed)),

@@ -43,6 +43,37 @@ pub(super) fn foreign_lock(seed: u64) -> Result<Report, String> {
     ))
 }
 
+/// A person looks into the database with a program that may write: `sqlite3`, a database browser. At its end SQLite takes itself for
+/// the last one unless the collector holds its lock, and deletes the log under it.
+pub(super) fn another_program(seed: u64) -> Result<Report, String> {
+    let world = World::new();
+    world.write_config("[[destination]]\nname = \"away\"\nendpoint = \"http://127.0.0.1:1\"\n");
+    world.shim();
+    let collector = Collector::start(&world);
+    let mut ledger = send(&world, 20, seed);
+    collector.drained(SOON);
+    for _ in 0..3 {
+        let other = Connection::open(world.state().join("hookspan.db")).unwrap();
+        let rows = |db: &Connection| {
+            db.query_row("SELECT count(*) FROM raw_hook", [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!(rows(&other) as usize, ledger.accepted());
+        drop(other);
+        assert!(
+            world.state().join("hookspan.db-wal").exists(),
+            "the log of a running collector is gone"
+        );
+        extend(&mut ledger, &world, 20, seed);
+        collector.drained(SOON);
+    }
+    assert_eq!(world.json(&["status", "--json"])["trouble"], serde_json::Value::Null);
+    stored(&world, collector, &ledger);
+    Ok(format!(
+        "opened and closed three times by another program that may write: {} hooks, 0 lost, the log stays",
+        ledger.accepted()
+    ))
+}
+
 /// The write-ahead log is gone: the journal fills it in again.
 pub(super) fn lost_log(seed: u64) -> Result<Report, String> {
     let world = World::new();
