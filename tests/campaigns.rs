@@ -28,6 +28,18 @@ fn a_system_call_that_fails_again_and_again_loses_nothing() {
     }
 }
 
+/// Before, the first of these had the whole database moved aside as damaged.
+#[test]
+fn a_call_that_fails_on_the_database_loses_nothing_and_moves_nothing_aside() {
+    use inject::When::{Often, Ten};
+    for (call, when) in
+        [("db-pread64", Ten(30)), ("db-pread64", Often), ("db-stat", Ten(12)), ("db-sync", Ten(2))]
+    {
+        let tried = inject::one(call, when, None, seed(call));
+        report(call, tried.map(|tried| format!("{when:?}: {tried:?}")));
+    }
+}
+
 #[test]
 fn a_reader_that_trusts_lengths_loses_neighbours_and_the_collector_does_not() {
     eprintln!("{}", kill::a_trusting_reader_loses());

@@ -60,7 +60,7 @@ fn main() {
     println!("filled {spans} spans in {:.0?}", started.elapsed());
     let started = Instant::now();
     let search = Search::start(
-        &database,
+        hookspan::store::open::Readers::new(&database),
         &dir.path().join("search.db"),
         hookspan::redaction::Redaction::default(),
         crossbeam_channel::never(),

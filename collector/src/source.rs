@@ -28,6 +28,7 @@ use crate::export::resource::ResourceBase;
 use crate::redaction::Redaction;
 use crate::search::{Handle, query};
 use crate::shim_binary;
+use crate::store::damage::Suspicion;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
 use crate::store::{bodies, export, read, search, whole};
@@ -76,7 +77,7 @@ pub struct Extras {
     /// Where the hook program is, once it is installed.
     pub shim: PathBuf,
     /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
-    pub on_damage: Option<Box<dyn Fn() + Send + Sync>>,
+    pub suspicion: Suspicion,
 }
 
 /// Asks what is left to install.
@@ -111,20 +112,12 @@ impl StoreSource {
     /// The same, with what a running collector knows.
     #[must_use]
     pub fn with(self, extras: Extras) -> Self {
-        Self { extras, ..self }
+        let readers = self.readers.reporting(&extras.suspicion);
+        Self { readers, extras, ..self }
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        self.readers.with(read).map_err(|error| self.failed(&error))
-    }
-
-    fn failed(&self, error: &OpenError) -> SourceError {
-        if error.is_damage()
-            && let Some(on_damage) = &self.extras.on_damage
-        {
-            on_damage();
-        }
-        SourceError(error.to_string())
+        self.readers.with(read).map_err(|error| failed(&error))
     }
 
     /// As [`Self::read`], with `empty` while no hook has been collected.
@@ -135,7 +128,7 @@ impl StoreSource {
     ) -> Result<T> {
         match self.readers.with(read) {
             Err(OpenError::Missing(_)) => Ok(empty),
-            result => result.map_err(|error| self.failed(&error)),
+            result => result.map_err(|error| failed(&error)),
         }
     }
 
@@ -512,36 +505,34 @@ impl Administration for StoreSource {
     }
 }
 
+fn failed(error: &OpenError) -> SourceError {
+    SourceError(error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use super::*;
     use crate::store::write::Store;
-
-    fn source_over(database: &Path, told: &Arc<AtomicU32>) -> StoreSource {
-        let told = Arc::clone(told);
-        let on_damage: Box<dyn Fn() + Send + Sync> = Box::new(move || {
-            told.fetch_add(1, Ordering::Relaxed);
-        });
-        let journal: AskJournal = Box::new(JournalHealth::default);
-        StoreSource::new(database, journal, [])
-            .with(Extras { on_damage: Some(on_damage), ..Extras::default() })
-    }
 
     #[test]
     fn damage_that_only_a_page_reads_is_told() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("hookspan.db");
         drop(Store::open(&path).unwrap());
-        let told = Arc::new(AtomicU32::new(0));
-        source_over(&path, &told).changed(0, 10).unwrap();
-        assert_eq!(told.load(Ordering::Relaxed), 0);
+        let (suspicion, heard) = Suspicion::heard();
+        let source = || {
+            let journal: AskJournal = Box::new(JournalHealth::default);
+            let extras = Extras { suspicion: suspicion.clone(), ..Extras::default() };
+            StoreSource::new(&path, journal, []).with(extras)
+        };
+        source().changed(0, 10).unwrap();
+        assert!(heard.is_empty());
 
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[4_096..].fill(0xa5);
         std::fs::write(&path, bytes).unwrap();
-        source_over(&path, &told).changed(0, 10).unwrap_err();
-        assert_eq!(told.load(Ordering::Relaxed), 1);
+        source().changed(0, 10).unwrap_err();
+        source().changed(0, 10).unwrap_err();
+        assert_eq!(heard.len(), 1);
     }
 }

@@ -35,10 +35,10 @@ pub fn note(line: &str) {
 #[must_use]
 pub fn failure(error: &anyhow::Error) -> ExitCode {
     note(&format!("error: {}", described(error)));
-    if open::is_damage_below(error) {
+    if open::is_suspected_below(error) {
         note(
-            "hookspan.db is damaged. A collector (`hookspan serve`) moves it aside when it meets the damage, and saves what can be \
-             read; hooks go on being kept",
+            "hookspan.db is damaged or cannot be read. A collector (`hookspan serve`) that meets this finds out which: it moves a \
+             damaged database aside and saves what can be read; it waits for one that cannot be read. Hooks go on being kept",
         );
     }
     ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })
@@ -68,6 +68,21 @@ pub fn ask(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Asks for a line on standard error; an empty answer is `default`.
+///
+/// # Errors
+/// Standard input cannot be read.
+pub fn ask_for(question: &str, default: &str) -> anyhow::Result<String> {
+    let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+    drop(write!(io::stderr().lock(), "{question}{shown}: "));
+    let mut answer = String::new();
+    if io::stdin().lock().read_line(&mut answer)? == 0 {
+        anyhow::bail!("standard input ended before the answer");
+    }
+    let answer = answer.trim();
+    Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })
 }
 
 /// Columns of standard output: the terminal's, and 80 where there is none.

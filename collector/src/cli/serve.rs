@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{Global, output};
-use crate::config::Misuse;
-use crate::export::metrics;
+use crate::config::{Misuse, destination};
+use crate::export::{Reread, metrics};
 use crate::telemetry::{self, Telemetry};
 
 /// How long the last of our own traces may take to leave.
@@ -50,13 +50,22 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     config.dashboard.allow_hosts.extend(allow_host);
     let telemetry = telemetry::init(&global.env).map_err(|error| Misuse(format!("{error:#}")))?;
     // The first line is for people and for scripts: the address, signed in.
-    let ended = crate::serve::run(&global.state, &config, &global.env, |url| {
+    let ended = crate::serve::run(&global.state, &config, &global.env, reread(global), |url| {
         metrics::observe(&global.state.database());
         output::print(&format!("{url}\n"))
     });
     shut_down(telemetry);
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a destination again, from the same file and environment.
+fn reread(global: &Global) -> Reread {
+    let global = global.clone();
+    Reread::new(move |name| {
+        let all = destination::all(&global.config().ok()?, &global.env).ok()?;
+        all.into_iter().find(|one| one.name == name)
+    })
 }
 
 /// Ends hookspan's own telemetry, without waiting long for a receiver that does not answer.

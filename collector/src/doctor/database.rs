@@ -1,8 +1,12 @@
 //! The database, and databases that were moved aside.
 
+use std::path::Path;
+
 use super::Finding;
 use crate::config::Global;
 use crate::status::Status;
+use crate::store::damage;
+use crate::store::examine::{self, Ending, Verdict};
 use crate::store::open::OpenError;
 use crate::store::{cli as queries, open};
 use crate::text;
@@ -18,7 +22,9 @@ pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
         let id = if status.no_answer { "collector.no_answer" } else { "database.trouble" };
         findings.push(
             Finding::problem(id, what, "look at what the collector writes to its standard error")
-                .meaning("hooks wait in the journal until it is over"),
+                .meaning(
+                    "hooks that the database does not take wait in the journal until it is over",
+                ),
         );
     }
     findings.extend(status.damaged.iter().map(|aside| {
@@ -59,30 +65,44 @@ fn check(global: &Global, status: &Status) -> Option<Finding> {
                 "install the newer hookspan",
             ));
         }
-        Err(error) if error.is_damage() => return Some(damaged(&shown.to_string(), None)),
-        Err(error) => {
-            return Some(Finding::problem(
-                "database.unreadable",
-                error.to_string(),
-                "look at the file and its permissions",
-            ));
-        }
+        Err(error) if error.is_suspected() => return Some(examined(&path, &size)),
+        Err(error) => return Some(unreadable(&error.to_string())),
     };
     Some(match queries::quick_check(&database) {
         Ok(None) => Finding::ok("database.sound", format!("{shown}: {size}, sound")),
-        Ok(Some(fault)) => damaged(&shown.to_string(), Some(&fault)),
-        Err(error) => damaged(&shown.to_string(), Some(&error.to_string())),
+        Ok(Some(_)) => examined(&path, &size),
+        Err(error) if damage::is_suspected(&error) => examined(&path, &size),
+        Err(error) => unreadable(&format!("{shown}: {error}")),
     })
 }
 
-fn damaged(shown: &str, fault: Option<&str>) -> Finding {
-    let what = match fault {
-        Some(fault) => format!("{shown} is damaged: {}", text::visible(fault, 120)),
-        None => format!("{shown} is damaged"),
-    };
+/// SQLite reports damage, which a failed read looks like.
+fn examined(path: &Path, size: &str) -> Finding {
+    let shown = path.display().to_string();
+    match examine::examine(path, &Ending::default(), || std::thread::sleep(examine::WAIT)) {
+        Verdict::Damaged(fault) => damaged(&shown, &fault),
+        Verdict::Unreadable(problem) => unreadable(&problem),
+        Verdict::Sound => Finding::warning(
+            "database.reread",
+            format!("{shown}: {size}, sound, but a read failed at first"),
+            "look at the system's log for errors of the disk",
+        ),
+    }
+}
+
+fn unreadable(problem: &str) -> Finding {
+    Finding::problem(
+        "database.unreadable",
+        text::visible(problem, 200),
+        "look at the file, its permissions, and the system's log for errors of the disk; the collector goes on by itself",
+    )
+    .meaning("the database stays where it is; hooks that it does not take wait in the journal")
+}
+
+fn damaged(shown: &str, fault: &str) -> Finding {
     Finding::problem(
         "database.damaged",
-        what,
+        format!("{shown} is damaged: {}", text::visible(fault, 120)),
         "restart the collector: it moves the file aside and saves what can be read",
     )
     .meaning("hooks go on being kept in the journal")

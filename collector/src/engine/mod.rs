@@ -35,7 +35,8 @@ pub const TURN_RELOADED: &str = "turn_reloaded";
 pub use thread::{Input, spawn};
 
 use crate::disk::spare;
-use crate::store::damage;
+use crate::store::damage::{self, Suspicion};
+use crate::store::open;
 use crate::store::prune::Selection;
 use crate::store::write::{Committed, Store};
 
@@ -59,6 +60,8 @@ pub struct Signals {
     pub trouble: watch::Sender<Option<Arc<str>>>,
     /// Set once when only a new start helps; see [`Restart`].
     pub restart: watch::Sender<Option<Restart>>,
+    /// Told when SQLite reports damage, which may be a failed read: whoever hears it examines the database.
+    pub suspicion: Suspicion,
     /// Questions about child conversations; a full queue loses them, and the fold asks again.
     pub questions: Option<Sender<Question>>,
 }
@@ -71,6 +74,7 @@ impl Default for Signals {
             commits: None,
             trouble: watch::Sender::new(None),
             restart: watch::Sender::new(None),
+            suspicion: Suspicion::default(),
             questions: None,
         }
     }
@@ -79,7 +83,7 @@ impl Default for Signals {
 /// Why the threads over a database must be started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The database is damaged: it has to be moved aside first.
+    /// The database was proven to be damaged: it has to be moved aside first.
     Damaged,
     /// Committed rows are gone, as when the write-ahead log was deleted: the fold and the journal's reader are ahead of it.
     FellBack,
@@ -244,11 +248,10 @@ impl Engine {
 
     /// Does about a refusal what can be done about it.
     fn recover(&mut self, error: &rusqlite::Error) {
-        if damage::is_damage(error) {
-            self.signals.restart.send_replace(Some(Restart::Damaged));
-        } else if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+        self.signals.suspicion.report(error);
+        if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
             self.store.make_room();
-        } else if needs_reopening(error) {
+        } else if open::is_doubtful(error) {
             let known = self.store.last_seq();
             if let Err(error) = spare::lend(|| self.store.reopen()) {
                 tracing::warn!(%error, "the database cannot be opened again yet");
@@ -307,20 +310,12 @@ fn explain(error: &rusqlite::Error) -> String {
         }
         Some(ErrorCode::DiskFull) => "the disk is full; free some space",
         Some(ErrorCode::ReadOnly) => "hookspan.db cannot be written; check the file system",
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "hookspan.db is damaged; it is moved aside, and what can be read of it is saved"
+        _ if damage::is_suspected(error) => {
+            "hookspan.db is damaged or cannot be read; it is being examined. Hooks wait in the journal"
         }
         _ => "hooks wait in the journal",
     };
     format!("{error} ({advice})")
-}
-
-/// After these, what the connection believes about the file cannot be trusted.
-fn needs_reopening(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-    )
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod probe;
 pub mod resource;
 mod sniff;
 mod split;
+mod start;
 pub mod timing;
 mod value;
 mod view;
@@ -33,27 +34,23 @@ mod worker;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use hookspan_core::Timestamp;
 use hookspan_view::health::DestinationHealth;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use self::client::Client;
-use self::metrics::Metrics;
-use self::otlp::Encoding;
-use self::plan::Plan;
+pub use self::start::Reread;
+
 use self::resource::ResourceBase;
+use self::start::Start;
 use self::timing::Timing;
-use self::worker::{Isolation, Worker};
 use crate::clock;
-use crate::config::destination::{Backfill, Destination};
+use crate::config::destination::Destination;
 use crate::redaction::Redaction;
-use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
+use crate::store::damage::Suspicion;
+use crate::store::export as tables;
 use crate::store::open::{OpenError, Readers};
 use crate::tls;
-
-const DAY_NS: i64 = 86_400_000_000_000;
 
 /// What all destinations share.
 #[derive(Clone, Debug, Default)]
@@ -68,23 +65,10 @@ pub struct Settings {
     pub redaction: Redaction,
     /// Pace.
     pub timing: Timing,
-}
-
-/// Why exporting cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] OpenError),
-}
-
-impl SpawnError {
-    /// Whether it says that the database itself is damaged.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        let Self::Store(error) = self;
-        error.is_damage()
-    }
+    /// Told when SQLite reports damage.
+    pub suspicion: Suspicion,
+    /// Reads the settings of a destination again.
+    pub reread: Reread,
 }
 
 /// The running exporters.
@@ -106,113 +90,38 @@ struct Running {
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
 /// A destination that cannot be used as things are, because a variable is not set or a certificate cannot be read, is paused
-/// and says so; the others run.
-///
-/// # Errors
-/// The database cannot be opened.
+/// and says so; the others run. Its settings are read again from time to time. A database that cannot be opened is tried again.
+#[must_use]
 pub fn spawn(
     runtime: &Handle,
     database: &Path,
     destinations: Vec<Destination>,
     settings: &Settings,
     wake: &watch::Receiver<u64>,
-) -> Result<Exporters, SpawnError> {
+) -> Exporters {
     let _inside = runtime.enter();
     tls::install_crypto();
-    let names: Vec<&str> = destinations.iter().map(|d| d.name.as_str()).collect();
-    tables::switch_off_others(database, &names)?;
     let (shutdown, stop) = watch::channel(false);
+    let names = destinations.iter().map(|one| one.name.clone()).collect();
+    start::switch_off_others(runtime, database, names, settings, stop.clone());
     let mut running = Vec::new();
     for destination in destinations {
         let (name, endpoint_host) = (destination.name.clone(), destination.endpoint_host());
         let retry = Arc::new(Notify::new());
-        let started = Start { database, destination: Arc::new(destination), settings };
-        let worker = started.worker(&retry, wake, &stop)?;
-        let task = worker.map(|worker| runtime.spawn(worker.run()));
-        running.push(Running { name, endpoint_host, retry, task: Mutex::new(task) });
-    }
-    let readers = Readers::new(PathBuf::from(database));
-    Ok(Exporters { readers, destinations: running, shutdown })
-}
-
-/// What a destination starts from.
-struct Start<'a> {
-    database: &'a Path,
-    destination: Arc<Destination>,
-    settings: &'a Settings,
-}
-
-impl Start<'_> {
-    /// The destination's worker; `None` when the destination cannot be used, which is recorded.
-    fn worker(
-        &self,
-        retry: &Arc<Notify>,
-        wake: &watch::Receiver<u64>,
-        shutdown: &watch::Receiver<bool>,
-    ) -> Result<Option<Worker>, SpawnError> {
-        let mut store = self.store()?;
-        let client = match (&self.destination.unready, Client::new(&self.destination.connection)) {
-            (None, Ok(client)) => client,
-            (Some(problem), _) => return self.pause(&mut store, problem),
-            (None, Err(error)) => return self.pause(&mut store, &error.to_string()),
-        };
-        Ok(Some(Worker {
-            name: self.destination.name.clone(),
-            client,
-            destination: Arc::clone(&self.destination),
-            store: Arc::new(Mutex::new(store)),
-            plan: Arc::new(self.plan()),
-            timing: self.settings.timing,
+        let start = Start {
+            database: database.to_owned(),
+            destination: Arc::new(destination),
+            settings: settings.clone(),
+            retry: Arc::clone(&retry),
             wake: wake.clone(),
-            retry: Arc::clone(retry),
-            shutdown: shutdown.clone(),
-            metrics: Metrics::new(),
-            gathering: None,
-            isolation: Isolation::default(),
-        }))
-    }
-
-    fn store(&self) -> Result<ExportStore, OpenError> {
-        let start = match self.destination.backfill {
-            Backfill::None => StartAt::Head,
-            Backfill::Day => StartAt::Since(clock::now().plus(-DAY_NS)),
-            Backfill::All => StartAt::Beginning,
+            shutdown: stop.clone(),
         };
-        let Destination { name, .. } = &*self.destination;
-        ExportStore::open(self.database, name, &self.destination.identity(), start)
+        let begun = start.begin();
+        let task = runtime.spawn(start.supervise(begun));
+        running.push(Running { name, endpoint_host, retry, task: Mutex::new(Some(task)) });
     }
-
-    fn plan(&self) -> Plan {
-        let (destination, settings) = (&self.destination, self.settings);
-        Plan {
-            encoding: Encoding {
-                hide_inputs: settings.hide_inputs,
-                hide_outputs: settings.hide_outputs,
-                ..Encoding::of(destination, settings.resource.clone(), &settings.redaction)
-            },
-            sample: destination.sample,
-            max_span_age: destination.max_span_age,
-            backlog_max_spans: destination.backlog_max_spans,
-            request_max_bytes: client::request_max_bytes(destination.connection.protocol),
-            flush: settings.timing.flush,
-            probe: settings.timing.probe,
-        }
-    }
-
-    fn pause(&self, store: &mut ExportStore, problem: &str) -> Result<Option<Worker>, SpawnError> {
-        let destination = self.destination.name.as_str();
-        tracing::warn!(destination, problem, "paused; its spans wait, the other destinations run");
-        let setback = Setback {
-            state: DestinationState::Paused,
-            not_before: Timestamp(0),
-            attempts: 0,
-            error: problem.to_owned(),
-            advice: "Correct that, then restart the collector.".to_owned(),
-        };
-        let failed = |source| OpenError::Sqlite { path: self.database.into(), source };
-        store.pause(&setback).map_err(failed)?;
-        Ok(None)
-    }
+    let readers = Readers::new(PathBuf::from(database)).reporting(&settings.suspicion);
+    Exporters { readers, destinations: running, shutdown }
 }
 
 impl Exporters {

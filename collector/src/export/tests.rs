@@ -10,11 +10,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hookspan_core::{Change, End, EndReason, Span, SpanId, TraceId};
+use hookspan_core::{Change, End, EndReason, Span, SpanId, Timestamp, TraceId};
 use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use self::sink::{Answer, Sink, decode, eventually, names};
+use super::start::DAY_NS;
 use super::*;
 use crate::config::destination::{Backfill, DestinationForm};
 use crate::config::{Environment, Semconv};
@@ -74,6 +75,10 @@ impl World {
     }
 
     fn export(&self, destinations: Vec<Destination>) -> Exporters {
+        self.export_rereading(destinations, Reread::default())
+    }
+
+    fn export_rereading(&self, destinations: Vec<Destination>, reread: Reread) -> Exporters {
         let timing = Timing {
             flush: Duration::from_millis(20),
             backoff: Duration::from_millis(20),
@@ -82,9 +87,9 @@ impl World {
             probe: Duration::from_secs(60),
             ..Timing::default()
         };
-        let settings = Settings { timing, ..Settings::default() };
+        let settings = Settings { timing, reread, ..Settings::default() };
         let wake = self.wake.subscribe();
-        spawn(&Handle::current(), &self.database, destinations, &settings, &wake).unwrap()
+        spawn(&Handle::current(), &self.database, destinations, &settings, &wake)
     }
 
     fn row(&self, name: &str) -> tables::DestinationRow {

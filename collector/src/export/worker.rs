@@ -17,6 +17,7 @@ use super::split;
 use super::timing::Timing;
 use crate::clock;
 use crate::config::destination::Destination;
+use crate::store::damage::Suspicion;
 use crate::store::export::{
     Batch, DestinationState, ExportStore, Held, Loss, LossReason, Position, Setback,
 };
@@ -44,6 +45,7 @@ pub(super) struct Worker {
     pub(super) store: Arc<Mutex<ExportStore>>,
     pub(super) plan: Arc<Plan>,
     pub(super) timing: Timing,
+    pub(super) suspicion: Suspicion,
     pub(super) wake: watch::Receiver<u64>,
     pub(super) retry: Arc<Notify>,
     pub(super) shutdown: watch::Receiver<bool>,
@@ -136,6 +138,7 @@ impl Worker {
     }
 
     async fn trouble(&mut self, error: &rusqlite::Error) -> Woken {
+        self.suspicion.report(error);
         warn!(destination = %self.name, %error, "the export tables cannot be used; trying again");
         self.wait(Duration::from_secs(1), false).await
     }
@@ -469,7 +472,7 @@ const fn range(batch: &Batch) -> (i64, i64) {
 }
 
 /// Returns once the end was announced, or nobody is left to announce it.
-async fn stopped(shutdown: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(shutdown: &mut watch::Receiver<bool>) {
     while !*shutdown.borrow_and_update() {
         if shutdown.changed().await.is_err() {
             return;

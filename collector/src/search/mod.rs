@@ -19,7 +19,7 @@ use rusqlite::Connection;
 
 use crate::redaction::Redaction;
 use crate::store::bodies::Bodies;
-use crate::store::open::{OpenError, Readers};
+use crate::store::open::{self, OpenError, Readers};
 use crate::store::prune;
 use crate::store::read;
 use crate::store::search::{Batch, Index};
@@ -69,13 +69,13 @@ pub struct Handle {
 }
 
 impl Search {
-    /// Starts indexing what `database` holds, into the file at `path`. It looks when `commits` says that something is new;
+    /// Starts indexing what `readers` see, into the file at `path`. It looks when `commits` says that something is new;
     /// while `behind` says that hooks wait, it only makes a small step now and then.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn start(
-        database: &Path,
+        readers: Readers,
         path: &Path,
         redaction: Redaction,
         commits: Receiver<()>,
@@ -83,13 +83,8 @@ impl Search {
     ) -> std::io::Result<Self> {
         let (commands, inbox) = bounded(COMMANDS);
         let lag = Arc::new(AtomicU64::new(0));
-        let indexer = Indexer {
-            readers: Readers::new(database),
-            path: path.to_owned(),
-            lag: Arc::clone(&lag),
-            behind,
-            redaction,
-        };
+        let indexer =
+            Indexer { readers, path: path.to_owned(), lag: Arc::clone(&lag), behind, redaction };
         let thread = std::thread::Builder::new()
             .name("search".into())
             .spawn(move || indexer.run(&inbox, commits))?;
@@ -161,6 +156,12 @@ impl Handle {
 }
 
 impl Command {
+    fn refuse(self, error: &OpenError) {
+        let (Self::Remove(_, answer) | Self::Clean(answer)) = self;
+        // Whoever asked may have gone.
+        let _sent = answer.send(Err(format!("the search index cannot be opened: {error}")));
+    }
+
     fn obey(self, index: &mut Index) {
         let (answer, done) = match self {
             Self::Remove(roots, answer) => (answer, index.remove(&roots)),
@@ -199,13 +200,7 @@ enum StepError {
 impl Indexer {
     fn run(&self, inbox: &Receiver<Command>, mut commits: Receiver<()>) {
         give_way();
-        let mut index = match Index::open(&self.path) {
-            Ok(index) => index,
-            Err(error) => {
-                tracing::warn!(%error, "nothing can be searched");
-                return;
-            }
-        };
+        let Some(mut index) = self.open(inbox) else { return };
         let mut gave_way = 0_u32;
         loop {
             gave_way = if self.is_behind() { gave_way + 1 } else { 0 };
@@ -218,6 +213,7 @@ impl Indexer {
                 Err(StepError::Store(OpenError::Missing(_))) => LOOK_AFTER,
                 Err(error) => {
                     tracing::warn!(%error, "the search index cannot go on; trying again");
+                    self.mend(&mut index, &error);
                     LOOK_AFTER * 10
                 }
             };
@@ -241,6 +237,35 @@ impl Indexer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Opens the index, and tries again until it can be opened: the process may have no descriptor left. `None` at the end.
+    fn open(&self, inbox: &Receiver<Command>) -> Option<Index> {
+        let mut wait = LOOK_AFTER;
+        loop {
+            let error = match Index::open(&self.path) {
+                Ok(index) => return Some(index),
+                Err(error) => error,
+            };
+            if wait == LOOK_AFTER {
+                tracing::warn!(%error, "nothing can be searched; trying again");
+            }
+            match inbox.recv_timeout(wait) {
+                Ok(command) => command.refuse(&error),
+                Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(LOOK_EVERY),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// After a read that failed nothing the index's connection believes can be trusted; a damaged index is made anew.
+    fn mend(&self, index: &mut Index, error: &StepError) {
+        if let StepError::Index(error) = error
+            && open::is_doubtful(error)
+            && let Err(error) = index.reopen(&self.path)
+        {
+            tracing::debug!(%error, "the search index cannot be opened again yet");
         }
     }
 

@@ -9,6 +9,7 @@
 //! while exporters and open pages are told to stop. What is not done by then is done after the next start.
 
 mod erase;
+mod examiner;
 mod retention;
 mod threads;
 
@@ -31,7 +32,7 @@ use crate::config::{Config, Environment, Misuse, paths};
 use crate::dirs::{Lock, ServeInfo, StateDir, Token};
 use crate::engine::Restart;
 use crate::export::resource::{ResourceBase, host_name};
-use crate::export::{self, Exporters};
+use crate::export::{self, Exporters, Reread};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
@@ -47,7 +48,8 @@ use threads::Threads;
 /// How long open connections and exporters get once the collector is told to stop.
 const GOODBYE: Duration = Duration::from_millis(600);
 
-/// Runs the collector until it is told to stop. `ready` is given the address for the owner's browser once it listens.
+/// Runs the collector until it is told to stop. `reread` gives the settings of a destination that could not be used.
+/// `ready` is given the address for the owner's browser once it listens.
 ///
 /// # Errors
 /// The collector cannot start; the text says what to do.
@@ -55,6 +57,7 @@ pub fn run(
     dir: &StateDir,
     config: &Config,
     env: &Environment,
+    reread: Reread,
     ready: impl FnOnce(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let dashboard = &config.dashboard;
@@ -68,7 +71,7 @@ pub fn run(
         .into());
     }
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
-    let settings = export_settings(dir, config, env)?;
+    let settings = export::Settings { reread, ..export_settings(dir, config, env)? };
 
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
@@ -149,22 +152,16 @@ impl One<'_> {
         privacy.retention_days = retention_days(config.retention.max_age_ns);
         let resource = settings.resource.clone();
         let wake = threads.signals.settled.subscribe();
+        let settings =
+            &export::Settings { suspicion: threads.signals.suspicion.clone(), ..settings.clone() };
         let exporters =
             export::spawn(runtime.handle(), &dir.database(), destinations, settings, &wake);
-        let exporters = match exporters {
-            Ok(exporters) => Arc::new(exporters),
-            // Nobody may have it open when it is moved aside.
-            Err(error) if error.is_damage() => {
-                threads.stop();
-                return Ok(Ended::Restart(Restart::Damaged));
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let exporters = Arc::new(exporters);
 
         let (close, closing) = watch::channel(false);
         let (commits, behind) = (threads.commits.clone(), threads.behind());
         let search = Search::start(
-            &dir.database(),
+            Readers::new(dir.database()).reporting(&threads.signals.suspicion),
             &dir.search(),
             settings.redaction.clone(),
             commits,
@@ -181,16 +178,11 @@ impl One<'_> {
             search_path: Some(dir.search()),
             search: Some(search.handle()),
             shim: plan::program(dir, Scope::User),
-            on_damage: Some({
-                let restart = threads.signals.restart.clone();
-                Box::new(move || {
-                    restart.send_replace(Some(Restart::Damaged));
-                })
-            }),
+            suspicion: threads.signals.suspicion.clone(),
         };
         let eraser = || Eraser {
             dir: dir.clone(),
-            readers: Readers::new(dir.database()),
+            readers: Readers::new(dir.database()).reporting(&threads.signals.suspicion),
             engine: threads.inputs(),
             search: search.handle(),
         };
@@ -267,6 +259,7 @@ fn export_settings(
 
 fn journal_health(threads: &Threads) -> crate::source::AskJournal {
     let (reading, trouble) = (threads.reading(), threads.signals.trouble.subscribe());
+    let unreadable = threads.unreadable();
     Box::new(move || {
         let Reading { usage, queued, queue_bound, read_up_to, problems } =
             reading.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -279,7 +272,12 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
             queue: (queued as u64, queue_bound as u64),
             stopped: usage.stopped,
             problems: problems.iter().map(|one| (one.since.0, one.to_string())).collect(),
-            trouble: trouble.borrow().as_deref().map(str::to_owned),
+            // Why it cannot be read says more than that it cannot.
+            trouble: unreadable
+                .borrow()
+                .as_deref()
+                .or(trouble.borrow().as_deref())
+                .map(str::to_owned),
         }
     })
 }

@@ -1,5 +1,6 @@
 //! The threads between the journal and the database.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -7,8 +8,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use hookspan_view::source::Deleted;
-use rusqlite::ErrorCode;
+use tokio::sync::watch;
 
+use super::examiner::Examiner;
 use crate::clock;
 use crate::config::{Config, Journal};
 use crate::dirs::StateDir;
@@ -17,7 +19,9 @@ use crate::engine::{self, Engine, Input, Signals};
 use crate::evidence;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
 use crate::journal::Limits;
-use crate::store::open::{OpenError, Readers};
+use crate::store::damage::Suspicion;
+use crate::store::examine::{self, Ending, Verdict};
+use crate::store::open::{self, OpenError, Readers};
 use crate::store::prune::Selection;
 use crate::store::salvage;
 use crate::store::write::Store;
@@ -27,7 +31,12 @@ const BATCHES: usize = 2;
 /// Questions waiting for evidence; the fold asks again for what does not fit.
 const QUESTIONS: usize = 64;
 /// How long a locked database may delay the start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// How long one that cannot be opened or read may. Who starts a collector by hand wants to know why it does not start.
+const READ_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts, at first and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The running threads.
 pub(super) struct Threads {
@@ -39,6 +48,7 @@ pub(super) struct Threads {
     engine: JoinHandle<()>,
     inputs: Arc<Mutex<Option<Sender<Input>>>>,
     stop: Sender<()>,
+    examiner: Examiner,
 }
 
 /// A way to ask the engine that does not keep it alive: the engine ends when its readers have ended.
@@ -71,7 +81,14 @@ impl Threads {
 
         let (ask, questions) = bounded(QUESTIONS);
         let (bell, commits) = bounded(1);
-        let signals = Signals { questions: Some(ask), commits: Some(bell), ..Signals::default() };
+        let (suspicion, heard) = Suspicion::heard();
+        let signals = Signals {
+            questions: Some(ask),
+            commits: Some(bell),
+            suspicion: suspicion.clone(),
+            ..Signals::default()
+        };
+        let examiner = Examiner::start(dir.database(), heard, signals.restart.clone())?;
         let (stop, stopped) = bounded(0);
         let (inputs, batches) = bounded(BATCHES);
         let engine = Engine::new(store, config.core.clone(), signals.clone(), stopped.clone());
@@ -81,17 +98,22 @@ impl Threads {
             again.store(true, Ordering::Relaxed);
             waker.wake();
         })?;
-        let readers = Readers::new(dir.database());
+        let readers = Readers::new(dir.database()).reporting(&suspicion);
         let cursor = config.evidence.file().map(evidence::CursorStore::new);
         let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
         let ingest = ingest::spawn(dir, intake, inputs, look_again)?;
-        Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop })
+        Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop, examiner })
     }
 
     /// How the reading goes, kept up to date.
     pub(super) fn reading(&self) -> Arc<Mutex<Reading>> {
         self.ingest.reading()
+    }
+
+    /// Why the database cannot be read, while it cannot.
+    pub(super) fn unreadable(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.examiner.problem()
     }
 
     /// See [`Ingest::behind`].
@@ -106,7 +128,8 @@ impl Threads {
 
     /// Ends them in the order in which data flows, with what they have.
     pub(super) fn stop(self) {
-        let Self { signals, commits: _, ingest, evidence, engine, inputs, stop } = self;
+        let Self { signals, commits: _, ingest, evidence, engine, inputs, stop, examiner } = self;
+        examiner.stop();
         drop(inputs.lock().unwrap_or_else(PoisonError::into_inner).take());
         // From here on a database that refuses is not waited for.
         drop(stop);
@@ -146,30 +169,46 @@ pub(super) fn set_aside(dir: &StateDir) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens the store, and says how far the journal is stored. A lock that somebody holds on it is waited for; a damaged one is
-/// put out of the way.
+/// Opens the store, and says how far the journal is stored. A lock that somebody holds on it, and a file that cannot be read, are
+/// waited for; a database that is proven to be damaged is put out of the way.
 fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
-    let mut waited = Duration::ZERO;
+    let (mut wait, mut waited) = (FIRST_WAIT, Duration::ZERO);
     loop {
         let error = match try_open(dir) {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
-        let code = match &error {
-            OpenError::Damaged(_) => Some(ErrorCode::DatabaseCorrupt),
-            OpenError::Sqlite { source, .. } => source.sqlite_error_code(),
-            _ => None,
-        };
-        match code {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                set_aside(dir).map_err(|source| OpenError::Io { path: dir.database(), source })?;
-            }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if waited < PATIENCE => {
-                tracing::warn!(%error, "waiting for another program to release hookspan.db");
-                std::thread::sleep(Duration::from_secs(1));
-                waited += Duration::from_secs(1);
-            }
-            _ => return Err(error),
+        if error.is_suspected() && is_proven(&dir.database()) {
+            set_aside(dir).map_err(|source| OpenError::Io { path: dir.database(), source })?;
+            continue;
+        }
+        let is_locked =
+            matches!(&error, OpenError::Sqlite { source, .. } if open::is_locked(source));
+        let patience = if is_locked { LOCK_PATIENCE } else { READ_PATIENCE };
+        if !error.is_passing() || waited >= patience {
+            return Err(error);
+        }
+        tracing::warn!(%error, "hookspan.db cannot be opened; trying again");
+        std::thread::sleep(wait);
+        waited += wait;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Whether the database is damaged, and not only unreadable.
+fn is_proven(path: &Path) -> bool {
+    match examine::examine(path, &Ending::default(), || std::thread::sleep(examine::WAIT)) {
+        Verdict::Damaged(fault) => {
+            tracing::error!(fault, "hookspan.db is damaged");
+            true
+        }
+        Verdict::Unreadable(problem) => {
+            tracing::warn!(problem, "hookspan.db cannot be read, and stays where it is");
+            false
+        }
+        Verdict::Sound => {
+            tracing::warn!("hookspan.db is sound after all");
+            false
         }
     }
 }

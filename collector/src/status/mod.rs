@@ -172,7 +172,11 @@ impl Status {
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let stopped = (!self.running).then(|| "no collector runs".to_owned());
-        let answer = self.no_answer.then(|| "the collector does not answer".to_owned());
+        let answer = match (self.no_answer, self.trouble.is_some()) {
+            (true, _) => Some("the collector does not answer".to_owned()),
+            (false, true) => Some("the database cannot be used as it should".to_owned()),
+            (false, false) => None,
+        };
         let destinations = self.destinations.iter().filter_map(Destination::fault);
         stopped.into_iter().chain(answer).chain(destinations).collect()
     }
@@ -295,15 +299,18 @@ impl Status {
         Ok(Some(database))
     }
 
-    /// A damaged database, or one of a newer release, is trouble to be shown; all that does not come from it is shown as ever.
+    /// A database that cannot be read, or is of a newer release, is trouble to be shown; all that does not come from it is shown
+    /// as ever. What the collector says about it comes first: it knows more.
     fn unless_unreadable<T>(
         &mut self,
         state: &StateDir,
         read: anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
         match read {
-            Err(error) if open::is_damage_below(&error) => {
-                self.trouble = Some(OpenError::Damaged(state.database()).to_string());
+            Err(error) if open::is_unreadable_below(&error) => {
+                let cause = error.root_cause();
+                let text = || format!("{} cannot be read: {cause}", state.database().display());
+                self.trouble.get_or_insert_with(text);
                 Ok(None)
             }
             Err(error) if matches!(error.downcast_ref(), Some(OpenError::Newer { .. })) => {
@@ -380,6 +387,9 @@ mod tests {
         assert_eq!(faults(false, "ok", false), ["no collector runs"]);
         assert_eq!(faults(true, "paused", false), ["destination jaeger is paused"]);
         assert_eq!(faults(true, "ok", true), ["destination jaeger loses spans"]);
+        let trouble = Some("the disk is full".to_owned());
+        let troubled = Status { running: true, trouble, ..Status::default() }.faults();
+        assert_eq!(troubled, ["the database cannot be used as it should"]);
         let hung = Status { running: true, no_answer: true, ..Status::default() };
         assert_eq!(hung.faults(), ["the collector does not answer"]);
     }

@@ -11,6 +11,7 @@ pub mod codec;
 pub mod cursor;
 pub mod damage;
 pub mod delegations;
+pub mod examine;
 pub mod imports;
 pub mod export;
 pub mod open;

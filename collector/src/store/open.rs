@@ -1,14 +1,18 @@
 //! Opening the database: version checks, migrations, pragmas, and the small pool of readers.
 
+mod error;
+
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::damage::is_damage;
-
+pub use self::error::{
+    OpenError, is_doubtful, is_locked, is_moved_below, is_suspected_below, is_unreadable_below,
+};
+use super::damage::{Suspicion, is_suspected};
 use crate::dirs;
 
 /// `PRAGMA application_id` of a hookspan database: "HkSp".
@@ -40,70 +44,6 @@ pub(super) const NORMAL: i64 = 1;
 /// Readers kept open between reads.
 const POOL: usize = 4;
 
-/// Why the database cannot be used. The text says what to do about it.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// There is none yet.
-    #[error("{}: no hooks have been collected here yet; start `hookspan serve`, or import a file", .0.display())]
-    Missing(PathBuf),
-    /// It was written by a newer hookspan.
-    #[error(
-        "{path} was written by a newer hookspan (schema {found}, this one knows {SCHEMA_VERSION}); install that \
-         version or a later one. Hooks go on being collected in the journal meanwhile",
-        path = .path.display()
-    )]
-    Newer {
-        /// The database.
-        path: PathBuf,
-        /// Its `user_version`.
-        found: i32,
-    },
-    /// It was written by an older hookspan, and a reader does not change it.
-    #[error(
-        "{path} was last used by an older hookspan (schema {found}, this one reads {SCHEMA_VERSION}): run `hookspan serve` \
-         or `hookspan rebuild` once, which brings it up to date",
-        path = .path.display()
-    )]
-    Older {
-        /// The database.
-        path: PathBuf,
-        /// Its `user_version`.
-        found: i32,
-    },
-    /// It cannot be read.
-    #[error(
-        "{} is damaged; `hookspan serve` moves it aside and saves what can be read. Hooks go on being collected in the \
-         journal meanwhile",
-        .0.display()
-    )]
-    Damaged(PathBuf),
-    /// It is a database of something else.
-    #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
-    Foreign(PathBuf),
-    /// The SQLite library is one that loses data.
-    #[error("SQLite {0} is not safe to use here: 3.51.3 or later is needed, except 3.52.0")]
-    Library(String),
-    /// A pragma that durability rests on did not take.
-    #[error("SQLite refused `{0}` on {path}; is the file system a local one?", path = .1.display())]
-    Pragma(&'static str, PathBuf),
-    /// The file system refused.
-    #[error("cannot open {path}: {source}", path = .path.display())]
-    Io {
-        /// The database.
-        path: PathBuf,
-        /// What came back.
-        source: std::io::Error,
-    },
-    /// SQLite refused.
-    #[error("cannot open {path}: {source}", path = .path.display())]
-    Sqlite {
-        /// The database.
-        path: PathBuf,
-        /// What came back.
-        source: rusqlite::Error,
-    },
-}
-
 /// Opens the database for the one writer: creates it 0600, brings its schema up to date, sets durability.
 ///
 /// # Errors
@@ -128,6 +68,14 @@ pub fn writer(path: &Path) -> Result<Connection, OpenError> {
     Ok(db)
 }
 
+/// Opens the database for reading only, whatever is in it.
+pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::from_secs(2))?;
+    Ok(db)
+}
+
 /// Opens the database for reading only.
 ///
 /// # Errors
@@ -137,9 +85,7 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
         return Err(OpenError::Missing(path.into()));
     }
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(sqlite)?;
-    for_reading(db, path)
+    for_reading(plain_reader(path).map_err(sqlite)?, path)
 }
 
 /// Opens the database for reading only and changes nothing around it: no log, no shared memory, no lock. Right only while
@@ -209,13 +155,20 @@ fn for_reading(db: Connection, path: &Path) -> Result<Connection, OpenError> {
 pub struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    suspicion: Suspicion,
 }
 
 impl Readers {
     /// Readers of the database at `path`; opens nothing yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), idle: Mutex::new(Vec::new()) }
+        Self { path: path.into(), idle: Mutex::new(Vec::new()), suspicion: Suspicion::default() }
+    }
+
+    /// The same, and a read that meets damage is reported: what nobody writes to, the writer would never notice.
+    #[must_use]
+    pub fn reporting(self, suspicion: &Suspicion) -> Self {
+        Self { suspicion: suspicion.clone(), ..self }
     }
 
     /// Runs `read` in one read transaction, so that everything it sees is of one moment. Keep it under 250 ms: a long
@@ -224,6 +177,17 @@ impl Readers {
     /// # Errors
     /// When the database cannot be opened, or as `read` fails.
     pub fn with<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, OpenError> {
+        let done = self.read(read);
+        if let Err(OpenError::Suspected { source, .. } | OpenError::Sqlite { source, .. }) = &done {
+            self.suspicion.report(source);
+        }
+        done
+    }
+
+    fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, OpenError> {
@@ -236,45 +200,15 @@ impl Readers {
         let snapshot = db.unchecked_transaction().map_err(sqlite)?;
         let result = read(&snapshot);
         drop(snapshot);
-        if let Ok(mut idle) = self.idle.lock()
+        // What a connection keeps in memory cannot be trusted behind a read that failed.
+        if !result.as_ref().is_err_and(is_doubtful)
+            && let Ok(mut idle) = self.idle.lock()
             && idle.len() < POOL
         {
             idle.push(db);
         }
         result.map_err(sqlite)
     }
-}
-
-impl OpenError {
-    /// Whether it says that the file itself is damaged.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Damaged(_) => true,
-            Self::Sqlite { source, .. } => is_damage(source),
-            _ => false,
-        }
-    }
-}
-
-/// Whether that is the cause of what a command ends with.
-#[must_use]
-pub fn is_damage_below(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let sqlite = cause.downcast_ref::<rusqlite::Error>().is_some_and(is_damage);
-        sqlite || cause.downcast_ref::<OpenError>().is_some_and(OpenError::is_damage)
-    })
-}
-
-/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
-#[must_use]
-pub fn is_moved_below(error: &anyhow::Error) -> bool {
-    let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
-        Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
-        Some(_) => None,
-        None => cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code(),
-    });
-    matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen))
 }
 
 /// Two releases are known to lose committed rows; see <https://sqlite.org/wal.html>.
@@ -292,8 +226,8 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
         (Ok(found), Ok(application)) => (found, application),
-        (Err(error), _) | (_, Err(error)) if is_damage(&error) => {
-            return Err(OpenError::Damaged(path.into()));
+        (Err(source), _) | (_, Err(source)) if is_suspected(&source) => {
+            return Err(OpenError::Suspected { path: path.into(), source });
         }
         (Err(error), _) | (_, Err(error)) => return Err(sqlite(error)),
     };
@@ -363,158 +297,4 @@ fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path() -> (tempfile::TempDir, PathBuf) {
-        let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("hookspan.db");
-        (temp, path)
-    }
-
-    #[test]
-    fn a_new_database_is_durable_private_and_marked_as_ours() {
-        let (_temp, path) = path();
-        let db = writer(&path).unwrap();
-        let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!(pragma("application_id"), i64::from(APPLICATION_ID));
-        assert_eq!(pragma("user_version"), i64::from(SCHEMA_VERSION));
-        assert_eq!(pragma("synchronous"), 2);
-        assert_eq!(pragma("auto_vacuum"), 2);
-        assert_eq!(pragma("secure_delete"), 1);
-        #[cfg(unix)]
-        for suffix in ["", "-wal", "-shm"] {
-            use std::os::unix::fs::PermissionsExt as _;
-            let file = PathBuf::from(format!("{}{suffix}", path.display()));
-            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{suffix}");
-        }
-        drop(db);
-        writer(&path).unwrap();
-    }
-
-    #[test]
-    fn a_newer_schema_is_refused_with_what_to_install() {
-        let (_temp, path) = path();
-        let db = writer(&path).unwrap();
-        db.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
-        drop(db);
-        for error in [writer(&path).unwrap_err(), reader(&path).unwrap_err()] {
-            let text = error.to_string();
-            assert!(text.contains("newer hookspan") && text.contains("journal"), "{text}");
-        }
-        let db = Connection::open(&path).unwrap();
-        let kept = db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0)).unwrap();
-        assert_eq!(kept, SCHEMA_VERSION + 1);
-    }
-
-    #[test]
-    fn what_has_left_keeps_its_place_when_spans_are_folded_again() {
-        let (_temp, path) = path();
-        let before = Connection::open(&path).unwrap();
-        MIGRATIONS.iter().take(7).for_each(|sql| before.execute_batch(sql).unwrap());
-        before
-            .execute_batch(
-                "INSERT INTO name (text) VALUES ('c');
-                 INSERT INTO span (id, rev, root, conversation, generation, trace, kind, name, plain_name,
-                                   start_ns, detail, settled_seq)
-                 VALUES (x'01', 1, 1, 1, '', x'02', 'tool', '', '', 0, '{}', 7),
-                        (x'03', 1, 1, 1, '', x'02', 'tool', '', '', 0, '{}', NULL);
-                 INSERT INTO state (key, value) VALUES ('folded_seq', '9'), ('rebuilding', '0');
-                 PRAGMA user_version = 7;",
-            )
-            .unwrap();
-        before.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-        drop(before);
-        let db = writer(&path).unwrap();
-        let text = |sql| db.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
-        let kept = "SELECT group_concat(hex(id) || ' ' || settled_seq) FROM settled_before";
-        assert_eq!(text(kept), "01 7");
-        assert_eq!(text("SELECT count(*) || '' FROM span"), "0");
-        let state = "SELECT group_concat(key || ' ' || value) FROM state";
-        assert_eq!(text(state), "folded_seq 0,rebuilding 1");
-    }
-
-    #[test]
-    fn what_is_not_ours_is_left_alone() {
-        let (_temp, path) = path();
-        Connection::open(&path).unwrap().execute_batch("CREATE TABLE other (x)").unwrap();
-        assert!(matches!(writer(&path), Err(OpenError::Foreign(_))));
-        std::fs::write(
-            &path,
-            "not a database, but long enough to be looked at by SQLite".repeat(9),
-        )
-        .unwrap();
-        assert!(matches!(writer(&path), Err(OpenError::Damaged(_))));
-    }
-
-    /// Name, size and time of change of each file around the database.
-    #[cfg(unix)]
-    fn around(path: &Path) -> Vec<(std::ffi::OsString, u64, std::time::SystemTime)> {
-        let look = |entry: std::io::Result<std::fs::DirEntry>| {
-            let (name, meta) = entry.map(|entry| (entry.file_name(), entry.metadata())).unwrap();
-            let meta = meta.unwrap();
-            (name, meta.len(), meta.modified().unwrap())
-        };
-        let mut all: Vec<_> =
-            std::fs::read_dir(path.parent().unwrap()).unwrap().map(look).collect();
-        all.sort();
-        all
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn a_still_reader_sees_the_log_and_leaves_every_file_as_it_was() {
-        let (temp, path) = path();
-        // A path that an URI would read otherwise.
-        let folder = temp.path().join("a b?c#d%41");
-        std::fs::create_dir(&folder).unwrap();
-        let copy = folder.join("hookspan.db");
-        let rows = |path: &Path| -> i64 {
-            let db = still_reader(path).unwrap();
-            db.query_row("SELECT count(*) FROM name", [], |row| row.get(0)).unwrap()
-        };
-        let db = writer(&path).unwrap();
-        db.execute("INSERT INTO name (id, text) VALUES (1, 'a')", []).unwrap();
-        // As a killed collector leaves it: what was committed last is in the log alone.
-        for suffix in ["", "-wal"] {
-            let from = format!("{}{suffix}", path.display());
-            std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();
-        }
-        let before = around(&copy);
-        assert_eq!((before.len(), rows(&copy)), (2, 1));
-        assert_eq!(around(&copy), before);
-        // As one that has ended leaves it.
-        drop(db);
-        let before = around(&path);
-        assert_eq!((before.len(), rows(&path)), (2, 1));
-        assert_eq!(around(&path), before);
-        let missing = still_reader(&folder.join("none.db"));
-        assert!(matches!(missing, Err(OpenError::Missing(_))), "{missing:?}");
-        assert!(still_reader(&path).unwrap().execute("DELETE FROM name", []).is_err());
-    }
-
-    #[test]
-    fn readers_see_committed_rows_and_cannot_write() {
-        let (_temp, path) = path();
-        let readers = Readers::new(&path);
-        assert!(matches!(readers.with(|_| Ok(())), Err(OpenError::Missing(_))));
-        let db = writer(&path).unwrap();
-        let count = |db: &Connection| {
-            db.query_row("SELECT count(*) FROM name", [], |row| row.get::<_, i64>(0))
-        };
-        assert_eq!(readers.with(count).unwrap(), 0);
-        db.execute("INSERT INTO name (text) VALUES ('x')", []).unwrap();
-        assert_eq!(readers.with(count).unwrap(), 1);
-        let write = readers.with(|db| db.execute("DELETE FROM name", []));
-        assert!(write.is_err());
-        assert_eq!(readers.with(count).unwrap(), 1);
-    }
-
-    #[test]
-    fn library_versions_that_lose_rows_are_refused() {
-        assert!(library(3_051_002, "3.51.2").is_err());
-        assert!(library(3_051_003, "3.51.3").is_ok());
-        assert!(library(3_052_000, "3.52.0").is_err());
-        assert!(library(rusqlite::version_number(), "now").is_ok());
-    }
-}
+mod tests;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookspan_core::SpanId;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 
+use super::damage::is_suspected;
 use super::open::OpenError;
 use crate::dirs;
 
@@ -55,13 +56,15 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index at `path`. One that is damaged, foreign or of another version is made anew.
+    /// Opens the index at `path`. One that is damaged, foreign or of another version is made anew. One that cannot be opened now,
+    /// for lack of a descriptor or because of a lock, stays.
     ///
     /// # Errors
-    /// The file system or SQLite refuses a new one.
+    /// The file system or SQLite refuses.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        if let Ok(index) = Self::open_existing(path) {
-            return Ok(index);
+        match Self::open_existing(path) {
+            Err(error) if is_useless(&error) => {}
+            opened => return opened,
         }
         remove(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
         Self::open_existing(path)
@@ -100,6 +103,15 @@ impl Index {
             )),
             _ => Err(rusqlite::Error::InvalidQuery),
         }
+    }
+
+    /// Opens it again after an error that leaves the connection in doubt.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn reopen(&mut self, path: &Path) -> Result<(), OpenError> {
+        *self = Self::open(path)?;
+        Ok(())
     }
 
     /// A noted value.
@@ -377,6 +389,13 @@ pub fn files(path: &Path) -> [PathBuf; 3] {
         name.push(end);
         PathBuf::from(name)
     })
+}
+
+/// Whether an index cannot be used, now or later: it is damaged, foreign, or of another version.
+fn is_useless(error: &OpenError) -> bool {
+    let OpenError::Sqlite { source, .. } = error else { return false };
+    let is_foreign = source.sqlite_error_code() == Some(ErrorCode::Unknown);
+    is_suspected(source) || is_foreign || matches!(source, rusqlite::Error::InvalidQuery)
 }
 
 /// Removes an index.

@@ -11,6 +11,7 @@ use super::output::{self, note};
 use super::{Global, import, open, purge};
 use crate::clock;
 use crate::dirs::{ServeInfo, StateDir, create_private};
+use crate::export::Reread;
 use crate::store::open as database;
 
 /// Show the dashboard with an invented history, kept apart from your own
@@ -66,7 +67,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         demo.state.root().display(),
         demo.command("open")
     ));
-    crate::serve::run(&demo.state, &config, &demo.env, |url| {
+    crate::serve::run(&demo.state, &config, &demo.env, Reread::default(), |url| {
         if !args.no_open {
             start_browser(url);
         }

@@ -4,6 +4,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
 use super::sink::{Answer, Sink, eventually, names};
 use super::*;
+use crate::store::export::StartAt;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_that_takes_nothing_is_paused_with_its_queue() {
@@ -119,4 +120,57 @@ async fn a_destination_whose_variable_is_not_set_is_paused_and_the_others_run() 
     let row = || world.row("missing");
     eventually(|| row().queued == 0, || format!("{:?}", row())).await;
     assert_eq!((row().state.as_str(), row().delivered), ("ok", 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_there_later_needs_no_restart() {
+    let world = World::with_spans(5);
+    let sink = Sink::answering(&[]).await;
+    let token = world.database.with_file_name("token");
+    let port = sink.port;
+    let file = token.display().to_string();
+    let read = move || {
+        let headers = format!("headers = {{ x-key = 'file:{file}' }}");
+        at(&format!("http://127.0.0.1:{port}"), "http/protobuf", &headers)
+    };
+    let first = read();
+    let exporters = world.export_rereading(vec![first], Reread::new(move |_| Some(read())));
+    let row = || world.row("test");
+    assert_eq!((row().state.as_str(), row().queued), ("paused", 5));
+    assert!(row().advice.unwrap().contains("destinations resume test"), "{:?}", row());
+    assert!(exporters.retry("test"));
+    std::fs::write(&token, "secret").unwrap();
+    let sent = || {
+        // Whoever was told while it looked is told again.
+        let _known = exporters.retry("test");
+        row().queued == 0
+    };
+    eventually(sent, || format!("{:?}", row())).await;
+    assert_eq!((row().state.as_str(), sink.taken()), ("ok", world.all()));
+    assert_eq!(row().last_error, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_receiver_said_about_a_session_goes_with_it() {
+    let world = World::with_spans(3);
+    let sink = Sink::start(&[], |_| Answer::Http(400, None)).await;
+    let _exporters = world.export(vec![destination(&sink, "http/protobuf", "")]);
+    let row = || world.row("test");
+    eventually(|| row().state == "paused", || format!("{:?}", row())).await;
+    assert_eq!(row().last_error.as_deref(), Some("HTTP 400: no"));
+    let what = crate::store::prune::Selection::sessions(&["c1".to_owned()]);
+    world.store.lock().unwrap().delete(&what).unwrap();
+    assert_eq!(row().last_error.as_deref(), Some(tables::ANSWER_DELETED));
+    assert!(row().advice.is_some() && row().state == "paused");
+    // An answer that comes when the session has gone.
+    let mut store = tables::ExportStore::open(&world.database, "test", "x", StartAt::Head).unwrap();
+    let setback = tables::Setback {
+        state: tables::DestinationState::Retry,
+        not_before: Timestamp(0),
+        attempts: 2,
+        error: "HTTP 400: s1 is wrong".to_owned(),
+        advice: String::new(),
+    };
+    store.set_back(1, &setback).unwrap();
+    assert_eq!(row().last_error.as_deref(), Some(tables::ANSWER_DELETED));
 }

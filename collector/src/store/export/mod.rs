@@ -9,6 +9,7 @@
 
 mod control;
 mod health;
+mod losses;
 mod types;
 
 use std::path::Path;
@@ -23,6 +24,12 @@ use super::rows::{self, signed};
 pub use control::{remove, replay, set_stopped, switch_off_others};
 pub use health::{DestinationRow, LastLoss, destinations};
 pub use types::{Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt};
+
+/// Stands where a receiver's answer stood: it may have quoted a session that was deleted.
+pub const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
+
+/// In place of a batch's first place: what happened concerns none.
+const NO_BATCH: i64 = -1;
 
 /// Exporters may lose the race for the lock to a busy engine many times in a row; they have time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -255,7 +262,7 @@ impl ExportStore {
             }
             insert(tx, &destination, batch)?;
             advance(tx, &destination, batch.last_seq)?;
-            count_losses(tx, &destination, losses, at)
+            losses::count(tx, &destination, losses, at)
         })
     }
 
@@ -267,7 +274,7 @@ impl ExportStore {
         let destination = self.destination.clone();
         self.write(|tx| {
             advance(tx, &destination, seq)?;
-            count_losses(tx, &destination, losses, at)
+            losses::count(tx, &destination, losses, at)
         })
     }
 
@@ -307,7 +314,15 @@ impl ExportStore {
                 let built = next.map_or(batch.last_seq, |next| next.last_seq);
                 advance(tx, &destination, built)?;
             }
-            count_losses(tx, &destination, losses, at)
+            // An answer about a deleted session is not kept: what it quotes is not either.
+            let told: Vec<Loss>;
+            let losses = if was_stored {
+                losses
+            } else {
+                told = losses.iter().map(Loss::untold).collect();
+                told.as_slice()
+            };
+            losses::count(tx, &destination, losses, at)
         })
     }
 
@@ -375,7 +390,7 @@ impl ExportStore {
     /// When SQLite fails; nothing is stored then.
     pub fn pause(&mut self, setback: &Setback) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
-        self.write(|tx| record(tx, &destination, -1, setback))
+        self.write(|tx| record(tx, &destination, NO_BATCH, setback))
     }
 
     /// Records an attempt that has to be made again.
@@ -465,13 +480,22 @@ fn decide_held(
     let proves = "(SELECT state = 'retry' AND accepted_by IS ?3 FROM export_position WHERE destination = ?1)";
     let condition = format!("destination = ?1 AND held >= ?2 AND {proves}");
     let alone = Held::Alone.code();
-    tx.prepare_cached(&format!(
-        "INSERT INTO export_loss (destination, first_seq, last_seq, count, reason, detail, at_ns)
-         SELECT destination, first_seq, last_seq, spans,
-                CASE held WHEN ?4 THEN 'too_large' ELSE 'rejected' END, coalesce(refusal, ''), ?5
-         FROM export_batch WHERE {condition}"
-    ))?
-    .execute(params![destination, alone, connection, Held::TooLarge.code(), at.0])?;
+    let mut refused = tx.prepare_cached(&format!(
+        "SELECT first_seq, last_seq, spans, held, coalesce(refusal, '') FROM export_batch
+         WHERE {condition} ORDER BY first_seq"
+    ))?;
+    let refused = refused.query_map(params![destination, alone, connection], |row| {
+        let too_large = row.get::<_, i64>(3)? == Held::TooLarge.code();
+        Ok(Loss {
+            first_seq: row.get(0)?,
+            last_seq: row.get(1)?,
+            count: rows::count(row, 2)?,
+            reason: if too_large { LossReason::TooLarge } else { LossReason::Rejected },
+            detail: row.get(4)?,
+        })
+    })?;
+    let refused: Vec<Loss> = refused.collect::<rusqlite::Result<_>>()?;
+    losses::count(tx, destination, &refused, at)?;
     tx.prepare_cached(&format!("DELETE FROM export_batch WHERE {condition}"))?.execute(params![
         destination,
         alone,
@@ -494,10 +518,12 @@ fn record(
     first_seq: i64,
     setback: &Setback,
 ) -> rusqlite::Result<()> {
-    tx.execute(
+    let stored = tx.execute(
         "UPDATE export_batch SET attempts = attempts + 1 WHERE destination = ?1 AND first_seq = ?2",
         params![destination, first_seq],
     )?;
+    let quotes_deleted = stored == 0 && first_seq != NO_BATCH;
+    let error = if quotes_deleted { ANSWER_DELETED } else { &*setback.error };
     tx.execute(
         "UPDATE export_position SET state = ?2, not_before_ns = ?3, attempts = ?4, last_error = ?5,
             advice = nullif(?6, '') WHERE destination = ?1",
@@ -506,34 +532,10 @@ fn record(
             setback.state.as_str(),
             setback.not_before.0,
             setback.attempts,
-            setback.error,
+            error,
             setback.advice
         ],
     )?;
-    Ok(())
-}
-
-fn count_losses(
-    tx: &Transaction<'_>,
-    destination: &str,
-    losses: &[Loss],
-    at: Timestamp,
-) -> rusqlite::Result<()> {
-    for loss in losses {
-        tx.prepare_cached(
-            "INSERT INTO export_loss (destination, first_seq, last_seq, count, reason, detail, at_ns)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            destination,
-            loss.first_seq,
-            loss.last_seq,
-            signed(loss.count),
-            loss.reason.as_str(),
-            loss.detail,
-            at.0
-        ])?;
-    }
     Ok(())
 }
 

@@ -107,6 +107,14 @@ pub struct Loss {
     pub detail: String,
 }
 
+impl Loss {
+    /// The same without words.
+    #[must_use]
+    pub fn untold(&self) -> Self {
+        Self { detail: String::new(), ..self.clone() }
+    }
+}
+
 /// `export_loss.reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossReason {

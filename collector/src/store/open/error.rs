@@ -1,0 +1,154 @@
+//! Why the database cannot be opened or read, and what follows from an error of SQLite.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+use super::SCHEMA_VERSION;
+use crate::store::damage::is_suspected;
+
+/// Why the database cannot be used. The text says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none yet.
+    #[error("{}: no hooks have been collected here yet; start `hookspan serve`, or import a file", .0.display())]
+    Missing(PathBuf),
+    /// It was written by a newer hookspan.
+    #[error(
+        "{path} was written by a newer hookspan (schema {found}, this one knows {SCHEMA_VERSION}); install that \
+         version or a later one. Hooks go on being collected in the journal meanwhile",
+        path = .path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its `user_version`.
+        found: i32,
+    },
+    /// It was written by an older hookspan, and a reader does not change it.
+    #[error(
+        "{path} was last used by an older hookspan (schema {found}, this one reads {SCHEMA_VERSION}): run `hookspan serve` \
+         or `hookspan rebuild` once, which brings it up to date",
+        path = .path.display()
+    )]
+    Older {
+        /// The database.
+        path: PathBuf,
+        /// Its `user_version`.
+        found: i32,
+    },
+    /// It is damaged, or cannot be read: SQLite reports both alike. [`crate::store::examine`] tells them apart.
+    #[error(
+        "{path} is damaged or cannot be read: {source}. `hookspan serve` finds out which: it moves a damaged database aside and \
+         saves what can be read, and waits for one that cannot be read. The journal keeps hooks meanwhile",
+        path = .path.display()
+    )]
+    Suspected {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// It is a database of something else.
+    #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
+    Foreign(PathBuf),
+    /// The SQLite library is one that loses data.
+    #[error("SQLite {0} is not safe to use here: 3.51.3 or later is needed, except 3.52.0")]
+    Library(String),
+    /// A pragma that durability rests on did not take.
+    #[error("SQLite refused `{0}` on {path}; is the file system a local one?", path = .1.display())]
+    Pragma(&'static str, PathBuf),
+    /// The file system refused.
+    #[error("cannot open {path}: {source}", path = .path.display())]
+    Io {
+        /// The database.
+        path: PathBuf,
+        /// What came back.
+        source: std::io::Error,
+    },
+    /// SQLite refused.
+    #[error("cannot open {path}: {source}", path = .path.display())]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// What came back.
+        source: rusqlite::Error,
+    },
+}
+
+impl OpenError {
+    /// Whether SQLite reports damage, see [`crate::store::damage`].
+    #[must_use]
+    pub fn is_suspected(&self) -> bool {
+        match self {
+            Self::Suspected { .. } => true,
+            Self::Sqlite { source, .. } => is_suspected(source),
+            _ => false,
+        }
+    }
+
+    /// Whether the same may succeed a moment later: a lock, a file that cannot be read or opened now.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Suspected { .. } | Self::Io { .. } => true,
+            Self::Sqlite { source, .. } => is_locked(source) || is_doubtful(source),
+            _ => false,
+        }
+    }
+}
+
+/// Whether another program holds a lock.
+#[must_use]
+pub fn is_locked(error: &rusqlite::Error) -> bool {
+    let locked = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
+    error.sqlite_error_code().is_some_and(|code| locked.contains(&code))
+}
+
+/// Whether nothing that the connection believes about the file can be trusted after `error`: it has to be opened again.
+#[must_use]
+pub fn is_doubtful(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+        )
+    )
+}
+
+/// Whether a command ends because SQLite reports damage.
+#[must_use]
+pub fn is_suspected_below(error: &anyhow::Error) -> bool {
+    is_below(error, is_suspected, OpenError::is_suspected)
+}
+
+/// Whether a command ends because the database cannot be read, at present or at all.
+#[must_use]
+pub fn is_unreadable_below(error: &anyhow::Error) -> bool {
+    is_below(error, |error| is_locked(error) || is_doubtful(error), OpenError::is_passing)
+}
+
+fn is_below(
+    error: &anyhow::Error,
+    sqlite: impl Fn(&rusqlite::Error) -> bool,
+    open: impl Fn(&OpenError) -> bool,
+) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(&sqlite) || cause.downcast_ref().is_some_and(&open)
+    })
+}
+
+/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
+#[must_use]
+pub fn is_moved_below(error: &anyhow::Error) -> bool {
+    let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
+        Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
+        Some(_) => None,
+        None => cause.downcast_ref::<rusqlite::Error>()?.sqlite_error_code(),
+    });
+    matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen))
+}
