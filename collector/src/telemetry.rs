@@ -25,7 +25,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::config::Environment;
 use crate::config::destination::{Connection, Protocol};
-use crate::config::otlp_env::{Signal, connection_or_default};
+use crate::config::otlp_env::{Signal, Unreadable, connection_or_default};
 
 /// What logs without being told.
 const DEFAULT_FILTER: &str = "warn,hookspan=info";
@@ -42,7 +42,9 @@ pub struct Telemetry {
     runtime: Option<Runtime>,
 }
 
-/// Starts logging, and traces and metrics where the environment asks for them. Once per process.
+/// Starts logging, and traces and metrics where the environment asks for them. Once per process. Hooks are more important than
+/// what hookspan says about itself: where a certificate cannot be read or a client not be made, that signal is left out, with a
+/// warning.
 ///
 /// # Errors
 /// A variable of `HOOKSPAN_LOG` or `OTEL_*` that cannot be used, or logging that was started already.
@@ -51,8 +53,9 @@ pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
     let wanted = Wanted::read(env)?;
     let runtime = wanted.is_grpc().then(grpc_runtime).transpose()?;
     let inside = runtime.as_ref().map(|runtime| runtime.enter());
-    let traces = wanted.traces.as_ref().map(tracer_provider).transpose()?;
-    let metrics = wanted.metrics.as_ref().map(meter_provider).transpose()?;
+    let mut left_out = wanted.left_out;
+    let traces = usable(wanted.traces.as_ref().map(tracer_provider), &mut left_out);
+    let metrics = usable(wanted.metrics.as_ref().map(meter_provider), &mut left_out);
     drop(inside);
     let directives = env.var("HOOKSPAN_LOG").unwrap_or(DEFAULT_FILTER);
     let filter = EnvFilter::try_new(directives)
@@ -77,6 +80,12 @@ pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
     if let Some(provider) = &metrics {
         opentelemetry::global::set_meter_provider(provider.clone());
     }
+    for problem in left_out {
+        tracing::warn!(
+            problem,
+            "hookspan's own telemetry is not sent; correct that and restart the collector"
+        );
+    }
     Ok(Telemetry { traces, metrics, runtime })
 }
 
@@ -97,11 +106,18 @@ impl Telemetry {
     }
 }
 
+/// What could be made; why something could not goes into `left_out`.
+fn usable<T>(made: Option<anyhow::Result<T>>, left_out: &mut Vec<String>) -> Option<T> {
+    made?.map_err(|error| left_out.push(format!("{error:#}"))).ok()
+}
+
 /// What the environment asks for.
 #[derive(Debug, Default)]
 struct Wanted {
     traces: Option<Connection>,
     metrics: Option<Connection>,
+    /// Why a signal that is asked for cannot be sent.
+    left_out: Vec<String>,
 }
 
 impl Wanted {
@@ -116,17 +132,17 @@ impl Wanted {
             None | Some("false") => {}
             Some(word) => bail!("OTEL_SDK_DISABLED: {word:?} is not true or false"),
         }
-        let connection = |key: &str, signal| match env.var(key).map(str::trim) {
-            Some("otlp") => {
-                connection_or_default(env, signal).map(Some).map_err(anyhow::Error::msg)
-            }
+        let mut left_out = Vec::new();
+        let mut connection = |key: &str, signal| match env.var(key).map(str::trim) {
+            Some("otlp") => connection_or_default(env, signal)
+                .map(|found| found.map_err(|Unreadable(problem)| left_out.push(problem)).ok())
+                .map_err(anyhow::Error::msg),
             None | Some("none" | "") => Ok(None),
             Some(word) => bail!("{key}: {word:?} is not supported; use otlp or none"),
         };
-        Ok(Self {
-            traces: connection("OTEL_TRACES_EXPORTER", Signal::Traces)?,
-            metrics: connection("OTEL_METRICS_EXPORTER", Signal::Metrics)?,
-        })
+        let traces = connection("OTEL_TRACES_EXPORTER", Signal::Traces)?;
+        let metrics = connection("OTEL_METRICS_EXPORTER", Signal::Metrics)?;
+        Ok(Self { traces, metrics, left_out })
     }
 }
 
@@ -278,6 +294,24 @@ mod tests {
         assert!(wanted(&off).unwrap().traces.is_none());
         let on = [("OTEL_SDK_DISABLED", "false"), ("OTEL_TRACES_EXPORTER", "otlp")];
         assert!(wanted(&on).unwrap().traces.is_some());
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_read_leaves_its_signal_out() {
+        let none = "/nonexistent/ca.pem";
+        let wanted = wanted(&[
+            ("OTEL_TRACES_EXPORTER", "otlp"),
+            ("OTEL_METRICS_EXPORTER", "otlp"),
+            ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", none),
+        ])
+        .unwrap();
+        assert!(wanted.traces.is_none() && wanted.metrics.is_some());
+        assert!(wanted.left_out[0].contains(none), "{:?}", wanted.left_out);
+        let pem = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let mut left_out = Vec::new();
+        let broken = Connection { certificate: Some(pem.to_vec()), ..wanted.metrics.unwrap() };
+        assert!(usable(Some(http_client(&broken)), &mut left_out).is_none());
+        assert_eq!(left_out.len(), 1);
     }
 
     #[test]

@@ -44,11 +44,19 @@ pub(super) fn connection(
     Reader { env, signal }.connection(None, missing)
 }
 
-/// As `connection`, with the specification's own endpoint on this machine where none is set.
+/// A file that a variable names and that cannot be read, in words.
+#[derive(Debug)]
+pub struct Unreadable(pub String);
+
+/// As `connection`, with the specification's own endpoint on this machine where none is set. A file that cannot be read is no
+/// mistake of the variable that names it.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
-pub fn connection_or_default(env: &Environment, signal: Signal) -> Result<Connection, String> {
+pub fn connection_or_default(
+    env: &Environment,
+    signal: Signal,
+) -> Result<Result<Connection, Unreadable>, String> {
     let reader = Reader { env, signal };
     let fallback = match reader.protocol()? {
         Protocol::Http => "http://localhost:4318",
@@ -57,8 +65,8 @@ pub fn connection_or_default(env: &Environment, signal: Signal) -> Result<Connec
     let mut missing = Missing::default();
     let connection = reader.connection(Some(fallback), &mut missing)?;
     match missing.0 {
-        Some(problem) => Err(problem),
-        None => connection.ok_or_else(|| "no endpoint".to_owned()),
+        Some(problem) => Ok(Err(Unreadable(problem))),
+        None => connection.map(Ok).ok_or_else(|| "no endpoint".to_owned()),
     }
 }
 
