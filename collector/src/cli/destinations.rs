@@ -1,5 +1,7 @@
 //! `hookspan destinations`: where traces go, as people handle it.
 
+mod add;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,14 +11,14 @@ use super::Global;
 use super::output::{Paint, columns, print, print_json};
 use crate::clock;
 use crate::config::Misuse;
-use crate::config::destination::{self, ContentPolicy, Destination};
+use crate::config::destination::{self, Destination};
 use crate::dirs::ServeInfo;
 use crate::export::probe::{self, Step};
 use crate::status::{self, Status};
 use crate::store::export::{self, StartAt};
 use crate::text;
 
-/// List, test, pause, resume, replay and remove the destinations of traces
+/// Add, list, test, pause, resume, replay and remove the destinations of traces
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -25,6 +27,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Add(add::Args),
     /// List the destinations: where they lead, how they are doing, what to do
     #[command(
         after_help = "Examples:\n  hookspan destinations list\n  hookspan destinations list --json"
@@ -87,6 +90,7 @@ enum Command {
 /// The configuration is not valid, or there is no destination of that name.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
+        Command::Add(args) => add::run(global, args),
         Command::List { json } => list(global, json),
         Command::Test { name, json } => test(global, name.as_deref(), json),
         Command::Pause { name } => set_stopped(global, &name, true),
@@ -122,7 +126,7 @@ fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
                 endpoint: found.map(Destination::endpoint_host),
                 protocol: found.map(|one| one.connection.protocol.as_str()),
                 preset: found.map(|one| one.preset.as_str()),
-                content: found.map(|one| content_word(one.content)),
+                content: found.map(|one| one.content.as_str()),
                 status,
             }
         })
@@ -135,17 +139,9 @@ fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-const fn content_word(content: ContentPolicy) -> &'static str {
-    match content {
-        ContentPolicy::Off => "off",
-        ContentPolicy::Metadata => "metadata",
-        ContentPolicy::Full => "full",
-    }
-}
-
 fn describe(listed: &[Listed], paint: Paint) -> String {
     if listed.is_empty() {
-        return "No destinations: nothing leaves this computer. `hookspan config example` shows how to name one.\n"
+        return "No destinations: nothing leaves this computer. `hookspan destinations add` names one.\n"
             .to_owned();
     }
     let mut out = String::new();

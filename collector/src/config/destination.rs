@@ -40,7 +40,8 @@ pub struct Destination {
     pub content_max_bytes: usize,
     /// Where a new destination starts.
     pub backfill: Backfill,
-    /// Spans older than this are not sent. `None`: the default week, which only bites while the destination fails.
+    /// Spans older than this are lost and counted instead of sent, whether or not the destination ever accepted one. `None`: spans
+    /// of any age are sent.
     pub max_span_age: Option<Duration>,
     /// Spans that may wait while the destination fails; the oldest beyond it are lost and counted.
     pub backlog_max_spans: u64,
@@ -64,6 +65,18 @@ pub enum ContentPolicy {
     Metadata,
     /// Prompts, answers, arguments and results too.
     Full,
+}
+
+impl ContentPolicy {
+    /// The word in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Metadata => "metadata",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// What becomes of paths at `metadata` and `full`.
@@ -94,6 +107,18 @@ pub enum Backfill {
     /// With everything stored.
     #[serde(rename = "all")]
     All,
+}
+
+impl Backfill {
+    /// The word in configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Day => "24h",
+            Self::All => "all",
+        }
+    }
 }
 
 /// Why a destination cannot be used. The text names the place in the file, the destination and the key, and says what would be
@@ -186,17 +211,12 @@ impl DestinationForm {
     fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, String> {
         check_name(&self.name)?;
         let values = self.preset.values(env, &self.values);
-        let protocol = match &self.protocol {
-            Some(word) => parse_protocol(word).map_err(|e| format!("protocol: {e}"))?,
-            None => self.preset.protocol(self.endpoint.as_deref()),
-        };
+        let protocol = self.protocol()?;
         if protocol == Protocol::Grpc && self.preset.http_only() {
             return Err(format!("protocol: {} takes http/protobuf only", self.preset.as_str()));
         }
         let template = self
-            .endpoint
-            .as_deref()
-            .or_else(|| self.preset.endpoint(protocol))
+            .endpoint_template()?
             .ok_or("endpoint: is missing; this preset has none of its own")?;
         let endpoint = fill(template, &values).map_err(|key| {
             format!("endpoint: {{{key}}} is not known; set values.{key} or write the endpoint out")
@@ -289,6 +309,19 @@ impl DestinationForm {
                 .flatten(),
             unready: missing.0,
         })
+    }
+
+    fn protocol(&self) -> Result<Protocol, String> {
+        match &self.protocol {
+            Some(word) => parse_protocol(word).map_err(|e| format!("protocol: {e}")),
+            None => Ok(self.preset.protocol(self.endpoint.as_deref())),
+        }
+    }
+
+    /// The endpoint with `{placeholders}`: the written one, else the preset's.
+    pub(super) fn endpoint_template(&self) -> Result<Option<&str>, String> {
+        let protocol = self.protocol()?;
+        Ok(self.endpoint.as_deref().or_else(|| self.preset.endpoint(protocol)))
     }
 
     /// The preset's headers and the written ones over them.
@@ -443,7 +476,7 @@ fn authority(url: &str) -> &str {
 }
 
 /// Puts `values` into the `{placeholders}` of `template`; the first unknown one is the error.
-fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
+pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find('{') {

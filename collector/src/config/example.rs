@@ -106,13 +106,13 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 #timeout_ms = 10_000
 # What a new destination gets of the past: "none", "24h" or "all".
 #backfill = "none"
-# Spans older than this are not sent, but counted as lost. Unset: spans of any age are sent. For backends that refuse old
-# spans.
+# Spans older than this are not sent, but counted as lost, also while the destination has never accepted anything. Unset: spans
+# of any age are sent. For backends that refuse old spans.
 #max_span_age = "7d"
 # Spans that may wait while the destination is down; past it the oldest are lost and counted.
 #backlog_max_spans = 100_000
 # PEM files: a certificate to trust (the issuer's, or the server's own, self-signed or not), the client's own certificate and
-# its key. While one of them cannot be read, this destination is paused.
+# its key. While one of them cannot be read, this destination is paused, and the file is read again every half minute.
 #certificate = "/etc/ssl/my-root.pem"
 #client_certificate = "/etc/ssl/me.pem"
 #client_key = "/etc/ssl/me.key"
@@ -121,7 +121,8 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # Link from a span to its page at the destination; unset: the preset's.
 #link = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}"
 # Header name = "env:VARIABLE" or "file:/path", also after a word as in "Bearer env:TOKEN"; no secret stands in this file.
-# While the variable is not set or the file cannot be read, this destination is paused.
+# While the variable is not set or the file cannot be read, this destination is paused. A running collector reads a file again
+# every half minute, and a variable when it starts.
 #headers = { authorization = "Bearer env:MY_TOKEN" }
 # Values for the placeholders of a preset's endpoint and link.
 #values = { ui = "http://127.0.0.1:16686" }

@@ -1,5 +1,6 @@
 //! Flags, file and environment become one [`Config`]. Nothing else reads the environment.
 
+pub mod addition;
 pub mod example;
 mod environment;
 mod file;
@@ -188,18 +189,31 @@ impl Config {
     /// # Errors
     /// The file is unreadable or not valid; the message names file, line and column.
     pub fn load(file: Option<&Path>, required: bool, env: &Environment) -> anyhow::Result<Self> {
-        let mut config = Self::default();
         if let Some(path) = file {
             match std::fs::read_to_string(path) {
-                Ok(text) => File::parse(path, &text)?.apply(&mut config),
+                Ok(text) => return Ok(Self::of_text(path, &text, env)?),
                 Err(error) if error.kind() == ErrorKind::NotFound && !required => {}
                 Err(error) => return Err(Misuse(format!("{}: {error}", path.display())).into()),
             }
         }
-        config.evidence.usual = paths::cursor_store(env);
-        config.otel = env.with_prefix("OTEL_");
-        config.otel.extend(env.with_prefix("OPENINFERENCE_"));
-        Ok(config)
+        Ok(Self::default().over(env))
+    }
+
+    /// Reads `text` as the file at `path`, and lays the environment over it.
+    ///
+    /// # Errors
+    /// It is not valid; the message names file, line and column.
+    pub fn of_text(path: &Path, text: &str, env: &Environment) -> Result<Self, Misuse> {
+        let mut config = Self::default();
+        File::parse(path, text)?.apply(&mut config);
+        Ok(config.over(env))
+    }
+
+    fn over(mut self, env: &Environment) -> Self {
+        self.evidence.usual = paths::cursor_store(env);
+        self.otel = env.with_prefix("OTEL_");
+        self.otel.extend(env.with_prefix("OPENINFERENCE_"));
+        self
     }
 }
 
