@@ -84,6 +84,7 @@ impl Files {
         let audit = Audit::of(&document);
         let report = Report { path, audit: &audit };
         self.findings.extend(report.version());
+        self.findings.extend(report.newer_version());
         self.findings.extend(report.void());
         self.findings.extend(report.void_for_cli());
         self.findings.extend(report.unknown_events());
@@ -130,6 +131,18 @@ impl Report<'_> {
         let what = self.say(std::slice::from_ref(remark));
         let found = self.as_ours("hooks.version", what, remedy);
         Some(found.meaning("Cursor ignores the whole file").at(self.places([remark])))
+    }
+
+    /// The answer that `install` gives, too.
+    fn newer_version(&self) -> Option<Finding> {
+        let remark = self.audit.all(Kind::NewerVersion).next()?;
+        let what = self.say(std::slice::from_ref(remark));
+        let remedy = "update hookspan, or make it 1";
+        Some(
+            Finding::warning("hooks.newer_version", what, remedy)
+                .meaning("a Cursor that knows it reads the file; `hookspan install` writes version 1 and leaves the file alone")
+                .at(self.places([remark])),
+        )
     }
 
     fn void(&self) -> Option<Finding> {

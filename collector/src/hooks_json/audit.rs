@@ -41,6 +41,8 @@ pub struct Remark {
 pub enum Kind {
     /// `version` is missing or no positive whole number: Cursor ignores the file.
     Version,
+    /// `version` is a later one than hookspan knows. Cursor takes any positive whole number; `install` leaves the file alone.
+    NewerVersion,
     /// Cursor ignores the file.
     Void,
     /// Cursor's command line ignores the file.
@@ -136,10 +138,13 @@ impl<'a> Auditor<'a, '_> {
             return self.remark(Kind::Version, root.start(), "\"version\" is missing");
         };
         let number = number(&version.value);
-        if number.is_none_or(|number| number < 1.0 || number.fract() != 0.0) {
-            let what = format!("\"version\" is {}", self.shown(&version.value));
-            self.remark(Kind::Version, version.value.start(), what);
-        }
+        let kind = match number {
+            Some(1.0) => return,
+            Some(number) if number > 1.0 && number.fract() == 0.0 => Kind::NewerVersion,
+            _ => Kind::Version,
+        };
+        let what = format!("\"version\" is {}", self.shown(&version.value));
+        self.remark(kind, version.value.start(), what);
     }
 
     fn hooks(&mut self, root: &Object<'a>) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::Broken;
+use super::{Broken, attributes};
 use crate::config::position;
 use crate::dirs::{Unfit, read_regular};
 
@@ -52,6 +52,18 @@ pub enum FileError {
         /// Its owner.
         owner: u32,
     },
+    /// It has further names.
+    #[error(
+        "{} has {names} names (hard links); a new file in its place would leave the others with the old text, so nothing was \
+         changed. Make it a file of its own (`cp {0} {0}.new && mv {0}.new {0}`), or use symbolic links",
+        .path.display()
+    )]
+    Linked {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        names: u64,
+    },
     /// A link leads out of the repository.
     #[error(
         "{} leads to {}, outside the project {}; nothing was changed. Replace the link by a file, or use --scope user",
@@ -94,6 +106,7 @@ pub struct HooksFile {
     pub text: Option<String>,
     bom: bool,
     owner: Option<u32>,
+    names: u64,
 }
 
 const BOM: &str = "\u{feff}";
@@ -115,10 +128,11 @@ impl HooksFile {
             Unfit::Io(cause) => io("read", &target)(cause),
         })?;
         let owner = found.as_ref().and_then(|found| owner(&found.metadata));
+        let names = found.as_ref().map_or(1, |found| names(&found.metadata));
         let text = found.map(|found| decode(path, found.bytes)).transpose()?;
         let bom = text.as_ref().is_some_and(|text| text.starts_with(BOM));
         let text = text.map(|text| text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text));
-        Ok(Self { path: path.to_path_buf(), target, text, bom, owner })
+        Ok(Self { path: path.to_path_buf(), target, text, bom, owner, names })
     }
 
     /// Names the file in an error about its text.
@@ -137,11 +151,15 @@ impl HooksFile {
         [if self.bom { BOM } else { "" }, text].concat().into_bytes()
     }
 
-    /// Whether this account may replace it: a new file would be this account's. An administrator can keep the owner.
+    /// Whether this account may replace it: a new file would be this account's. An administrator can keep the owner. A file with
+    /// several names cannot be replaced under all of them.
     ///
     /// # Errors
-    /// [`FileError::Foreign`].
+    /// [`FileError::Foreign`], [`FileError::Linked`].
     pub fn check_owner(&self) -> Result<(), FileError> {
+        if self.names > 1 {
+            return Err(FileError::Linked { path: self.target.clone(), names: self.names });
+        }
         match self.owner.filter(|owner| !may_replace(*owner)) {
             Some(owner) => Err(FileError::Foreign { path: self.target.clone(), owner }),
             None => Ok(()),
@@ -204,8 +222,8 @@ impl HooksFile {
         Err(FileError::Changed { path: self.path.clone() })
     }
 
-    /// Replaces the text: written beside the target, synced, renamed over it, with its mode and owner. The file is read
-    /// again right before that.
+    /// Replaces the text: written beside the target, synced, renamed over it, with its mode, owner, extended attributes and access
+    /// control list. The file is read again right before that.
     ///
     /// # Errors
     /// The file was changed since it was read, or the folder cannot be written. The file there is then still whole.
@@ -219,6 +237,7 @@ impl HooksFile {
         let mut new = self.stage(folder)?;
         new.write_all(&self.encoded(text)).map_err(io("write beside"))?;
         keep_mode(&self.target, new.as_file()).map_err(io("keep the mode of"))?;
+        attributes::keep(&self.target, new.as_file()).map_err(io("keep the attributes of"))?;
         new.as_file().sync_all().map_err(io("sync"))?;
         self.check_unchanged()?;
         let placed = match self.text {
@@ -315,6 +334,16 @@ fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
 #[cfg(unix)]
 fn owner(found: &fs::Metadata) -> Option<u32> {
     Some(std::os::unix::fs::MetadataExt::uid(found))
+}
+
+#[cfg(unix)]
+fn names(found: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(found)
+}
+
+#[cfg(not(unix))]
+fn names(_found: &fs::Metadata) -> u64 {
+    1
 }
 
 #[cfg(unix)]

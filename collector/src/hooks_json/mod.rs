@@ -15,6 +15,7 @@ pub mod document;
 pub mod edit;
 pub mod entry;
 pub mod events;
+mod attributes;
 pub mod file;
 pub mod git;
 pub mod line;

@@ -78,7 +78,12 @@ fn what_cursor_takes_is_no_remark() {
 fn a_version_is_a_positive_whole_number() {
     let remarks =
         |version: &str| audit(&format!("{{\"version\": {version}, \"hooks\": {{}} }}")).remarks;
-    for version in ["1", "1.0", "1e0", "2", "10E-1"] {
+    for version in ["2", "3.0", "2e0"] {
+        let what = format!("\"version\" is {version}");
+        let kinds: Vec<_> = remarks(version).into_iter().map(|one| (one.kind, one.what)).collect();
+        assert_eq!(kinds, [(Kind::NewerVersion, what)]);
+    }
+    for version in ["1", "1.0", "1e0", "10E-1"] {
         assert_eq!(remarks(version), [], "{version}");
     }
     for version in ["\"1\"", "null", "0", "1.5", "-1", "[1]"] {
