@@ -17,6 +17,7 @@ pub(crate) enum Operation {
     Look,
     List,
     Read,
+    Write,
     Sync,
     Link,
     Rename,
@@ -112,6 +113,30 @@ pub(crate) fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<u
         }
         Ok(done)
     })
+}
+
+/// A file that is read from its beginning to its end.
+#[derive(Debug)]
+pub(crate) struct Reading(pub(crate) File);
+
+impl io::Read for Reading {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        tried(Operation::Read, || io::Read::read(&mut self.0, into))
+    }
+}
+
+/// A file that is written from its beginning to its end.
+#[derive(Debug)]
+pub(crate) struct Writing(pub(crate) File);
+
+impl io::Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        tried(Operation::Write, || io::Write::write(&mut self.0, bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::Write::flush(&mut self.0)
+    }
 }
 
 /// Makes a file's bytes durable.

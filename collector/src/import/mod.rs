@@ -9,6 +9,8 @@
 //! lines of one file are told apart by their number among their equals.
 
 mod copy;
+#[cfg(all(test, unix))]
+mod faults;
 mod line;
 mod records;
 mod sniff;

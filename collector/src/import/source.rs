@@ -64,8 +64,9 @@ impl<'a> Source<'a> {
     pub fn open(input: impl Read + 'a) -> io::Result<Self> {
         let read = Rc::new(Cell::new(0));
         let damage = Rc::new(RefCell::new(None));
-        let input = Counted { input, read: Rc::clone(&read) };
-        let mut text = unpack(input, &read, &damage)?;
+        let failed = Rc::new(Cell::new(false));
+        let input = Counted { input, read: Rc::clone(&read), failed: Rc::clone(&failed) };
+        let mut text = unpack(input, &read, &failed, &damage)?;
         let mut sample = beginning(&mut text, SAMPLE)?;
         if let Some(big_endian) = is_utf16(&sample) {
             let rest = io::Cursor::new(sample).chain(text);
@@ -132,6 +133,7 @@ fn beginning(input: &mut dyn Read, most: usize) -> io::Result<Vec<u8>> {
 fn unpack<'a>(
     mut input: impl Read + 'a,
     read: &Rc<Cell<u64>>,
+    failed: &Rc<Cell<bool>>,
     damage: &Rc<RefCell<Option<Damage>>>,
 ) -> io::Result<Box<dyn Read + 'a>> {
     let begins = beginning(&mut input, 4)?;
@@ -140,6 +142,7 @@ fn unpack<'a>(
         unpacker,
         unpacked: 0,
         read: Rc::clone(read),
+        failed: Rc::clone(failed),
         damage: Rc::clone(damage),
     };
     match *begins {
@@ -153,25 +156,33 @@ fn unpack<'a>(
     }
 }
 
-/// Counts what is read of the file itself.
+/// Counts what is read of the file itself, and notes whether that failed.
 struct Counted<R> {
     input: R,
     read: Rc<Cell<u64>>,
+    failed: Rc<Cell<bool>>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(into)?;
-        self.read.set(self.read.get() + read as u64);
-        Ok(read)
+        let read = self.input.read(into);
+        match &read {
+            Ok(read) => self.read.set(self.read.get() + *read as u64),
+            Err(error) => {
+                let failed = error.kind() != io::ErrorKind::Interrupted;
+                self.failed.set(self.failed.get() || failed);
+            }
+        }
+        read
     }
 }
 
-/// Ends where an archive is damaged or unpacks to too much, and notes why.
+/// Ends where an archive is damaged or unpacks to too much, and notes why. A file that cannot be read is no damaged archive.
 struct Guarded<'a> {
     unpacker: Box<dyn Read + 'a>,
     unpacked: u64,
     read: Rc<Cell<u64>>,
+    failed: Rc<Cell<bool>>,
     damage: Rc<RefCell<Option<Damage>>>,
 }
 
@@ -182,6 +193,7 @@ impl Read for Guarded<'_> {
         }
         let read = match self.unpacker.read(into) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(error) if self.failed.get() => return Err(error),
             Err(error) => {
                 *self.damage.borrow_mut() = Some(Damage::Archive(error.to_string()));
                 return Ok(0);

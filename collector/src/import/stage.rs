@@ -10,7 +10,7 @@ use super::copy::{Copied, Found, Remark, Remarks, copy};
 use super::sniff::{self, Form};
 use super::source::{Damage, Source};
 use super::times::Zone;
-use crate::dirs::{StateDir, create_private};
+use crate::dirs::StateDir;
 use crate::disk;
 
 /// An import that waits to be taken in. Its file's name says when it was made and what its run is called, nothing else.
@@ -83,10 +83,10 @@ pub fn stage(
     let Judged { source, form } = input;
     let gauge = source.gauge();
     let write = || {
-        let file = create_private(&part)?;
+        let file = disk::create(&part)?;
         // Whoever finds it unlocked knows that nobody writes it any more.
         file.lock()?;
-        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let mut out = BufWriter::with_capacity(1 << 18, disk::Writing(file));
         let Copied { mut remarks, end } =
             copy(source, form, zone, &mut out, &mut || progress(gauge.bytes_read()))?;
         let damage = gauge.damage();
@@ -103,15 +103,15 @@ pub fn stage(
             }
         }
         out.flush()?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        let disk::Writing(file) = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        disk::sync(&file)?;
         let path = dir.imports().join(format!("{run}.jsonl"));
-        fs::rename(&part, &path)?;
+        disk::rename(&part, &path)?;
         Ok(Report { staged: Staged { run: run.clone(), at, path }, remarks, damage })
     };
     let done = write();
     if done.is_err() {
-        let _gone = fs::remove_file(&part);
+        let _gone = disk::remove(&part);
     }
     done
 }
@@ -140,10 +140,7 @@ pub fn sweep(dir: &StateDir) -> io::Result<()> {
             Err(fs::TryLockError::Error(error)) => return Err(error),
             Ok(()) => {}
         }
-        match fs::remove_file(&path) {
-            Err(error) if !gone(&error) => return Err(error),
-            _ => {}
-        }
+        disk::remove(&path)?;
     }
     Ok(())
 }
@@ -173,6 +170,7 @@ fn named(path: &Path) -> Option<Staged> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dirs::create_private;
 
     #[test]
     fn a_copy_that_nobody_writes_any_more_is_swept() {

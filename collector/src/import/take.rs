@@ -1,6 +1,5 @@
 //! Taking in a staged import: lines to batches, with how far time may pass after each.
 
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
@@ -115,14 +114,14 @@ fn moment(line: &Line) -> Option<Timestamp> {
 }
 
 struct Lines {
-    input: BufReader<File>,
+    input: BufReader<disk::Reading>,
     buffer: Vec<u8>,
     first: bool,
 }
 
 impl Lines {
     fn open(staged: &Staged) -> io::Result<Self> {
-        let file = disk::open_private(&staged.path)?;
+        let file = disk::Reading(disk::open_private(&staged.path)?);
         Ok(Self { input: BufReader::with_capacity(1 << 18, file), buffer: Vec::new(), first: true })
     }
 
