@@ -130,6 +130,9 @@ impl Engine {
         let ((), committed) = self.persist(|engine| {
             let Self { store, sessions, stateless, .. } = engine;
             store.transaction(|open| {
+                if events.is_empty() {
+                    open.folded_all();
+                }
                 for (seq, reading, event) in &mut events {
                     open.folded(*seq, reading)?;
                     feed(sessions, stateless, &mut changes, open, *seq, event)?;

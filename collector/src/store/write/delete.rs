@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::checkpoints::Checkpoints;
 use super::novel::Forgotten;
 use super::times::Times;
-use super::{Committed, Store, Transaction, raw};
+use super::{Committed, GIVEN, Store, Transaction, raw};
+use crate::store::export::ANSWER_DELETED;
 use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
@@ -64,6 +65,10 @@ impl Store {
                 delete_hook(open, *hook, &mut sum, &mut forgotten)?;
             }
             forgotten.settle(open)?;
+            if sum.hooks > 0 {
+                let given = open.store.marks.seq.to_string();
+                open.set_state(GIVEN, &given)?;
+            }
             Ok(sum)
         });
         if done.is_err() {
@@ -128,15 +133,21 @@ fn delete_session(
     Ok(session > 0 || !spans.is_empty() || sum.hooks > hooks)
 }
 
-/// Removes what servers answered about spans of a session: an answer may repeat a span's text.
+/// Removes what servers answered about spans of a session: an answer may repeat a span's text. The last answer of a destination
+/// may be about any span that was put into a request for it. A problem that was found before any attempt quotes nobody.
 fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
-    db.prepare_cached(
-        "WITH own (first, last) AS (SELECT min(q.seq), max(q.seq) FROM settled q
-                                    JOIN span s ON s.row = q.span WHERE s.root = ?1)
-         UPDATE export_loss SET detail = '' WHERE detail <> ''
-         AND first_seq <= (SELECT last FROM own) AND last_seq >= (SELECT first FROM own)",
-    )?
-    .execute([root])
+    let own = "WITH own (first, last) AS (SELECT min(q.seq), max(q.seq) FROM settled q
+                                         JOIN span s ON s.row = q.span WHERE s.root = ?1)";
+    db.prepare_cached(&format!(
+        "{own} UPDATE export_loss SET detail = '' WHERE detail <> ''
+         AND first_seq <= (SELECT last FROM own) AND last_seq >= (SELECT first FROM own)"
+    ))?
+    .execute([root])?;
+    db.prepare_cached(&format!(
+        "{own} UPDATE export_position SET last_error = ?2
+         WHERE last_error IS NOT NULL AND attempts > 0 AND built_seq >= (SELECT first FROM own)"
+    ))?
+    .execute((root, ANSWER_DELETED))
     .map(drop)
 }
 

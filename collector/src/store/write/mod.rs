@@ -43,6 +43,9 @@ use spans::{Ending, Spans};
 use subjects::Subjects;
 use times::Times;
 
+/// Key of the state table: the last number that a hook had when hooks were deleted.
+const GIVEN: &str = "given_seq";
+
 /// A hook that comes later than this after its stamp had to wait for a collector.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 
@@ -83,7 +86,7 @@ impl std::fmt::Debug for Store {
 struct Marks {
     /// Last transaction.
     rev: u64,
-    /// Last hook in the raw log.
+    /// Last number that a hook in the raw log has or had.
     seq: u64,
     /// Last hook whose effects are in the derived tables. Behind `seq` only while a rebuild is under way.
     folded: u64,
@@ -224,7 +227,7 @@ impl Store {
         *self.counted.entry(key.into()).or_default() += by;
     }
 
-    /// Last hook in the raw log, 0 when there is none.
+    /// Last number that a hook in the raw log has, or had before it was deleted; 0 when there was none.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.marks.seq
@@ -514,10 +517,14 @@ impl Marks {
             Ok::<u64, rusqlite::Error>(text.and_then(|text| text.parse().ok()).unwrap_or(0))
         };
         let max = "SELECT coalesce(max(seq), 0) FROM raw_hook";
+        let stored = db.query_row(max, [], |row| row.get::<_, i64>(0))?.cast_unsigned();
+        let folded = number("folded_seq")?;
         Ok(Self {
             rev: number("rev")?,
-            seq: db.query_row(max, [], |row| row.get::<_, i64>(0))?.cast_unsigned(),
-            folded: number("folded_seq")?,
+            // The number of a hook that was deleted is not given again: whoever follows the raw log by number would skip the new
+            // hook, or take it for the old one.
+            seq: stored.max(folded).max(number(GIVEN)?),
+            folded,
             settled: number("settled_seq")?.cast_signed(),
             rebuilding: number("rebuilding")? != 0,
         })

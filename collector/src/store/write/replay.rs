@@ -225,6 +225,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Notes that no hook is left to fold: the last numbers were those of hooks that were deleted.
+    pub fn folded_all(&mut self) {
+        self.store.marks.folded = self.store.marks.seq;
+    }
+
     /// Ends a rebuild: every span that could settle again has done so, and the rest of the old places is given up.
     ///
     /// # Errors

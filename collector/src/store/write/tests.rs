@@ -341,3 +341,40 @@ fn the_log_is_moved_beside_the_writer_and_stays_bounded() {
     assert!(store.checkpoint().unwrap());
     assert_eq!(number(&store, "SELECT count(*) FROM payload"), 6_000);
 }
+
+#[test]
+fn the_number_of_a_deleted_hook_is_not_given_again() {
+    let (temp, mut store) = store();
+    let path = temp.path().join("hookspan.db");
+    let hook = |number: u8, conversation: &str| {
+        let body =
+            format!("{{\"hook_event_name\":\"stop\",\"conversation_id\":\"{conversation}\"}}");
+        arrival(number, body.as_bytes())
+    };
+    for (number, conversation) in [(1, "old"), (2, "new"), (3, "new")] {
+        let one = hook(number, conversation);
+        store.transaction(|open| open.hook(&one)).unwrap();
+    }
+    let of = |store: &Store, seq: i64| crate::store::prune::Selection {
+        conversations: vec![number(
+            store,
+            &format!("SELECT conversation FROM raw_hook WHERE seq = {seq}"),
+        )],
+        ..Default::default()
+    };
+    let what = of(&store, 3);
+    assert_eq!(store.delete(&what).unwrap().0.hooks, 2);
+    assert_eq!(number(&store, "SELECT max(seq) FROM raw_hook"), 1);
+    drop(store);
+
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.last_seq(), 3);
+    assert!(!store.is_behind(), "what is gone does not wait to be folded");
+    let (seq, _) = store.transaction(|open| open.hook(&hook(4, "old"))).unwrap();
+    assert_eq!(seq, Some(4), "whoever follows the raw log by number sees it");
+    let what = of(&store, 4);
+    store.delete(&what).unwrap();
+    store.start_rebuild("e2").unwrap();
+    drop(store);
+    assert_eq!(Store::open(&path).unwrap().last_seq(), 4);
+}
