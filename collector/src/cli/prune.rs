@@ -18,7 +18,11 @@ use crate::store::open::{self, OpenError};
 use crate::store::salvage::{self, Aside};
 use crate::store::{cli, prune};
 
-/// Delete old sessions, and old hooks that belong to none; the collector must not run
+/// What to do when a collector runs.
+const BUSY: &str = "cannot prune; a running collector does by itself, with retention.max_age. To prune now, stop it (`systemctl --user \
+                    stop hookspan`, or end the process), prune, and start it again; hooks wait in the journal meanwhile";
+
+/// Delete old sessions, and old hooks that belong to none; a collector must be stopped for it
 ///
 /// Sessions go with everything recorded of them: hooks, spans, search index, journal, what waits for destinations. Hooks that
 /// belong to no session go by their own age, and damaged databases that were moved aside by the time they were moved.
@@ -89,14 +93,14 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     dir.verify()?;
-    let lock = Lock::acquire(dir)
-        .context("cannot prune; a running collector does by itself, with retention.max_age")?;
+    // Databases that were moved aside are nobody's: they can be deleted beside a running collector.
+    let lock = before.map(|_| Lock::acquire(dir).context(BUSY)).transpose()?;
     if !args.yes && !planned.is_nothing() && !consent(&planned)? {
         output::note("nothing was deleted");
         return Ok(ExitCode::FAILURE);
     }
     let mut deleted = Deleted::default();
-    if let Some(before) = before.filter(|_| dir.database().exists()) {
+    if let Some((before, lock)) = before.zip(lock).filter(|_| dir.database().exists()) {
         let bar = bar(&planned);
         let mut local = Local::open(dir, lock, config.core, |_, _| {})?;
         deleted = local.prune(before, |gone| bar.set_position(gone.hooks))?;
@@ -129,7 +133,12 @@ fn before(args: &Args) -> anyhow::Result<Option<i64>> {
 }
 
 fn damaged(dir: &StateDir, args: &Args, before: Option<i64>) -> Vec<Aside> {
-    if args.damaged { salvage::aside(dir) } else { salvage::older_than(dir, before.unwrap_or(0)) }
+    if !args.damaged {
+        return salvage::older_than(dir, before.unwrap_or(0));
+    }
+    // A running collector may be saving what is in one.
+    let is_used = Lock::is_held(dir);
+    salvage::aside(dir).into_iter().filter(|aside| !is_used || aside.report.is_some()).collect()
 }
 
 fn count(dir: &StateDir, before: Option<i64>) -> anyhow::Result<Deleted> {
