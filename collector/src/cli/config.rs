@@ -20,7 +20,7 @@ enum Command {
         after_help = "Examples:\n  hookspan config check\n  hookspan config check --config ./config.toml"
     )]
     Check,
-    /// Print what holds: defaults, file and environment together
+    /// Print the configuration in force: defaults, file and environment together
     #[command(after_help = "Examples:\n  hookspan config show\n  hookspan config show --json")]
     Show {
         /// Print JSON instead of TOML
@@ -51,7 +51,7 @@ fn check(global: &Global) -> anyhow::Result<()> {
     let config = global.config()?;
     let all = destination::all(&config, &global.env)
         .map_err(|error| crate::config::Misuse(error.to_string()))?;
-    // The collector pauses such a destination and goes on; whoever asks wants to know.
+    // The collector pauses such a destination and keeps running. This command reports it as an error.
     if let Some((name, problem)) =
         all.iter().find_map(|one| Some((&one.name, one.unready.as_ref()?)))
     {

@@ -1,4 +1,4 @@
-//! What a person agrees to: the change in a few lines, line by line on request, and the question.
+//! What a person agrees to: a summary of the change, every line on request, and the question.
 
 use super::output::{self, Paint, note};
 use crate::hooks_json::Plan;
@@ -9,7 +9,7 @@ use crate::hooks_json::scope::project_of;
 use crate::hooks_json::summary::Summary;
 use crate::text;
 
-/// The plan: what happens to which file, then every line if `all` asks for that.
+/// The plan: what changes in which file. With `all`, every changed line follows.
 #[must_use]
 pub(super) fn describe(plan: &Plan, all: bool, paint: Paint) -> String {
     let mut out = String::new();
@@ -113,7 +113,7 @@ fn diff(plan: &Plan, paint: Paint) -> String {
     out + "\n"
 }
 
-/// Says that a project's hooks.json is for one person, and whether git would pass it on.
+/// Warns that a project's hooks.json is for one person, and says whether git would commit it.
 pub(super) fn warn_of_git(plan: &Plan) {
     let path = plan.path();
     note("note: the entries name a program in your own home folder; they fail on other computers.");
@@ -128,7 +128,7 @@ pub(super) fn warn_of_git(plan: &Plan) {
     }
 }
 
-/// Whether to go on: yes when told so or when nobody could answer, else as the person says.
+/// Whether to continue. Yes with `--yes` and without a terminal; otherwise the person decides.
 ///
 /// # Errors
 /// Standard input cannot be read.

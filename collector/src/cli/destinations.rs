@@ -1,4 +1,4 @@
-//! `hookspan destinations`: where traces go, as people handle it.
+//! `hookspan destinations`: list, test and control the receivers of traces.
 
 mod add;
 
@@ -28,7 +28,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Add(add::Args),
-    /// List the destinations: where they lead, how they are doing, what to do
+    /// List the destinations: address, state, and what to do
     #[command(
         after_help = "Examples:\n  hookspan destinations list\n  hookspan destinations list --json"
     )]
@@ -37,7 +37,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Try a destination for real: name, connection, TLS, and an export without spans
+    /// Test a destination: resolve its name, connect, check TLS, export zero spans
     #[command(
         after_help = "Examples:\n  hookspan destinations test jaeger\n  hookspan destinations test --json\n\nExit code 1: a destination cannot be reached or refuses the export."
     )]
@@ -56,7 +56,7 @@ enum Command {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Send again what a destination has had already: after it lost its data, or was added late
+    /// Send stored spans again, for a destination that lost its data or was added late
     #[command(
         after_help = "Examples:\n  hookspan destinations replay jaeger --since 2h\n  hookspan destinations replay jaeger --since all"
     )]
@@ -68,14 +68,14 @@ enum Command {
         #[arg(long, value_name = "TIME", default_value = "24h")]
         since: String,
     },
-    /// Forget a destination that is no longer in the configuration: its position and what it lost
+    /// Forget a destination that is no longer configured: its position and its counters
     #[command(after_help = "Example:\n  hookspan destinations remove jaeger")]
     Remove {
         /// Name of the destination
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Send again to a destination that was paused, at once
+    /// Resume a paused destination at once
     #[command(after_help = "Example:\n  hookspan destinations resume jaeger")]
     Resume {
         /// Name of the destination

@@ -37,7 +37,7 @@ pub struct Args {
     /// How much content leaves
     #[arg(long, value_enum, default_value_t = Content::Full)]
     pub content: Content,
-    /// Leave secrets in: only with --content full, and only for eyes that may see them
+    /// Do not redact secrets. Needs --content full. Keep the output private
     #[arg(long)]
     pub no_redact: bool,
     /// Write to this file instead of standard output
@@ -56,7 +56,7 @@ pub enum Format {
     ChromeTrace,
     /// The raw log, one hook a line; `import` reads it back
     Jsonl,
-    /// A page that needs nothing else
+    /// One HTML page without external files
     Html,
 }
 
@@ -67,7 +67,7 @@ pub enum Content {
     Off,
     /// Names and sizes, no content
     Metadata,
-    /// Everything that was recorded, secrets blanked; as jsonl the raw log itself
+    /// Everything that was recorded, with secrets redacted; jsonl is the raw log, not redacted
     Full,
 }
 
@@ -147,7 +147,7 @@ fn progress(sessions: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// An export may hold all that was ever said, so it is for its owner's eyes alone.
+/// An export may contain every prompt and answer, so only its owner may read the file.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);

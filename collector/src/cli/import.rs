@@ -1,4 +1,4 @@
-//! `hookspan import`: recorded hooks from files, by the same path as live ones.
+//! `hookspan import`: reads recorded hooks from files. They take the same path as live hooks.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use crate::store::imports;
 use crate::store::open::Readers;
 use crate::store::write::ImportCounts;
 
-/// How often a running collector is asked how far it is.
+/// How often to ask a running collector for its progress.
 const ASK: Duration = Duration::from_millis(50);
 
 /// Read recorded hooks into the store: JSON Lines, JSON in any layout, or the log of an audit script
@@ -42,7 +42,7 @@ pub struct Args {
     /// Zone of times that name none: "Europe/Berlin", "+02:00", "UTC", "local" [default: local]
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub timezone: Option<String>,
-    /// Also import binary files and text that is no JSON
+    /// Import binary files and files that are mostly not JSON, too
     #[arg(long)]
     pub force: bool,
     /// Print the counts as JSON
@@ -82,11 +82,11 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         None => zone::of_this_machine(),
     };
     dir.prepare()?;
-    // A file that is none of ours changes nothing: all files are judged before the first one is copied.
+    // All files are checked before the first one is copied, so an unsuitable file changes nothing.
     let mut judged = Vec::new();
     for file in &args.files {
         let (input, len) = open(file, args.force)?;
-        // A regular file is opened again: thousands of them cannot be open at a time.
+        // A regular file is opened again later, because thousands of files cannot be open at once.
         judged.push((file, len.is_none().then_some(input)));
     }
     let (mut staged, mut notes, mut damaged) = (Vec::new(), Vec::new(), 0);
@@ -126,7 +126,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(if damaged > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Tells what was not understood. The first line is shown to a person at a terminal and written nowhere else.
+/// Reports what was not understood. Only a terminal shows the first such line; no log or pipe gets it.
 fn remark(file: &str, remarks: &Remarks, notes: &mut Vec<Note>) {
     for (remark, found) in remarks {
         let first = if output::can_ask() && *remark != Remark::Unfinished {
@@ -144,7 +144,7 @@ fn remark(file: &str, remarks: &Remarks, notes: &mut Vec<Note>) {
     }
 }
 
-/// A file to read, judged by its beginning, and its length where it has one.
+/// A file to read: its format, recognised by its beginning, and its length if it has one.
 fn open(path: &Path, force: bool) -> anyhow::Result<(Judged<'static>, Option<u64>)> {
     let shown = path.display();
     let (input, len): (Box<dyn Read>, _) = if path == Path::new("-") {
@@ -187,7 +187,7 @@ fn stage(
         .with_context(|| format!("cannot copy {} into {}", path.display(), dir.imports().display()))
 }
 
-/// Has the staged files taken in: by the running collector, or here.
+/// Imports the staged files: through the running collector, or in this process.
 fn take_in(
     dir: &StateDir,
     config: hookspan_core::Config,
@@ -247,7 +247,7 @@ fn here(
     Ok(())
 }
 
-/// What `staged` came to, once all of it is done.
+/// The result of `staged`, once all of it is imported.
 fn done(readers: &Readers, staged: &[Staged]) -> anyhow::Result<Option<ImportCounts>> {
     let mut sum = ImportCounts::default();
     for one in staged {

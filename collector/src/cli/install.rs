@@ -13,7 +13,7 @@ use crate::hooks_json::plan::{Applied, Wish};
 use crate::hooks_json::record::places;
 use crate::hooks_json::{Events, Plan, Scope};
 
-/// How often a file may change under an installation that nobody is asked about.
+/// Number of attempts when the file keeps changing during an installation without questions.
 const ATTEMPTS: usize = 5;
 
 /// Put the hook program in place and add its entries to Cursor's hooks.json
@@ -28,10 +28,10 @@ const ATTEMPTS: usize = 5;
 pub struct Args {
     #[command(flatten)]
     options: Options,
-    /// Show the change line by line and make none
+    /// Show every changed line and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Show the change line by line before asking
+    /// Show every changed line before asking
     #[arg(long)]
     diff: bool,
     /// Change the files without asking
@@ -49,7 +49,7 @@ pub struct Options {
     /// Whose hooks.json [default: user]
     #[arg(long, value_enum)]
     pub scope: Option<Scope>,
-    /// Which events to record [default: what is installed already, else standard]
+    /// Which events to record [default: the installed ones, else standard]
     #[arg(long, value_enum)]
     pub events: Option<Events>,
     /// Write the command without `exec`, for a Cursor that starts hooks without a shell
@@ -68,7 +68,7 @@ impl Options {
     }
 }
 
-/// Runs the command. A refusal leaves everything as it is and is exit code 1.
+/// Runs the command. If the person refuses, nothing changes and the exit code is 1.
 ///
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
@@ -104,7 +104,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to do next. `up` installs for the person too, which would double the hooks of another scope.
+/// What to do next. `up` also installs in the user's own scope, which would run every hook of another scope twice.
 fn next_step(global: &Global, scope: Scope) -> String {
     let start = if scope == Scope::User { "up" } else { "serve" };
     let undo = match scope {
@@ -133,7 +133,7 @@ pub fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
         events: options.events,
         no_exec: options.no_exec,
         pin_dir: match scope {
-            // One machine's file is for all its accounts, whose own home folders say where to write.
+            // The machine's file serves all accounts. Each account's home folder says where its hooks are written.
             Scope::Enterprise => global.dir_is_given,
             Scope::User | Scope::Project => !global.dir_is_default,
         },

@@ -1,6 +1,6 @@
-//! `hookspan mcp`: a Model Context Protocol server, so that an agent can ask about its own sessions.
+//! `hookspan mcp`: a Model Context Protocol server. An agent can ask it about recorded sessions.
 //!
-//! Its tools are the dashboard's own API, asked without a socket: the same answers, with and without a running collector.
+//! Its tools call the dashboard's API inside this process. The answers are the same with and without a running collector.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::clock;
 use crate::redaction::Redaction;
 use crate::source::{Extras, StoreSource};
 
-/// Answer of one tool, bytes; more is for the dashboard.
+/// Longest answer of one tool, bytes. Longer answers are for the dashboard.
 const ANSWER_MAX_BYTES: usize = 1 << 20;
-/// The port that the router believes to listen on; nothing does.
+/// A port for the router's checks. Nothing listens on it.
 const PORT: u16 = 4329;
 
 const INSTRUCTIONS: &str = "hookspan records what Cursor's agent did: sessions, turns, tool calls and subagents. Times \
@@ -92,7 +92,7 @@ struct Server {
     redaction: Redaction,
 }
 
-/// Name, what it does, its parameters, and which of them must be there.
+/// Name, purpose, parameters, and the parameters that are required.
 type Described =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 

@@ -45,8 +45,8 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     anyhow::bail!("no browser could be started; open this yourself: {url}")
 }
 
-/// What starts a browser here, in the order of trying. A token in the argument list is seen by other accounts of this
-/// computer for a moment; the page erases it from the address, and `--print` avoids it.
+/// Programs that start a browser, in the order of trying. Other accounts of this
+/// computer can see a token in the argument list for a moment. The page removes the token from its address, and `--print` avoids this.
 pub(super) fn openers() -> &'static [(&'static str, &'static [&'static str])] {
     if cfg!(target_os = "macos") {
         &[("open", &[])]

@@ -1,4 +1,4 @@
-//! Where text leaves the program: standard output, errors, colours, questions.
+//! Output of the commands: standard output, errors, colours, questions.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::config::{Environment, Misuse};
 use crate::store::open;
 
-/// Writes `text` to standard output. A reader that has gone away (`| head`) is no error.
+/// Writes `text` to standard output. A closed pipe (`| head`) is not an error.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -26,7 +26,7 @@ pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Writes a line to standard error: progress and advice, never data. Nothing is left to do if that fails.
+/// Writes a line to standard error: progress and advice, never data. Errors are ignored, because no channel is left to report them.
 pub fn note(line: &str) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
@@ -44,7 +44,7 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })
 }
 
-/// An error and its causes. A cause that the text before ends with is left out: many texts end with their cause.
+/// An error and its causes. A cause is left out if the text before it already ends with the same words.
 fn described(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |told, cause| match cause.to_string() {
         cause if told.is_empty() => cause,
@@ -136,13 +136,13 @@ impl Paint {
         self.paint("2", text)
     }
 
-    /// Failures, and lines that go.
+    /// Failures, and removed lines.
     #[must_use]
     pub fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    /// Success, and lines that come.
+    /// Success, and added lines.
     #[must_use]
     pub fn green(self, text: &str) -> String {
         self.paint("32", text)

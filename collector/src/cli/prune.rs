@@ -22,10 +22,10 @@ use crate::store::{cli, prune};
 const BUSY: &str = "cannot prune; a running collector does by itself, with retention.max_age. To prune now, stop it (`systemctl --user \
                     stop hookspan`, or end the process), prune, and start it again; hooks wait in the journal meanwhile";
 
-/// Delete old sessions, and old hooks that belong to none; a collector must be stopped for it
+/// Delete old sessions, and old hooks without a session; the collector must not run
 ///
-/// Sessions go with everything recorded of them: hooks, spans, search index, journal, what waits for destinations. Hooks that
-/// belong to no session go by their own age, and damaged databases that were moved aside by the time they were moved.
+/// A session is deleted everywhere: hooks, spans, search index, journal, export queues. Hooks that
+/// belong to no session are deleted by their own age, and damaged databases by the time when they were moved aside.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n  hookspan prune \
@@ -39,7 +39,7 @@ pub struct Args {
     /// Delete every damaged database that was moved aside, whatever its age
     #[arg(long)]
     pub damaged: bool,
-    /// Say what would be deleted, and delete nothing
+    /// Show what would be deleted, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Delete without asking
@@ -125,7 +125,7 @@ fn before(args: &Args) -> anyhow::Result<Option<i64>> {
         );
     }
     let age = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
-    // At no age everything goes: also what was stamped by a clock that is ahead.
+    // An age of zero deletes everything, including hooks whose clock was ahead.
     Ok(args.older_than.map(|older| match age(older) {
         0 => i64::MAX,
         age => clock::now().0.saturating_sub(age),
@@ -155,7 +155,7 @@ fn count(dir: &StateDir, before: Option<i64>) -> anyhow::Result<Deleted> {
             }
             Ok(prune::count(&database, before)?)
         }
-        // Nothing has been stored: what the journal holds is stored first, and then counted as it goes.
+        // Nothing is stored yet, so the journal's hooks are stored first. The deletion then counts them.
         Err(OpenError::Missing(_)) => Ok(Deleted::default()),
         Err(error) => Err(error.into()),
     }
@@ -175,7 +175,7 @@ fn bar(planned: &Answer) -> ProgressBar {
     bar
 }
 
-/// Says which damaged databases a deletion by age has left: they may hold older hooks.
+/// Names the damaged databases that a deletion by age leaves alone, because they may hold older hooks.
 fn tell_what_stays(dir: &StateDir, gone: &[Aside]) {
     for aside in salvage::aside(dir).iter().filter(|aside| !gone.contains(aside)) {
         output::note(&format!(

@@ -1,4 +1,4 @@
-//! What `uninstall --purge` deletes: recorded data, by the names that hookspan gives it.
+//! What `uninstall --purge` deletes: files with the names that hookspan gives to recorded data.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,10 +23,10 @@ const NAMES: [&str; 10] = [
     "ballast",
 ];
 
-/// What `install` remembers: it goes last, and only when everything that it tells of is undone.
+/// The notes of `install`. They are deleted last, and only when every installation in them is undone.
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
-/// Beginnings of such names. A name with a dot in front is that of a file that was being written.
+/// Prefixes of such names. A leading dot marks a file that was being written.
 const BEGINNINGS: [&str; 9] = [
     "seg-",
     "damaged-",
@@ -45,14 +45,14 @@ pub(super) fn directories(state: &StateDir) -> Vec<StateDir> {
     [Some(state.clone()), demo].into_iter().flatten().collect()
 }
 
-/// Where `hookspan demo` keeps its invented history.
+/// Where `hookspan demo` keeps its sample data.
 pub(super) fn demo(root: &Path) -> Option<PathBuf> {
     let mut name = root.file_name()?.to_owned();
     name.push("-demo");
     Some(root.with_file_name(name))
 }
 
-/// What is recorded in the state directory, by hookspan's own names: the directory may hold other things if `--dir` said so.
+/// The recorded files in the state directory, found by name. A directory named by `--dir` may hold other files too.
 pub(super) fn data_files(state: &StateDir) -> anyhow::Result<Vec<PathBuf>> {
     let root = state.root();
     let cannot = || format!("cannot read {}", root.display());
@@ -96,7 +96,7 @@ pub(super) fn delete(state: &StateDir, files: &[PathBuf]) -> anyhow::Result<()> 
     state.remove_if_unused().with_context(|| format!("cannot remove {}", state.root().display()))
 }
 
-/// A collector that runs, for a person: its process, what that is, and how to stop it.
+/// Describes a running collector to a person: its process, its command, and how to stop it.
 pub(super) fn running(state: &StateDir) -> String {
     let Some(info) = ServeInfo::running(state) else {
         return format!(

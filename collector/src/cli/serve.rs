@@ -23,7 +23,7 @@ pub struct Args {
     pub options: Options,
 }
 
-/// How to listen, shared by `serve` and `up`; each one beats the configuration.
+/// Where to listen. `serve` and `up` share these flags, which override the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Options {

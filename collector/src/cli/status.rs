@@ -9,7 +9,7 @@ use crate::clock;
 use crate::status::{Destination, Status};
 use crate::text;
 
-/// Show whether the collector runs, how far behind it is, what was lost, and the dashboard's address
+/// Show whether the collector runs, its backlog, losses, and the dashboard's address
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit code: 0 when a collector runs and every destination gets its spans, 1 when none runs or answers, or a \
@@ -23,7 +23,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command. Exit code 1 when nothing runs, or a destination is paused or losing.
+/// Runs the command. Exit code 1 if no collector runs, or a destination is paused or loses spans.
 ///
 /// # Errors
 /// The state directory or the database cannot be read.

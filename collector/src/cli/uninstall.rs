@@ -19,7 +19,7 @@ use crate::hooks_json::{Plan, Scope};
 const STOPPING: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(20);
 
-/// Take hookspan's entries out of hooks.json again and remove the hook program
+/// Remove hookspan's entries from hooks.json, and the hook program
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan uninstall --dry-run          show every line of the change, make none\n  \
@@ -31,7 +31,7 @@ pub struct Args {
     /// Whose hooks.json [default: user]
     #[arg(long, value_enum, conflicts_with_all = ["all", "purge"])]
     scope: Option<Scope>,
-    /// Every hooks.json that is known: yours, this project's, the machine's, and those of projects it was installed in
+    /// Every known hooks.json: yours, this project's, the machine's, and those of all projects with an installation
     #[arg(long)]
     all: bool,
     /// Show the change line by line and make none
@@ -70,7 +70,7 @@ impl Undo {
     }
 }
 
-/// Runs the command. A refusal leaves everything as it is and is exit code 1.
+/// Runs the command. If the person refuses, nothing changes and the exit code is 1.
 ///
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
@@ -120,7 +120,7 @@ fn look(global: &Global, args: &Args) -> anyhow::Result<Undo> {
             Err(error) => return Err(error),
         }
     }
-    // The collector at login is part of what was installed for the person, and of no project.
+    // The service belongs to the user's installation, not to a project's.
     if everything || args.scope.is_none_or(|scope| scope == Scope::User) {
         undo.service = service::Service::installed(global);
     }
@@ -150,7 +150,7 @@ fn describe(global: &Global, args: &Args, undo: &Undo) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nothing is deleted below a collector that runs. One that the service starts is stopped with the service.
+/// Refuses while a collector runs. A collector that the service started stops with the service.
 fn check_collectors(undo: &Undo) -> anyhow::Result<()> {
     for (state, _) in undo.data.iter().filter(|(_, files)| !files.is_empty()) {
         let of_service = undo.service.is_some() && !is_demo(undo, state);
@@ -167,7 +167,7 @@ fn is_demo(undo: &Undo, state: &StateDir) -> bool {
 
 fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     let mut failed = undo.refused;
-    // Read first: what undoes the last hooks also removes an unused state directory, with its note of these folders.
+    // Read this note first. Undoing the last installation may remove an unused state directory, and the note with it.
     let made: Vec<_> = undo.data.iter().flat_map(|(state, _)| state.made_folders()).collect();
     for (place, plan) in undo.plans {
         match apply(global, &place, plan) {
@@ -189,7 +189,7 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
         if Lock::is_held(state) {
             anyhow::bail!("{}", purge::running(state));
         }
-        // Hooks may have written since the question, and a collector while it ended.
+        // Hooks may have written since the question, and so may a collector that was ending.
         let mut files = purge::data_files(state)?;
         if failed.is_empty() {
             files.extend(purge::memory(state));
@@ -201,7 +201,7 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     conclude(global, &failed)
 }
 
-/// Carries one plan out. A plan depends on what the plans before it left, so each is made anew.
+/// Carries out one plan. Each plan is made just before its turn, because it depends on what earlier plans changed.
 fn apply(global: &Global, place: &Place, plan: Plan) -> anyhow::Result<Option<PathBuf>> {
     let mut plan = plan;
     for _ in 0..3 {

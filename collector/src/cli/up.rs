@@ -34,7 +34,7 @@ pub struct Args {
 /// # Errors
 /// The hooks cannot be installed, or the collector cannot start.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    // A configuration that stops the collector should stop us before anything is changed.
+    // If the configuration would stop the collector, stop before anything changes.
     global.config()?;
     install_hooks(global, &args)?;
     if let Some(info) = ServeInfo::running(&global.state) {
@@ -57,7 +57,7 @@ fn is_busy(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LockError::Busy(_))))
 }
 
-/// Prints the address of the collector that runs, which is all that `up` is to reach.
+/// Prints the address of the collector that already runs.
 fn beside(global: &Global, info: ServeInfo) -> anyhow::Result<ExitCode> {
     let (start, mut info) = (clock::instant(), info);
     while info.address.is_none() && clock::instant().duration_since(start) < STARTING {

@@ -1,4 +1,4 @@
-//! `hookspan demo`: a dashboard full of an invented history, apart from everything real.
+//! `hookspan demo`: a dashboard with sample data, kept separate from recorded data.
 
 mod story;
 
@@ -14,7 +14,7 @@ use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::export::Reread;
 use crate::store::open as database;
 
-/// Show the dashboard with an invented history, kept apart from your own
+/// Show the dashboard with sample data, kept separate from your own
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan demo\n  hookspan demo --sessions 200 --fresh\n  hookspan demo --no-open --listen 127.0.0.1:0"
@@ -23,7 +23,7 @@ pub struct Args {
     /// Sessions to invent
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=5_000))]
     sessions: u32,
-    /// Throw an earlier demo away first
+    /// Delete an earlier demo first
     #[arg(long)]
     fresh: bool,
     /// Address and port of the demo's dashboard
@@ -32,7 +32,7 @@ pub struct Args {
     /// Print the address without starting a browser
     #[arg(long)]
     no_open: bool,
-    /// Only invent and import the history
+    /// Only write and import the sample data
     #[arg(long)]
     no_serve: bool,
 }
@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut config = demo.config()?;
     config.dashboard.listen = args.listen;
-    // An invented history goes nowhere.
+    // Sample data is never exported.
     config.destinations.clear();
     config.otel.clear();
     note(&format!(
@@ -76,7 +76,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Another demo serves the same history: its address is what was asked for.
+/// Another demo serves the same data. Print its address.
 fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<ExitCode> {
     let Some(url) = info.signed_in(&demo.state) else {
         anyhow::bail!("the demo (process {}) serves no dashboard yet; try again", info.pid);
@@ -118,7 +118,7 @@ fn fill(demo: &Global, sessions: u32) -> anyhow::Result<()> {
     imported.map(drop)
 }
 
-/// Removes an earlier demo: its folder is ours, by its name and by what it is for.
+/// Removes an earlier demo. Its folder is ours: nothing else uses that name.
 fn remove(state: &StateDir) -> anyhow::Result<()> {
     match fs::remove_dir_all(state.root()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

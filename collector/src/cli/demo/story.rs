@@ -1,4 +1,4 @@
-//! The invented history: a few projects, two weeks, turns that read files, run commands, edit, fail and delegate.
+//! The sample data: a few projects, two weeks, turns that read files, run commands, edit, fail and delegate.
 
 use std::fmt::Write as _;
 
