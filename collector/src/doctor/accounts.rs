@@ -8,7 +8,7 @@ use super::Finding;
 use super::files::Entry;
 use crate::hooks_json::Scope;
 
-/// Numbers that systems give to people; below are services, above `nobody`.
+/// User ids that systems give to people. Services have lower ids, and `nobody` a higher one.
 const PEOPLE: std::ops::Range<u32> = 1_000..60_000;
 
 /// An account of this machine.
@@ -38,7 +38,7 @@ pub(super) fn examine(entries: &[Entry]) -> Vec<Finding> {
     people(&accounts).iter().filter_map(look).collect()
 }
 
-/// One directory for all: its owner alone may enter it.
+/// All accounts share one directory, but only its owner may enter it.
 fn pinned(dir: &Path, found: io::Result<Metadata>) -> Option<Finding> {
     let closed = found.ok().is_none_or(|found| !found.is_dir() || mode(&found) & 0o003 != 0o003);
     closed.then(|| {
@@ -52,7 +52,7 @@ fn pinned(dir: &Path, found: io::Result<Metadata>) -> Option<Finding> {
 }
 
 fn judge(account: &Account, dir: &Path, found: io::Result<Metadata>) -> Option<Finding> {
-    // One that is missing is made by the first hook, and one that cannot be seen is not ours to judge.
+    // The first hook makes a missing directory. A directory that this account cannot see is not reported.
     let found = found.ok()?;
     let (name, shown) = (&account.name, dir.display());
     let (what, remedy) = if !found.is_dir() {

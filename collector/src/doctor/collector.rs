@@ -1,4 +1,4 @@
-//! The collector: does it run, is it this version, and does a hook get through to the database.
+//! Checks of the collector: it runs, it has this version, and a hook reaches the database.
 
 use std::path::Path;
 use std::time::Duration;
@@ -54,10 +54,10 @@ fn is_this_version(status: &Status) -> bool {
     status.version.as_deref() == Some(env!("CARGO_PKG_VERSION"))
 }
 
-/// Sends one probe the way of a hook, and waits until the collector has committed the journal up to there.
+/// Sends one probe in the same way as a hook. Then waits until the collector has committed the journal up to the probe.
 ///
-/// Only where a collector of this version reads: an older one would take the probe for a hook. And only when the hook
-/// program can write its journal, since what it cannot keep it counts as lost.
+/// Only for a collector of this version, because an older one would store the probe as a hook. And only if the hook
+/// program can write its journal, because the program would count a failed probe as a lost hook.
 pub(super) fn arrival(
     global: &Global,
     status: &Status,

@@ -1,4 +1,4 @@
-//! Runs the hook commands, each with the state directory exchanged for a temporary one.
+//! Runs the hook commands. Each gets a temporary state directory instead of the real one.
 //!
 //! Only our own program runs ([`super::programs`]), with arguments that a strict reader took from the entry
 //! ([`crate::hooks_json::line`]): first directly, then through a shell as Cursor does. What the shell gets is composed and
@@ -66,7 +66,7 @@ impl Trial<'_> {
             let form = form.dir.as_ref().map_or((*form).clone(), |_| form.with_dir(state.root()));
             let event = events::KNOWN.iter().find(|known| **known == form.event);
             let event = event.copied().unwrap_or("an unknown event");
-            // The last one counts for the time: it is how Cursor does it.
+            // Only the last run is timed: Cursor runs hooks in the same way.
             let mut took = None;
             for (command, line) in
                 [Some(self.command(&form)), self.shell(&form)].into_iter().flatten()
@@ -90,7 +90,7 @@ impl Trial<'_> {
         verdict(forms.len(), &faults, times, ran, kept)
     }
 
-    /// A state directory where hooks look for one when nothing but a home is given.
+    /// A state directory in the place where hooks look if the environment names only a home folder.
     fn state(&self) -> std::io::Result<StateDir> {
         let home = self.aside.to_string_lossy().into_owned();
         let pairs = [("HOME", home.as_str()), ("LOCALAPPDATA", home.as_str())];

@@ -1,4 +1,4 @@
-//! What Cursor itself says: its hook log, and its database of composers.
+//! Checks of Cursor's own files: its hook log and its database of composers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn failures(log: &Path) -> usize {
         .count()
 }
 
-/// Whether Cursor's own database can say who works for whom.
+/// Whether Cursor's own database can name the parents of subagents.
 pub(super) fn store(evidence: &Evidence, counters: &BTreeMap<String, u64>) -> Finding {
     let Some(path) = evidence.file() else {
         return Finding::ok(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::config::{Environment, Global};
 
-/// Long against a hook's millisecond, short against a person's patience.
+/// 5 s: a hook takes about a millisecond, and a person waits for the result.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A hook's answer is a few bytes.
 const ANSWER_MAX_BYTES: u64 = 64 << 10;
@@ -39,7 +39,7 @@ const SESSION: [&str; 12] = [
 /// What came of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// Its exit code; -1 when a signal ended it, `None` when it had to be ended.
+    /// Exit code; -1 if a signal ended the program, `None` if the program did not end in time.
     pub code: Option<i32>,
     pub stdout: String,
     pub took: Duration,
@@ -92,7 +92,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read is found out by its answer.
+        // A program that does not read its input gives a wrong answer, which is reported.
         let _written = stdin.write_all(input.as_bytes());
     }
     let code = wait(&mut child, started)?;

@@ -1,4 +1,4 @@
-//! Destinations: how they are doing, and whether they can be reached right now.
+//! Checks of the destinations: their state, and whether they can be reached now.
 
 use super::Finding;
 use crate::config::Global;

@@ -73,7 +73,7 @@ impl Files {
         let document = match Document::parse(text) {
             Ok(document) => document,
             Err(broken) => {
-                // What nobody can read may still be meant to run hookspan.
+                // An unreadable file may be meant to run hookspan.
                 if text.contains("hookspan-shim") {
                     self.entries.push(Entry { scope, file: path.to_path_buf(), form: None });
                 }
@@ -182,7 +182,7 @@ impl Report<'_> {
         })
     }
 
-    /// Entries of ours that are not written as `install` writes them.
+    /// Our entries in a form that `install` does not write.
     fn shapes(&self) -> Vec<Finding> {
         let of = |wanted: fn(&Ours) -> bool, what: &str| -> Vec<Remark> {
             let remark = |ours: &Ours| Remark {
@@ -349,7 +349,7 @@ impl Report<'_> {
     }
 }
 
-/// The smallest preset that holds all of these known names, and what it has besides.
+/// The smallest preset that contains all of these known names, and the other names in that preset.
 fn missing(names: &[&str]) -> (&'static str, Vec<&'static str>) {
     let presets = [Events::Minimal, Events::Standard, Events::All];
     let lacking = |preset: &Events| {

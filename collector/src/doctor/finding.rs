@@ -54,12 +54,12 @@ impl Finding {
         Self::new(id, Severity::Ok, what.into(), None)
     }
 
-    /// Something worth knowing, although recording works.
+    /// A warning: recording works, but a person should know.
     pub fn warning(id: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(id, Severity::Warning, what.into(), Some(remedy.into()))
     }
 
-    /// Something that keeps hooks or spans from being recorded, kept or sent.
+    /// A problem: hooks or spans are not recorded, kept or sent.
     pub fn problem(id: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(id, Severity::Problem, what.into(), Some(remedy.into()))
     }
@@ -82,10 +82,10 @@ impl Finding {
     }
 }
 
-/// Which findings say again, in other words, what a cause has said. The left side is the id of the cause; the right side
+/// Findings that repeat a cause in other words. The left side is the id of the cause; the right side
 /// lists ids, or whole areas by their name and a dot.
 const EXPLAINS: &[(&str, &[&str])] = &[
-    // Nothing can be said about a directory that must not be used, or that is not there.
+    // A directory that is unsafe or missing explains all findings about its content.
     ("state.unsafe", &["command.", "collector.", "journal.", "database.", "losses.", "disk."]),
     ("state.unsafe", &["hooks.silent"]),
     ("state.not_writable", &["collector.", "journal.", "database.", "losses.permission"]),
@@ -93,7 +93,7 @@ const EXPLAINS: &[(&str, &[&str])] = &[
     ("state.missing", &["collector.stopped", "disk."]),
     ("disk.full", &["state.not_writable", "collector.", "journal.", "database.trouble"]),
     ("disk.full", &["losses.disk_full", "disk.low"]),
-    // Without hooks there is nothing to keep, and nobody made the directory.
+    // Without installed hooks nothing is recorded, and no state directory exists.
     ("hooks.none", &["state.missing", "hooks.silent", "collector.stopped"]),
     ("hooks.broken", &["hooks.silent"]),
     ("hooks.unreadable", &["hooks.none", "hooks.silent"]),
@@ -107,7 +107,7 @@ const EXPLAINS: &[(&str, &[&str])] = &[
     ("program.altered", &["command.", "hooks.silent", "collector.arrival"]),
     ("program.untrusted", &["command.", "collector.arrival"]),
     ("command.failed", &["command.slow", "collector.arrival", "hooks.silent"]),
-    // A collector that takes nothing explains that nothing arrives.
+    // A collector that stores nothing explains why no hook arrives.
     ("collector.stopped", &["collector.arrival", "journal.backlog", "hooks.silent"]),
     ("collector.no_answer", &["collector.arrival", "database.trouble"]),
     ("database.damaged", &["database.trouble", "collector.arrival", "collector.no_answer"]),

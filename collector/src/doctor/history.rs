@@ -7,7 +7,7 @@ use super::files::Entry;
 use super::{Finding, finding};
 use crate::status::Status;
 
-/// Hooks that came twice are worth a warning from so many on, and from one in so many.
+/// Smallest number and smallest share (one in N) of duplicate hooks that give a warning.
 const DOUBLED_LEAST: u64 = 20;
 const DOUBLED_PART: u64 = 5;
 
@@ -24,7 +24,7 @@ pub(super) fn examine(status: &Status, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a session grew beyond what is held of one.
+/// Whether a session exceeded its limit in memory.
 fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let left_out = counters.get(crate::engine::SESSION_FULL).copied().filter(|count| *count > 0)?;
     let (most, together) =
@@ -39,7 +39,7 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     )
 }
 
-/// What left memory to make room, and came back: nothing is lost by it.
+/// Sessions and turns that were evicted from memory and came back. Nothing is lost.
 fn memory(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let count = |key: &str| counters.get(key).copied().unwrap_or_default();
     let (evicted, reloaded) =
@@ -75,7 +75,7 @@ fn doubled(counters: &BTreeMap<String, u64>, entries: &[Entry]) -> Option<Findin
         return None;
     }
     let what = format!("{twice} of {new} hooks were duplicates; each event was counted once");
-    // Cursor itself repeats a hook now and then. Of two sources, half is a repetition.
+    // Cursor repeats a hook now and then. With two sources, half of the hooks are duplicates.
     if twice < DOUBLED_LEAST || twice.saturating_mul(DOUBLED_PART) < new {
         return Some(Finding::ok("hooks.duplicates", what));
     }

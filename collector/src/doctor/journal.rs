@@ -1,4 +1,4 @@
-//! What waits in the journal and beside it, and what was lost.
+//! Checks of the journal: backlog, spilled hooks, losses.
 
 use super::Finding;
 use crate::status::Status;
@@ -26,7 +26,7 @@ pub(super) fn examine(status: &Status) -> Vec<Finding> {
     findings
 }
 
-/// Hooks that the state directory did not take. They lie in memory.
+/// Hooks in the run-time directory, which is usually in memory. The state directory did not accept them.
 fn spill(status: &Status) -> Option<Finding> {
     let bytes = text::bytes(status.journal.spilled_bytes);
     let hooks = Some(status.journal.spilled).filter(|hooks| *hooks > 0)?;

@@ -55,7 +55,7 @@ pub fn examine(global: &Global) -> Vec<Finding> {
                     .map(|config| cursor::store(&config.evidence, &status.counters)),
             );
         }
-        // A broken configuration has been named already, in words that say what to do.
+        // The configuration's error was reported before, with what to do.
         Err(error) if error.chain().any(|cause| cause.is::<Misuse>()) => {}
         Err(error) => findings.push(unknown(&error)),
     }

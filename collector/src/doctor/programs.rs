@@ -26,7 +26,7 @@ pub(super) enum Verdict {
     Current,
     /// Installed by hookspan, and another version of it.
     Outdated,
-    /// Ours by its bytes or by the record, and not executable.
+    /// Ours by its bytes or by the record, but not executable.
     NotExecutable,
     /// Nothing is there.
     Missing,
@@ -89,7 +89,7 @@ impl Program {
 fn verdict(global: &Global, path: &Path) -> Verdict {
     let Ok(found) = std::fs::metadata(path) else { return Verdict::Missing };
     let recorded = Record::load(global.state.root()).uses(path);
-    // The size first: nothing large is read, and no device waited for.
+    // Check the size first, so that no large file is read and no device blocks.
     let same = found.is_file()
         && found.len() == shim_binary::bytes().len() as u64
         && std::fs::read(path).is_ok_and(|bytes| bytes == shim_binary::bytes());
@@ -107,7 +107,7 @@ fn verdict(global: &Global, path: &Path) -> Verdict {
     }
 }
 
-/// How another account could replace the program between this look and the run.
+/// How another account could replace the program between this check and the run.
 #[cfg(unix)]
 fn replaceable(path: &Path, found: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;

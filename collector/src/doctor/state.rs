@@ -64,7 +64,7 @@ fn judge_room(root: &Path, bytes: u64) -> Finding {
     Finding::ok("disk.free", what)
 }
 
-/// Bytes that this account may still write around `folder`.
+/// Free bytes for this account on the file system of `folder`.
 #[cfg(unix)]
 fn room(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(folder).ok()?;
