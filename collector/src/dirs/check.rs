@@ -20,7 +20,7 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     match builder().create(path) {
         Ok(()) => close_to_others(path).map_err(io("set the mode of"))?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            // Nobody could plant or read anything in such a directory: it is empty, or holds what shims began there, which
+            // No other user could have planted or read a file in such a directory. It is empty, or holds files that shims began, which
             // is checked with all other files.
             if is_our_directory(path) && holds_at_most(path, &["journal", "losses"]) {
                 close_to_others(path).map_err(io("set the mode of"))?;
@@ -167,7 +167,7 @@ fn links(found: &Metadata) -> u64 {
     found.nlink()
 }
 
-// Elsewhere the profile directory's own access list keeps other accounts out.
+// On other systems the access list of the profile directory keeps other accounts out.
 
 #[cfg(not(unix))]
 fn builder() -> DirBuilder {

@@ -1,11 +1,11 @@
-//! One command at a time that changes what is installed from a state directory.
+//! Lets one command at a time change the installations of a state directory.
 
 use std::fs::File;
 use std::io;
 
 use super::StateDir;
 
-/// Held while a command changes `install.json` and what it tells of. The kernel frees it however the process ends.
+/// Held while a command changes `install.json` and the files listed there. The kernel frees the lock however the process ends.
 ///
 /// The lock is on the directory itself, so that it leaves no file behind.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Exclusive {
         loop {
             let held = File::open(dir.root())?;
             held.lock()?;
-            // The holder before may have removed the directory, and somebody may have made another.
+            // The previous holder may have removed the directory, and another process may have made a new one.
             let (ours, named) = (held.metadata()?, dir.root().metadata()?);
             if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
                 return Ok(Self { _held: held });
@@ -32,7 +32,7 @@ impl Exclusive {
         }
     }
 
-    /// The same where a directory cannot be opened: a file in it.
+    /// On systems where a directory cannot be opened, the lock is a file in it.
     ///
     /// # Errors
     /// The file cannot be made or locked.

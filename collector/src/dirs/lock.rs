@@ -69,7 +69,7 @@ impl Lock {
             }
         }
         [dir.serve_info(), dir.token()].iter().for_each(|path| sweep_staged(path));
-        // The file is never unlinked: a second one under the same name would be a second lock.
+        // Never unlink the file: a second file with the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;
         Ok(Self { file })
@@ -99,7 +99,7 @@ fn is_same(left: &Metadata, right: &Metadata) -> bool {
     (left.dev(), left.ino()) == (right.dev(), right.ino())
 }
 
-/// Elsewhere a file that is open can be neither deleted nor replaced.
+/// On other systems an open file can be neither deleted nor replaced.
 #[cfg(not(unix))]
 fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
@@ -164,7 +164,7 @@ impl ServeInfo {
         let _gone = std::fs::remove_file(dir.serve_info());
     }
 
-    /// The collector that runs now, or `None`. A file left behind by a killed one is not believed.
+    /// The running collector, or `None`. The file of a killed collector is ignored.
     #[must_use]
     pub fn running(dir: &StateDir) -> Option<Self> {
         if Lock::is_held(dir) {

@@ -22,7 +22,7 @@ pub use private::{create_private, ensure_private, open_private, write_private};
 pub use regular::{Regular, Unfit, read_regular};
 pub use token::Token;
 
-/// What the environment says about places. `config` reads it; nothing here does.
+/// The variables that name folders. `config` reads them from the environment; this module does not.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// `HOOKSPAN_DIR`.
@@ -403,7 +403,7 @@ mod tests {
         dir.remove_if_unused().unwrap();
         assert!(home.exists() && !home.join(".local").exists());
 
-        // Folders of somebody else stay, and so do those that hold something else by now.
+        // Folders of other users stay, and so do folders that now hold other files.
         std::fs::create_dir(home.join(".local")).unwrap();
         dir.prepare().unwrap();
         std::fs::write(home.join(".local/state/other"), "").unwrap();

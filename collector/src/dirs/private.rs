@@ -53,7 +53,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what a [`write_private`] to `path` left beside it when it was killed. Only for whoever alone writes `path`.
+/// Removes the temporary file of an interrupted [`write_private`] to `path`. Call it only if no other process writes `path`.
 pub(super) fn sweep_staged(path: &Path) {
     let prefix = staging_prefix(path);
     let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
@@ -81,7 +81,7 @@ fn options_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// The mode given at creation passes through the umask, which may also take too much away.
+/// The umask changes the mode given at creation, and may remove too many bits.
 #[cfg(unix)]
 fn close_to_others(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

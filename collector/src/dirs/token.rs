@@ -1,4 +1,4 @@
-//! The dashboard's access token: the owner's proof of being the owner.
+//! The dashboard's access token. Whoever knows it is treated as the owner.
 
 use std::io::Read as _;
 
