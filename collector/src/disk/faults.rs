@@ -14,7 +14,7 @@ use super::Operation;
 pub(crate) enum How {
     /// Nothing is done.
     Before,
-    /// It is done, and reported as failed. For operations that change names only; others fail before.
+    /// The operation is done but reported as failed. Only for operations that change names; others fail before they do anything.
     Behind,
 }
 
@@ -65,7 +65,7 @@ impl Plan {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation. Says how it has to fail, if it has to.
+    /// Counts an operation, and returns how it must fail, if at all.
     fn next(&self, operation: Operation) -> Option<(How, io::Error)> {
         let mut state = self.state();
         state.seen += 1;

@@ -249,7 +249,7 @@ fn tried<T>(_: Operation, work: impl FnOnce() -> io::Result<T>) -> io::Result<T>
     work()
 }
 
-/// Waits for the disk. Runs of thousands of faults do not: what a power cut leaves is not their question.
+/// Waits for the disk. Fault tests with thousands of runs skip the wait, because they do not test power cuts.
 #[cfg(not(test))]
 #[inline]
 fn really(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many are kept back: a roll needs two at a time, a database that is opened again three.
 const KEPT: usize = 8;
-/// Another thread may take what was closed before the operation gets it. Then it is closed for again.
+/// Another thread may take a freed descriptor before the operation gets it. Then another spare one is closed.
 const TRIES: usize = 3;
 
 static SPARE: Mutex<Spare> = Mutex::new(Spare { wanted: 0, held: Vec::new() });
@@ -20,14 +20,14 @@ struct Spare {
     held: Vec<File>,
 }
 
-/// Keeps descriptors back from now on, for the rest of the process.
+/// Reserves descriptors until the process ends.
 pub fn keep() {
     let mut spare = spare();
     spare.wanted = KEPT;
     spare.fill();
 }
 
-/// Opens again what was used. Cheap when all of them are there.
+/// Reopens the spare descriptors that were used. Costs little if all of them are open.
 pub fn refill() {
     spare().fill();
 }
