@@ -1,4 +1,4 @@
-//! What only a running collector knows, asked over its own API.
+//! Facts that only a running collector knows. They are requested over its API.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub(super) fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> 
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// Tells the collector that `info` tells about to look at a destination at once.
+/// Tells the collector in `info` to try a destination at once.
 ///
 /// # Errors
 /// It does not answer in time, or knows no such destination, in words.

@@ -133,7 +133,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Whether it needs a person: nothing is sent, or spans were lost.
+    /// Whether a person must act: nothing is sent, or spans were lost.
     #[must_use]
     pub fn is_problem(&self) -> bool {
         self.state == "paused" || self.losing
@@ -181,7 +181,7 @@ impl Status {
         stopped.into_iter().chain(answer).chain(destinations).collect()
     }
 
-    /// Looks, without changing anything and with or without a collector.
+    /// Reads the state without changing anything, with or without a running collector.
     ///
     /// # Errors
     /// The state directory or the database cannot be read.
@@ -299,8 +299,8 @@ impl Status {
         Ok(Some(database))
     }
 
-    /// A database that cannot be read, or is of a newer release, is trouble to be shown; all that does not come from it is shown
-    /// as ever. What the collector says about it comes first: it knows more.
+    /// A database that cannot be read, or has a newer release, is reported as trouble. Everything from other sources is still
+    /// shown. The collector's own words come first, because the collector knows more.
     fn unless_unreadable<T>(
         &mut self,
         state: &StateDir,
