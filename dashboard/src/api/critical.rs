@@ -151,7 +151,7 @@ impl Walk<'_> {
             row: line.map(|line| line.row),
             id: line.map(|line| line.id.to_string()),
             kind: line.map_or("other", |line| line.kind.as_str()),
-            label: line.map_or_else(|| "model/other".to_owned(), |line| line.label.clone()),
+            label: line.map_or_else(|| "model time".to_owned(), |line| line.label.clone()),
             from_us,
             to_us,
             url: line.map(|line| format!("{}#{}", session_url(self.session), line.id)),

@@ -200,7 +200,7 @@ impl Finder<'_> {
         worst.retain(|_, run| run.len() >= REREAD_MIN);
         let lint = |(file, spans): (&str, Vec<&Line>)| {
             let title = format!("{file} was read {} times without a change", spans.len());
-            let explanation = "The same file was read again and again though nothing had edited it: each time its text is paid for in tokens. Different line ranges of a long file are counted too.";
+            let explanation = "The same file was read repeatedly, although nothing had edited it. Each read costs its tokens again. Different line ranges of a long file are counted too.";
             let cost = spans.iter().skip(1).map(|line| duration_us(line)).sum();
             self.lint("reread", title, explanation, &spans, cost)
         };

@@ -62,13 +62,13 @@ function Tables({ data: { a, b, tools, files } }) {
   const parts = PARTS.map((key) => ({ key, x: partUs(a.parts, key), y: partUs(b.parts, key) })).filter(({ x, y }) => x || y);
   const most = Math.max(1, ...parts.flatMap(({ x, y }) => [x, y]));
   /** @param {string} name */
-  const head = (name) => html`<thead><tr><th>${name}</th><th class="r">a</th><th class="r">b</th><th class="r">b to a</th></tr></thead>`;
+  const head = (name) => html`<thead><tr><th>${name}</th><th class="r">a</th><th class="r">b</th><th class="r">b ÷ a</th></tr></thead>`;
   /** @param {string} key @param {number} us */
   const bar = (key, us) => html`<div class="part-bar" aria-hidden="true"><i class=${`k-${key}`} style=${{ width: `${(us / most) * 100}%` }}></i></div>`;
   /** @param {typeof tools[number]["a"]} sum */
   const used = (sum) => (sum.calls ? html`${sum.calls} × <span class="dim">${duration(sum.dur_us)}</span>${sum.errors ? html` <span class="bad">${sum.errors} failed</span>` : ""}` : "–");
   return html`<div class="compare">
-    <section><h2>Facts</h2><table class="list"><thead><tr><th>fact</th>${[a, b].map((one) => html`<th class="r"><a class="blurry" href=${one.url}>${visible(one.label || one.session).slice(0, 44)}</a></th>`)}<th class="r">b to a</th></tr></thead>
+    <section><h2>Facts</h2><table class="list"><thead><tr><th>fact</th>${[a, b].map((one) => html`<th class="r"><a class="blurry" href=${one.url}>${visible(one.label || one.session).slice(0, 44)}</a></th>`)}<th class="r">b ÷ a</th></tr></thead>
       <tbody>${facts.map(([name, text, key]) => html`<tr key=${name}><td class="dim">${name}</td><td class="r num">${text(a)}</td><td class="r num">${text(b)}</td><td class="r num dim">${key ? ratio(a[key], b[key]) : ""}</td></tr>`)}
         ${tokens.map((key) => html`<tr key=${key}><td class="dim">tokens, ${key.replace("_", " ")}</td><td class="r num">${count(a.tokens?.[key])}</td><td class="r num">${count(b.tokens?.[key])}</td><td class="r num dim">${ratio(a.tokens?.[key], b.tokens?.[key])}</td></tr>`)}</tbody></table></section>
     <section><h2>Where the time went</h2><table class="list">${head("part")}<tbody>${parts.map(({ key, x, y }) => html`<tr key=${key}>

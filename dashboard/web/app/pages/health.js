@@ -46,7 +46,7 @@ function Shim({ shim, versions }) {
       <${Tile} name="over 5 ms" tone=${shim.over_budget ? "warn" : ""}>${shim.over_budget.toLocaleString("en")}<//>`}
     <${Tile} name="collector">${visible(versions.collector)}<//>
     ${installed ? html`<${Tile} name="hook program" tone=${installed === versions.collector ? "" : "warn"} note=${installed === versions.collector ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`
-    : html`<${Tile} name="hook program" tone="dim" note="hookspan install">not here<//>`}
+    : html`<${Tile} name="hook program" tone="dim" note="hookspan install">not installed<//>`}
     </dl>${shim && shim.hist.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
     ${!shim && html`<p class="dim">No hook has arrived in the last day.</p>`}`;
 }

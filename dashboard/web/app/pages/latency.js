@@ -126,7 +126,7 @@ function Heat({ group, days, name, go, clear }) {
     const now = cell ?? { column: heat.columns, row: Math.floor(heat.rows / 2) };
     setCell({ column: Math.max(0, Math.min(heat.columns - 1, now.column + dx)), row: Math.max(0, Math.min(heat.rows - 1, now.row + dy)) });
   };
-  const words = cell && heat && data ? describe(cell, heat, data) : `${name ? `${visible(name)} · ` : ""}stronger: more. Choose a cell to list its spans.`;
+  const words = cell && heat && data ? describe(cell, heat, data) : `${name ? `${visible(name)} · ` : ""}stronger colour = more calls. Choose a cell to list its spans.`;
   return html`<section class="heat" aria-labelledby="heat">
     <h2 id="heat">When and how long${name ? html` · <span>${visible(name)}</span> <button type="button" class="link" onClick=${clear}>all</button>` : ""}</h2>
     ${error && error.status !== 404 && html`<${Trouble} error=${error} reload=${reload} />`}

@@ -13,7 +13,7 @@ import { Waiting } from "./waiting.js";
 
 /** @type {Record<string, [icon: string, word: string, hint: string]>} */
 const NEEDS = {
-  tool_open: ["◐", "call open", "running or waiting for approval"],
+  tool_open: ["◐", "tool running", "or waiting for approval"],
   your_turn: ["▲", "your turn", ""],
   failed: ["✕", "failed", ""],
   stalled: ["–", "stalled", "no event for ten minutes"],
@@ -21,7 +21,7 @@ const NEEDS = {
 
 /** The needs as a sentence for screen readers. @param {NeedItem[]} needs */
 export function said(needs) {
-  if (!needs.length) return "Nothing waits for you.";
+  if (!needs.length) return "Nothing needs you.";
   return `${plural(needs.length, "session")} waiting: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
 }
 
@@ -55,7 +55,7 @@ export function Overview({ overview: { data, error, reload } }) {
       <ul class="plain gaps">${gaps.map((gap) => html`<li key=${gap.from_us}><span class="warn">▒ gap</span>
         <span class="num">${clock(gap.from_us).slice(0, 5)} – ${clock(gap.to_us).slice(0, 5)}</span>
         <span class="num dim">${duration(gap.to_us - gap.from_us)}</span>
-        <span>collector away, ${plural(gap.hooks, "hook")} recovered from the journal</span></li>`)}</ul></section>`}
+        <span>collector was down; ${plural(gap.hooks, "hook")} recovered from the journal</span></li>`)}</ul></section>`}
     <section aria-labelledby="recent"><h2 id="recent">Recent sessions <a class="aside" href="/sessions">all</a></h2>
       <${List} rows=${shown} /></section>
   </div>`;

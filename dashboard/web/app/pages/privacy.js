@@ -20,11 +20,11 @@ export function Privacy() {
   const word = (mode) => (mode === undefined || mode === null ? "–" : MODES[mode] ?? visible(mode));
   return html`<${Page} title="Privacy" error=${error} reload=${reload} ready=${data}>${() => data && html`
     <section aria-labelledby="kept"><h2 id="kept">What is kept, and what leaves</h2>
-      <table class="list narrow-table"><thead><tr><th>content</th><th>kept on this machine</th><th>in the search index</th><th>sent at most</th></tr></thead>
+      <table class="list narrow-table"><thead><tr><th>content</th><th>kept on this machine</th><th>in the search index</th><th>sent to destinations</th></tr></thead>
         <tbody>${data.classes.map((one) => html`<tr key=${one.name}><td>${visible(one.name).replaceAll("_", " ")}</td><td>${word(one.mode)}</td><td class="dim">${word(one.indexed)}</td>
           <td class=${one.exported && one.exported !== "none" ? "warn" : "good"}>${one.exported && one.exported !== "none" ? "▲ " : "✓ "}${word(one.exported ?? "none")}</td></tr>`)}</tbody></table>
       <dl class="tiles privacy-tiles">
-        <div><dt>kept for</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "ever"}</dd></div>
+        <div><dt>retention</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "forever"}</dd></div>
         ${data.redacted !== undefined && html`<div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>`}
         <div><dt>this page asks for a token</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
       </dl>
@@ -71,7 +71,7 @@ function Purge({ done }) {
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send(true); }}>
       <label class="field">last used before <input type="date" max=${today} value=${before} onInput=${change(setBefore)} /></label>
       <label class="field">project <input value=${project} placeholder="name of its folder" onInput=${change(setProject)} /></label>
-      <button type="submit" disabled=${busy || (!before && !project.trim())}>What would go?</button></form>
+      <button type="submit" disabled=${busy || (!before && !project.trim())}>Preview</button></form>
     <div role="status">${plan && html`<p class="plan" ref=${yes}>${plan.sessions === 0 ? "No session matches: nothing would be deleted." : html`Would delete <b>${plural(plan.sessions, "session")}</b>${plan.more ? ", and more in a second run" : ""}. This cannot be undone.
       <button type="button" class="danger" disabled=${busy} onClick=${() => send(false)}>Delete ${plural(plan.sessions, "session")}</button>`}</p>`}
     ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions ?? result.sessions, "session")}${result.deleted_spans !== undefined ? `, ${plural(result.deleted_spans, "span")}` : ""}${result.deleted_hooks !== undefined ? `, ${plural(result.deleted_hooks, "raw hook")}` : ""}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still hold some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>

@@ -83,7 +83,7 @@ export function Search({ query, go }) {
     ${path && data && html`<div class="scroll">
       <p class="dim found-line"><span class="num">${total === null ? `${items.length}+` : `${total}${found?.total_is_more ? "+" : ""}`}</span> ${q.trim() ? (total === 1 ? "hit" : "hits") : "spans"}
         ${found && found.lag > 0 && html` · <span class="warn">the index is ${plural(found.lag, "change")} behind</span>`}</p>
-      ${items.length === 0 && html`<p class="dim pad-y">Nothing found. ${filtered ? "Take a filter away, or use" : "Use"} fewer or shorter words: all of them must be in the same text.</p>`}
+      ${items.length === 0 && html`<p class="dim pad-y">Nothing found. ${filtered ? "Remove a filter, or use" : "Use"} fewer or shorter words: all of them must be in the same text.</p>`}
       <ul class="plain hits" ref=${list}>${items.map((hit, i) => html`<${Hit} key=${`${hit.url} ${"field" in hit ? hit.field : ""} ${i}`} hit=${hit} chosen=${i === at} />`)}</ul>
       ${next && html`<button type="button" class="more" onClick=${load}>More</button>`}</div>`}
   </div>`;

@@ -36,7 +36,7 @@ export function Waiting() {
           ${step.command && step.state !== "ok" && html` <code>${visible(step.command)}</code>`}
           <p class="dim">${visible(step.hint ?? "")}</p></div></li>`;
     })}</ol>
-    <p class="dim">Or look around first: <code>hookspan demo</code> opens a dashboard over an invented history, apart from your own.
+    <p class="dim">Or look around first: <code>hookspan demo</code> opens a dashboard with sample data, kept separate from your own.
       <code>hookspan doctor</code> checks each step.</p>
   </section>`;
 }

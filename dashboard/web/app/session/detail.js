@@ -78,7 +78,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
       ${data.wait_us !== null && data.wait_us > 0 && html`<dt>wait</dt><dd class="num">${duration(data.wait_us)} <span class="dim">derived</span></dd>`}
       ${data.hook_us !== null && html`<dt>hook cost</dt><dd class="num">${duration(data.hook_us)} ${costly(data) && html`<span class="warn">▲ a notable part</span>`}</dd>`}
       ${link && html`<dt>link</dt><dd><span class=${/^(exact|transcript)$/.test(link) ? "" : "warn"}>${visible(link)}</span>${source ? html` <span class="dim">${visible(source)}</span>` : ""}
-        <button type="button" class="link" onClick=${() => onFocus(data.id)}>this subagent alone (s)</button></dd>`}
+        <button type="button" class="link" onClick=${() => onFocus(data.id)}>focus subagent (s)</button></dd>`}
       <dt>status</dt><dd>${data.status === "error"
         ? html`<span class="bad">✕ error</span> ${visible(data.message ?? data.error_type)}`
         : STATUS[data.status] ?? "other"}</dd>
@@ -128,7 +128,7 @@ function Attributes({ data }) {
       <dt>trace id</dt><dd class="num">${data.trace_id}</dd>
       ${list.map(([key, value]) => html`<dt>${visible(key)}</dt><dd class="blurry">${visible(Array.isArray(value) ? value.join(", ") : value)}</dd>`)}
     </dl>
-    ${elsewhere(data).length > 0 && html`<h3>look at it elsewhere</h3><ul class="plain">${elsewhere(data).map(({ name, url }) => html`<li><a href=${url} target="_blank" rel="noopener noreferrer" title=${url}>${visible(name)}</a></li>`)}</ul>`}
+    ${elsewhere(data).length > 0 && html`<h3>open in</h3><ul class="plain">${elsewhere(data).map(({ name, url }) => html`<li><a href=${url} target="_blank" rel="noopener noreferrer" title=${url}>${visible(name)}</a></li>`)}</ul>`}
     ${data.events.length > 0 && html`<h3>events</h3><ul class="plain">${data.events.map((event) => html`<li><span class="num dim">${clock(event.at_us)}</span> ${visible(event.name)}</li>`)}</ul>`}
     ${data.links.length > 0 && html`<h3>links</h3><ul class="plain">${data.links.map((link) => html`<li>${visible(link.type)} <a class="num" href=${link.url}>${link.id}</a></li>`)}</ul>`}
   </div>`;

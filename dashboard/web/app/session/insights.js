@@ -30,7 +30,7 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
   const slow = useMemo(() => turns.filter(finished).toSorted((a, b) => b.dur_us - a.dur_us).slice(0, 3), [turns]);
   if (!trace || !session) return html`<section class="insights"></section>`;
   return html`<section class="insights" aria-label="Insights">
-    <div><h2>Remarks</h2>
+    <div><h2>Findings</h2>
       ${error && html`<${Trouble} error=${error} reload=${reload} />`}
       ${data?.items.length === 0 && html`<p class="calm">✓ Nothing stands out.</p>`}
       ${(data?.items ?? []).map((remark) => html`<${Remark} key=${`${remark.kind} ${remark.url}`} remark=${remark} trace=${trace} show=${show} />`)}
@@ -39,7 +39,7 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
       <table class="list"><thead><tr><th class="wide">tool</th><th class="r">calls</th><th class="r">failed</th><th class="r">time</th></tr></thead>
         <tbody>${tools.map((row) => html`<tr key=${row.name}><td class="wide"><i class=${`dot k-${row.kind}`}></i>${visible(row.name)}</td><td class="r num">${count(row.n)}</td>
           <td class=${row.errors ? "r num bad" : "r dim"}>${row.errors || "–"}</td><td class="r num">${duration(row.us)}</td></tr>`)}</tbody></table>
-      <h2>Compare</h2><p><a href=${`/compare?a=${enc(id)}`}>Put it beside another session</a></p>
+      <h2>Compare</h2><p><a href=${`/compare?a=${enc(id)}`}>Compare with…</a></p>
       <${Files} id=${id} />
       <${Remove} id=${id} leave=${leave} /></div></section>`;
 }
@@ -76,7 +76,7 @@ function Turn({ turn, trace, show }) {
   const share = (us) => `${Math.round((us / turn.dur_us) * 100)}%`;
   return html`<article class="card remark"><h3><button type="button" class="link" onClick=${() => show(trace.row[top])}>turn ${turn.n}</button> <span class="num">${duration(turn.dur_us)}</span> <span class="dim blurry">${visible((turn.prompt ?? "").slice(0, 90))}</span></h3>
     <ul class="plain path-steps">${steps.map(({ i, us }) => html`<li key=${i}><span class="num r">${share(us)}</span><span class="num r">${duration(us)}</span><button type="button" class="plain-button blurry" onClick=${() => show(trace.row[i])}><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${visible(trace.strs[trace.label[i]])}</button></li>`)}
-      <li><span class="num r">${share(path.own)}</span><span class="num r">${duration(path.own)}</span><span class="dim"><i class="dot k-other"></i>model/other: nothing below the turn ran</span></li></ul></article>`;
+      <li><span class="num r">${share(path.own)}</span><span class="num r">${duration(path.own)}</span><span class="dim"><i class="dot k-other"></i>model time</span></li></ul></article>`;
 }
 
 /** @param {{ id: string }} props */

@@ -105,7 +105,7 @@ export function Session({ id, query, hash, go }) {
         value=${search} onInput=${onText(find)} onKeyDown=${nextMatch} />
       <span class="dim num found" role="status">${found === null ? "" : `${found} ${found === 1 ? "match" : "matches"}`}</span>`}
       ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => controller?.toggleCritical()}>critical path</button>`}
-      ${critical && view === "waterfall" && html`<span class="dim num">${duration(critical.own)} model/other + ${plural(critical.steps, "step")}</span>`}
+      ${critical && view === "waterfall" && html`<span class="dim num">${duration(critical.own)} model time + ${plural(critical.steps, "step")}</span>`}
     </div>
     ${focus && html`<${Focus} focus=${focus} onBack=${() => controller?.focus(null)} onGo=${(/** @type {number} */ row) => { controller?.focus(null); goTo(row); }} />`}
     <div class="split">

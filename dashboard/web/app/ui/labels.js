@@ -8,7 +8,7 @@ import { html } from "./html.js";
 /** @type {Record<string, [icon: string, word: string]>} */
 const STATES = {
   running: ["●", "running"],
-  tool_open: ["◐", "call open"],
+  tool_open: ["◐", "tool running"],
   your_turn: ["▲", "your turn"],
   done: ["✓", "done"],
   errored: ["✕", "errored"],

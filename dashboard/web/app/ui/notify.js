@@ -7,7 +7,7 @@ export function notify(text) {
 
 /** Copies the address of this view to the clipboard, and says so. */
 export function copyAddress() {
-  navigator.clipboard?.writeText(location.href).then(() => notify("address copied"), () => notify("the browser did not allow copying"));
+  navigator.clipboard?.writeText(location.href).then(() => notify("link copied"), () => notify("the browser did not allow copying"));
 }
 
 /** Calls `listener` for every message. Returns a function that stops. @param {(text: string) => void} listener */

@@ -6,10 +6,13 @@ import { setTitle } from "./title.js";
 /** What went wrong, and what to do. @param {{ error: Failure, reload?: () => unknown }} props */
 export function Trouble({ error, reload }) {
   const signed = error.status === 401;
+  // The API's words about parameters are for people who write programs.
+  const title = error.status === 400 ? "This address has a filter that is not valid" : error.message;
+  const hint = error.hint?.includes("/api/") ? "" : error.hint;
   return html`<section class="trouble" role="alert">
-    <h2>${signed ? "Signed out" : error.message}</h2>
+    <h2>${signed ? "Signed out" : title}</h2>
     <p>${error.detail}</p>
-    ${error.hint && html`<p class="dim">${error.hint}</p>`}
+    ${hint && html`<p class="dim">${hint}</p>`}
     ${reload && !signed && html`<button type="button" onClick=${reload}>Try again</button>`}
   </section>`;
 }

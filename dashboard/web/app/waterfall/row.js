@@ -74,7 +74,7 @@ function placeIdle(slot, model, [from, to], axis) {
   const cut = model.cuts.some(([a, b]) => a === from && b === to);
   setClass(slot.bar, cut ? "wf-bar wf-bar-cut" : "wf-bar wf-bar-idle");
   place(slot.bar, x0, x1, axis.width);
-  placeNote(slot.note, cut ? `// ${duration(to - from)} idle, cut` : "", x0, x1, axis.width);
+  placeNote(slot.note, cut ? `// ${duration(to - from)} idle (skipped)` : "", x0, x1, axis.width);
 }
 
 /** @param {Slot} slot @param {Model} model @param {number} i */

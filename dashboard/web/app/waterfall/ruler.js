@@ -32,7 +32,7 @@ export class Ruler {
   draw(axis, follows) {
     this.drawTicks(axis);
     this.drawHatches(axis);
-    setText(this.button, follows ? "axis follows rows (a)" : "axis is kept (a)");
+    setText(this.button, follows ? "auto-zoom on (a)" : "auto-zoom locked (a)");
     if (this.pressed !== follows) this.button.setAttribute("aria-pressed", String(this.pressed = follows));
   }
 

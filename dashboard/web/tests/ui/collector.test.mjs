@@ -258,7 +258,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   // The address.
   await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: browser.base });
   await tab.keyboard.press("y");
-  await tab.getByText("address copied").waitFor();
+  await tab.getByText("link copied").waitFor();
   assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), tab.url());
   // Views, and back to the list.
   for (const [key, name] of [["m", "Flame view"], ["l", "Log"], ["d", "Edits"], ["i", "Insights"]]) {

@@ -174,7 +174,7 @@ test("a cut says how long it is", { skip }, async () => {
   const idle = await tab.evaluate(() => [...document.querySelectorAll(".wf-row.wf-idle:not([hidden])")]
     .map((row) => [row.querySelector(".wf-note").textContent, row.querySelector(".wf-dur").textContent])
     .filter(([note]) => note.startsWith("//")));
-  for (const [note, length] of idle) assert.equal(note, `// ${length} idle, cut`);
+  for (const [note, length] of idle) assert.equal(note, `// ${length} idle (skipped)`);
   await close();
 });
 
