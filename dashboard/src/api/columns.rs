@@ -7,8 +7,6 @@ use hookspan_view::source::Lines;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::focus::Focus;
-
 /// Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents.
 #[derive(Serialize, Debug, Default, PartialEq, JsonSchema)]
 pub(super) struct Columns {
@@ -45,6 +43,31 @@ pub(super) struct Columns {
     /// The subagent that `focus` asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) focus: Option<Focus>,
+}
+
+/// A subagent alone.
+#[derive(Serialize, Debug, PartialEq, JsonSchema)]
+pub(super) struct Focus {
+    pub(super) row: i64,
+    pub(super) id: String,
+    pub(super) label: String,
+    /// Null when it is not stored.
+    pub(super) task: Option<String>,
+    pub(super) result: Option<String>,
+    /// Null where the focus is no subagent.
+    pub(super) link: Option<Link>,
+    pub(super) calls: usize,
+    pub(super) errors: usize,
+    pub(super) start_us: i64,
+    pub(super) dur_us: Option<i64>,
+}
+
+#[derive(Serialize, Debug, PartialEq, JsonSchema)]
+pub(super) struct Link {
+    /// What the parent was found by.
+    pub(super) source: Option<String>,
+    /// exact, transcript, tentative, ambiguous, or unknown.
+    pub(super) confidence: String,
 }
 
 /// The whole session.

@@ -8,10 +8,8 @@ use hookspan_view::Source;
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::Lines;
 use hookspan_view::subject::readable;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::columns::{self, Columns};
+use super::columns::{self, Columns, Focus, Link};
 use super::span_ref::{SpanRef, find};
 use super::{payload, read};
 use crate::App;
@@ -19,31 +17,6 @@ use crate::problem::Problem;
 
 /// Bytes of the task and of the result; the rest is the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1024;
-
-/// A subagent alone.
-#[derive(Serialize, Debug, PartialEq, JsonSchema)]
-pub(super) struct Focus {
-    row: i64,
-    id: String,
-    label: String,
-    /// Null when it is not stored.
-    task: Option<String>,
-    result: Option<String>,
-    /// Null where the focus is no subagent.
-    link: Option<Link>,
-    calls: usize,
-    errors: usize,
-    start_us: i64,
-    dur_us: Option<i64>,
-}
-
-#[derive(Serialize, Debug, PartialEq, JsonSchema)]
-struct Link {
-    /// What the parent was found by.
-    source: Option<String>,
-    /// exact, transcript, tentative, ambiguous, or unknown.
-    confidence: String,
-}
 
 pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<Columns, Problem> {
     let wanted = SpanRef::parse(focus)?;
