@@ -44,5 +44,7 @@ mod secrets;
 mod mcp;
 /// Rules about the source itself.
 mod tidy;
+/// Rules about what the workspace depends on.
+mod dependencies;
 /// Who may know whom among rooms and files.
 mod imports;
