@@ -481,6 +481,7 @@ impl Administration for StoreSource {
         };
         let (unknown_events, unknown_fields) =
             (unknown("unknown_event."), unknown("unknown_field."));
+        let unknown_values = unknown("unknown_value.");
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         let mut wal = self.database.clone().into_os_string();
         wal.push("-wal");
@@ -498,6 +499,7 @@ impl Administration for StoreSource {
             arrival,
             unknown_events,
             unknown_fields,
+            unknown_values,
             shim_version: self.shim_version(),
             destinations: destinations.into_iter().map(|row| self.destination(row)).collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -82,7 +82,8 @@ impl Told {
                 let TurnSummary { generation, tool_calls, tokens, started_at, ended_at, .. } = *row;
                 let tokens = tokens.unwrap_or_default();
                 let took = ended_at.map_or(0, |end| end.since(started_at));
-                let turn = (tool_calls, tokens.input, tokens.output, took);
+                let (input, output) = (tokens.input.unwrap_or(0), tokens.output.unwrap_or(0));
+                let turn = (tool_calls, input, output, took);
                 self.turns.insert(Box::from(&*generation), turn);
             }
             _ => {}
@@ -97,8 +98,8 @@ impl Told {
             turns: row.generations,
             tool_calls: row.tool_calls,
             subagents: row.subagents,
-            input_tokens: tokens.input,
-            output_tokens: tokens.output,
+            input_tokens: tokens.input.unwrap_or(0),
+            output_tokens: tokens.output.unwrap_or(0),
             active_ns: row.active_ns,
             began: row.started_at,
             last: row.last_at,

@@ -2,9 +2,12 @@
 
 use std::process::ExitCode;
 
+use hookspan_view::health::drift_report;
+
 use super::Global;
 use super::output::{Paint, columns, print, print_json};
 use crate::doctor::{self, Finding, Severity};
+use crate::status::Status;
 use crate::text;
 
 /// Check configuration, hooks, hook program, collector and destinations, and say what to do
@@ -19,13 +22,23 @@ pub struct Args {
     /// Print the findings as JSON: id, area, severity (ok, warning, problem), what, meaning, remedy, places
     #[arg(long)]
     json: bool,
+    /// Print only what came that hookspan does not know, as a text to send: names, shapes and counts, no content
+    #[arg(long, conflicts_with = "json")]
+    drift: bool,
 }
 
 /// Runs the command. Exit code 1 when something is not recorded, kept or sent.
 ///
 /// # Errors
-/// The findings cannot be printed.
+/// The findings cannot be printed, or, with `--drift`, the status cannot be read.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    if args.drift {
+        let counters = Status::read(global)?.counters;
+        let counters = counters.iter().map(|(key, count)| (key.as_str(), *count));
+        let report = drift_report(env!("CARGO_PKG_VERSION"), counters);
+        print(report.as_deref().unwrap_or("Everything that came is known.\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let findings = doctor::examine(global);
     let problems = count(&findings, Severity::Problem);
     if args.json {

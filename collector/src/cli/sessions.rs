@@ -63,10 +63,10 @@ pub(crate) struct Tokens {
 impl From<Option<hookspan_core::Tokens>> for Tokens {
     fn from(tokens: Option<hookspan_core::Tokens>) -> Self {
         Self {
-            input: tokens.map(|tokens| tokens.input),
-            output: tokens.map(|tokens| tokens.output),
-            cache_read: tokens.map(|tokens| tokens.cache_read),
-            cache_write: tokens.map(|tokens| tokens.cache_write),
+            input: tokens.and_then(|tokens| tokens.input),
+            output: tokens.and_then(|tokens| tokens.output),
+            cache_read: tokens.and_then(|tokens| tokens.cache_read),
+            cache_write: tokens.and_then(|tokens| tokens.cache_write),
         }
     }
 }
@@ -143,9 +143,8 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
         };
         let errors = text::right(&text::count(session.errors), 3);
         let errors = if session.errors > 0 { paint.red(&errors) } else { errors };
-        let tokens = session.tokens.map_or_else(String::new, |tokens| {
-            text::count(tokens.input.saturating_add(tokens.output))
-        });
+        let tokens = session.tokens.and_then(hookspan_core::Tokens::total);
+        let tokens = tokens.map_or_else(String::new, text::count);
         let line = format!(
             "{} {state} {} {} {} {errors} {} {} {}",
             text::cell(&short(&session.root), 8),
@@ -180,7 +179,7 @@ pub(crate) fn short(id: &str) -> String {
 
 /// The last folder of a path in either style.
 pub(crate) fn folder_name(path: &str) -> &str {
-    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
+    hookspan_core::path::name(path)
 }
 
 /// RFC 3339 in UTC with microseconds.
@@ -213,10 +212,10 @@ mod tests {
             errored_turns: 1,
             active_ns: 60_000_000_000,
             tokens: Some(hookspan_core::Tokens {
-                input: 171_149,
-                output: 679,
-                cache_read: 121_017,
-                cache_write: 25_008,
+                input: Some(171_149),
+                output: Some(679),
+                cache_read: Some(121_017),
+                cache_write: Some(25_008),
             }),
         }
     }

@@ -103,8 +103,9 @@ fn contract(status: &Status) -> Finding {
         found.map(str::to_owned).collect()
     };
     let (events, fields) = (named("unknown_event."), named("unknown_field."));
-    if events.is_empty() && fields.is_empty() {
-        return Finding::ok("contract.known", "every event and field that came is known");
+    let values = named("unknown_value.");
+    if events.is_empty() && fields.is_empty() && values.is_empty() {
+        return Finding::ok("contract.known", "every event, field and word that came is known");
     }
     let list = |names: &[String]| match names {
         [] => "none".to_owned(),
@@ -112,8 +113,13 @@ fn contract(status: &Status) -> Finding {
     };
     Finding::warning(
         "contract.unknown",
-        format!("new to hookspan, by version: events {}; fields {}", list(&events), list(&fields)),
-        "a newer hookspan may read them",
+        format!(
+            "new to hookspan, by version: events {}; fields {}; words {}",
+            list(&events),
+            list(&fields),
+            list(&values)
+        ),
+        "a newer hookspan may read them; `hookspan doctor --drift` prints a report of names and shapes to send",
     )
     .meaning("nothing is lost: the raw log keeps them")
 }

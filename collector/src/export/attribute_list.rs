@@ -46,7 +46,7 @@ impl List<'_> {
                 any_value::Value::StringValue("mcp".to_owned())
             }
             (Class::Detail | Class::Path, _) if off => return,
-            (Class::Path, Value::Str(path)) => match self.encoding.path(path, self.span) {
+            (Class::Path, Value::Str(path)) => match self.encoding.path(key, path, self.span) {
                 Some(path) => any_value::Value::StringValue(path),
                 None => return,
             },

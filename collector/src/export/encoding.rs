@@ -1,5 +1,6 @@
 //! What one destination gets, and how it is spelled.
 
+use hookspan_core::path::{below, is_absolute};
 use hookspan_core::{Span, SpanKind};
 use sha2::{Digest as _, Sha256};
 
@@ -36,11 +37,13 @@ pub struct Encoding {
 
 impl Encoding {
     /// A path as the policy lets it leave; `None` where it does not.
-    pub(super) fn path(&self, path: &str, span: &Span) -> Option<String> {
+    pub(super) fn path(&self, key: &str, path: &str, span: &Span) -> Option<String> {
         match self.paths {
+            // Relative to itself it would say nothing.
+            PathPolicy::Relative if key == "hookspan.file.root" => Some(base_name(path).to_owned()),
             PathPolicy::Off => None,
             PathPolicy::Full => Some(path.to_owned()),
-            PathPolicy::Relative => Some(relative(path, span.workspace.as_deref())),
+            PathPolicy::Relative => Some(relative(path, span.file_root())),
             PathPolicy::Hash => {
                 let digest = Sha256::digest(path.as_bytes());
                 let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
@@ -64,23 +67,14 @@ impl Encoding {
     }
 }
 
-/// `path` below `workspace`, else its last part: the name of a home directory is nobody's business.
-fn relative(path: &str, workspace: Option<&str>) -> String {
-    let below = workspace
-        .map(|root| root.trim_end_matches(['/', '\\']))
-        .filter(|root| !root.is_empty())
-        .and_then(|root| path.strip_prefix(root));
-    match below {
-        Some("") => ".".to_owned(),
-        Some(rest) if rest.starts_with(['/', '\\']) => rest[1..].to_owned(),
-        _ if !path.starts_with(['/', '~']) && !path.contains(':') && !path.starts_with('\\') => {
-            // Already relative; a way out of the workspace is cut to its last part all the same.
-            if path.split(['/', '\\']).any(|part| part == "..") {
-                base_name(path).to_owned()
-            } else {
-                path.to_owned()
-            }
-        }
-        _ => base_name(path).to_owned(),
+/// `path` below `root`, else its last part: the name of a home directory is nobody's business.
+fn relative(path: &str, root: Option<&str>) -> String {
+    if let Some(below) = root.and_then(|root| below(root, path)) {
+        return below;
     }
+    let leaves = || path.split(['/', '\\']).any(|part| part == "..");
+    if is_absolute(path) || path.contains(':') || leaves() {
+        return base_name(path).to_owned();
+    }
+    path.to_owned()
 }

@@ -28,5 +28,5 @@ pub(super) fn value_of(value: &Value) -> any_value::Value {
 
 /// The last part of a path of either kind.
 pub(super) fn base_name(path: &str) -> &str {
-    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
+    hookspan_core::path::name(path)
 }

@@ -61,6 +61,7 @@ pub fn sessions(
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
+           AND (:completions OR s.surface <> 'tab')
            AND (:state IS NULL OR s.state = :state)
            AND (:project IS NULL OR instr(lower(s.workspace), lower(:project)) > 0)
            AND (:model IS NULL OR instr(lower(s.model), lower(:model)) > 0)
@@ -80,6 +81,7 @@ pub fn sessions(
         (":model", &filter.model),
         (":text", &filter.text),
         (":errored", &filter.errored),
+        (":completions", &filter.completions),
         (":from", &filter.from_ns),
         (":to", &filter.to_ns),
     ];
@@ -101,7 +103,7 @@ const fn sort_key(sort: SessionSort) -> &'static str {
         SessionSort::Active => "s.active_ns",
         SessionSort::Errors => "s.errors",
         SessionSort::Calls => "s.tool_calls",
-        SessionSort::Tokens => "coalesce(s.input + s.output, 0)",
+        SessionSort::Tokens => "coalesce(s.input, 0) + coalesce(s.output, 0)",
     }
 }
 
@@ -111,7 +113,7 @@ const fn sort_key(sort: SessionSort) -> &'static str {
 /// As SQLite fails.
 pub fn changed(db: &Connection, since: u64, limit: usize) -> rusqlite::Result<Vec<SessionSummary>> {
     let sql = format!(
-        "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.rev > ?1
+        "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.rev > ?1 AND s.surface <> 'tab'
          ORDER BY s.last_ns DESC, root.text DESC LIMIT ?2"
     );
     db.prepare_cached(&sql)?
@@ -176,21 +178,23 @@ pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
     // Sessions without activity since then have no such turn: the index on them spares most of the table.
     db.prepare_cached(
         "SELECT count(*), total(t.ended_ns - t.started_ns), total(t.errors),
-                sum(t.input), total(t.output), total(t.cache_read), total(t.cache_write)
+                sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write)
          FROM session s CROSS JOIN turn t ON t.root = s.root
          WHERE s.last_ns >= ?1 AND t.started_ns >= ?1",
     )?
     .query_row([from_ns], |row| {
         let whole = |index| Ok::<u64, rusqlite::Error>(row.get::<_, f64>(index)? as u64);
-        let tokens = match row.get::<_, Option<i64>>(3)? {
-            None => None,
-            Some(input) => Some(Tokens {
-                input: u64::try_from(input).unwrap_or(0),
-                output: whole(4)?,
-                cache_read: whole(5)?,
-                cache_write: whole(6)?,
-            }),
+        let said = |index| {
+            let sum: Option<i64> = row.get(index)?;
+            Ok::<Option<u64>, rusqlite::Error>(sum.map(|sum| u64::try_from(sum).unwrap_or(0)))
         };
+        let tokens = Tokens {
+            input: said(3)?,
+            output: said(4)?,
+            cache_read: said(5)?,
+            cache_write: said(6)?,
+        };
+        let tokens = tokens.said();
         let active_ns = row.get::<_, f64>(1)? as i64;
         Ok(Totals { turns: count(row, 0)?, active_ns, errors: whole(2)?, tokens })
     })
@@ -204,7 +208,7 @@ pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<Stri
     let mut statement = db.prepare_cached(
         "SELECT t.model, t.input, t.output, t.cache_read, t.cache_write
          FROM session s CROSS JOIN turn t ON t.root = s.root
-         WHERE s.last_ns >= ?1 AND t.started_ns >= ?1 AND t.input IS NOT NULL",
+         WHERE s.last_ns >= ?1 AND t.started_ns >= ?1 AND coalesce(t.input, t.output) IS NOT NULL",
     )?;
     by_model(statement.query([from_ns])?)
 }
@@ -217,7 +221,7 @@ pub fn usage_of(db: &Connection, root: &str) -> rusqlite::Result<Vec<(Option<Str
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let mut statement = db.prepare_cached(
         "SELECT model, input, output, cache_read, cache_write FROM turn
-         WHERE root = ?1 AND input IS NOT NULL",
+         WHERE root = ?1 AND coalesce(input, output) IS NOT NULL",
     )?;
     by_model(statement.query([id])?)
 }
@@ -226,13 +230,15 @@ pub fn usage_of(db: &Connection, root: &str) -> rusqlite::Result<Vec<(Option<Str
 fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let mut sums: BTreeMap<Option<String>, Usage> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let whole =
-            |index| Ok::<u64, rusqlite::Error>(row.get::<_, i64>(index)?.max(0).cast_unsigned());
+        let said = |index| {
+            let count: Option<i64> = row.get(index)?;
+            Ok::<Option<u64>, rusqlite::Error>(count.map(|count| count.max(0).cast_unsigned()))
+        };
         let tokens = Tokens {
-            input: whole(1)?,
-            output: whole(2)?,
-            cache_read: whole(3)?,
-            cache_write: whole(4)?,
+            input: said(1)?,
+            output: said(2)?,
+            cache_read: said(3)?,
+            cache_write: said(4)?,
         };
         let used = Usage::from(tokens);
         let sum = sums.entry(row.get(0)?).or_default();

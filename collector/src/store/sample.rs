@@ -79,7 +79,12 @@ pub(crate) fn session(root: &str) -> SessionSummary {
         errors: 5,
         errored_turns: 1,
         active_ns: 77,
-        tokens: Some(Tokens { input: 1, output: 2, cache_read: 3, cache_write: 0 }),
+        tokens: Some(Tokens {
+            input: Some(1),
+            output: Some(2),
+            cache_read: Some(3),
+            cache_write: Some(0),
+        }),
     }
 }
 

@@ -21,8 +21,10 @@ pub struct Health {
     pub arrival: Option<Arrival>,
     /// Names of events that hookspan does not know, with how often they came, most frequent first.
     pub unknown_events: Vec<(String, u64)>,
-    /// Fields that hookspan does not know.
+    /// Fields that hookspan does not know, each with the shape of its value.
     pub unknown_fields: Vec<(String, u64)>,
+    /// Words that hookspan does not know, of fields that hold one of a list.
+    pub unknown_values: Vec<(String, u64)>,
     /// Destinations.
     pub destinations: Vec<DestinationHealth>,
     /// hookspan's version.
@@ -96,4 +98,63 @@ pub struct DestinationHealth {
     pub delivered: u64,
     /// Spans lost, by reason.
     pub lost: Vec<(String, u64)>,
+}
+
+/// Everything that hookspan does not know, as a text to send: versions, names, shapes and counts, and no content. `None` where
+/// everything is known.
+#[must_use]
+pub fn drift_report<'a>(
+    version: &str,
+    counters: impl IntoIterator<Item = (&'a str, u64)>,
+) -> Option<String> {
+    let counters: Vec<(&str, u64)> = counters.into_iter().collect();
+    let mut report = format!("hookspan {version} received hooks that are new to it.\n");
+    let mut any = false;
+    for (title, kind) in DRIFT {
+        let found = || {
+            let named = counters.iter();
+            named.filter_map(|(key, count)| {
+                Some((key.strip_prefix(kind)?.strip_prefix('.')?, count))
+            })
+        };
+        if found().next().is_none() {
+            continue;
+        }
+        any = true;
+        report += &format!("\n{title} (version of Cursor, name, how often)\n");
+        for (name, count) in found() {
+            report += &format!("- {name}: {count}\n");
+        }
+    }
+    any.then_some(report)
+}
+
+/// What is counted by name because hookspan does not know it.
+const DRIFT: [(&str, &str); 3] = [
+    ("Events", "unknown_event"),
+    ("Fields with the shape of their value", "unknown_field"),
+    ("Words of a list", "unknown_value"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_what_is_new_and_nothing_else() {
+        let counters = [
+            ("received", 9),
+            ("unknown_event", 2),
+            ("unknown_event.3.30.1 onDream", 2),
+            ("unknown_field.3.30.1 mood:text", 7),
+            ("unknown_value.3.30.1 stop.status=paused", 1),
+        ];
+        let report = drift_report("1.2.3", counters).unwrap_or_default();
+        let expected = "hookspan 1.2.3 received hooks that are new to it.\n\n\
+            Events (version of Cursor, name, how often)\n- 3.30.1 onDream: 2\n\n\
+            Fields with the shape of their value (version of Cursor, name, how often)\n- 3.30.1 mood:text: 7\n\n\
+            Words of a list (version of Cursor, name, how often)\n- 3.30.1 stop.status=paused: 1\n";
+        assert_eq!(report, expected);
+        assert_eq!(drift_report("1.2.3", [("received", 9)]), None);
+    }
 }

@@ -15,7 +15,8 @@ pub fn with_subject(head: &str, subject: &str) -> String {
 #[must_use]
 pub fn label(span: &Span, detail: Option<&str>) -> String {
     let tool = || span.text("gen_ai.tool.name").unwrap_or(&span.name);
-    let subject = detail.or_else(|| relative_path(span)).unwrap_or_default();
+    let file = if detail.is_none() { span.file_shown() } else { None };
+    let subject = detail.or(file.as_deref()).unwrap_or_default();
     let words = match span.kind {
         SpanKind::Session => join("session", subject),
         SpanKind::Generation => match span.number("hookspan.generation.index") {
@@ -37,13 +38,6 @@ pub fn label(span: &Span, detail: Option<&str>) -> String {
 
 fn join(word: &str, subject: &str) -> String {
     if subject.is_empty() { word.to_owned() } else { format!("{word} {subject}") }
-}
-
-/// The path of a call, relative to its workspace where it lies inside.
-fn relative_path(span: &Span) -> Option<&str> {
-    let path = span.text("file.path")?;
-    let inside = span.workspace.as_deref().and_then(|root| path.strip_prefix(root));
-    Some(inside.map_or(path, |tail| tail.trim_start_matches(['/', '\\'])))
 }
 
 /// The first line of `text`, white space folded, at most `max` characters with an ellipsis in the last place.

@@ -159,12 +159,7 @@ fn side(source: &dyn Source, wanted: &Wanted) -> hookspan_view::Result<Option<Si
 }
 
 fn tokens(turns: &[TurnSummary]) -> Option<Tokens> {
-    turns.iter().filter_map(|turn| turn.tokens).reduce(|a, b| Tokens {
-        input: a.input + b.input,
-        output: a.output + b.output,
-        cache_read: a.cache_read + b.cache_read,
-        cache_write: a.cache_write + b.cache_write,
-    })
+    turns.iter().filter_map(|turn| turn.tokens).reduce(Tokens::plus)
 }
 
 /// Tools by name with what they came to, and files that were edited; of everything, or below one turn.

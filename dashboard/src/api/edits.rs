@@ -1,5 +1,6 @@
 //! What was changed in which file, and how one change reads. Hook text has no position: line numbers are relative.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,11 +107,9 @@ fn whole(span: &Span, key: &str) -> i64 {
     span.number(key).unwrap_or(0.0) as i64
 }
 
-/// The file, relative to its workspace where it lies inside.
+/// The file, relative to its root where it lies inside.
 fn path(span: &Span) -> String {
-    let Some(path) = span.text("file.path") else { return "unknown".to_owned() };
-    let inside = span.workspace.as_deref().and_then(|root| path.strip_prefix(root));
-    inside.map_or(path, |tail| tail.trim_start_matches(['/', '\\'])).to_owned()
+    span.file_shown().map_or_else(|| "unknown".to_owned(), Cow::into_owned)
 }
 
 /// One edit.

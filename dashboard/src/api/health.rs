@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::health::{DestinationHealth, Health};
+use hookspan_view::health::{DestinationHealth, Health, drift_report};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub(super) struct HealthItem {
     parse_errors: u64,
     unknown_events: Vec<NamedCount>,
     unknown_fields: Vec<NamedCount>,
+    unknown_values: Vec<NamedCount>,
+    /// All of these as a text to send: names, shapes and counts only. Null where everything is known.
+    drift_report: Option<String>,
     queue: QueueItem,
     journal: JournalItem,
     db: DbItem,
@@ -134,6 +137,8 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer<HealthItem> {
 }
 
 fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
+    let counters = health.counters.iter().map(|(key, count)| (key.as_str(), *count));
+    let drift_report = drift_report(&health.version, counters);
     let journal = health.journal;
     let named = |list: Vec<(String, u64)>| {
         list.into_iter().map(|(name, n)| NamedCount { name, n }).collect()
@@ -172,6 +177,8 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
         parse_errors: count("malformed"),
         unknown_events: named(health.unknown_events),
         unknown_fields: named(health.unknown_fields),
+        unknown_values: named(health.unknown_values),
+        drift_report,
         journal: JournalItem {
             segments: journal.segments,
             bytes: journal.bytes,

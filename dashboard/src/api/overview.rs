@@ -172,7 +172,7 @@ fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_vie
         turns: totals.turns,
         errors: totals.errors,
         tokens: totals.tokens.map(TokenCounts::from),
-        input_tokens: totals.tokens.map(|tokens| tokens.input),
-        output_tokens: totals.tokens.map(|tokens| tokens.output),
+        input_tokens: totals.tokens.and_then(|tokens| tokens.input),
+        output_tokens: totals.tokens.and_then(|tokens| tokens.output),
     })
 }

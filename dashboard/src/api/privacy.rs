@@ -120,6 +120,7 @@ fn matching(
     let filter = SessionFilter {
         project: project.map(str::to_owned),
         sort: SessionSort::Last,
+        completions: true,
         ..SessionFilter::default()
     };
     // The list is by latest activity, so a time is a place in it.

@@ -49,13 +49,13 @@ pub(crate) struct SessionItem {
     url: String,
 }
 
-/// Tokens; `input` includes both cache parts.
+/// Tokens, each null where no hook said how many; `input` includes both cache parts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TokenCounts {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
 }
 
 impl From<Tokens> for TokenCounts {
@@ -123,8 +123,7 @@ impl From<SessionSummary> for SessionItem {
 
 /// The last name of a path, on either kind of system.
 pub(super) fn project(workspace: &str) -> String {
-    let trimmed = workspace.trim_end_matches(['/', '\\']);
-    trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed).to_owned()
+    hookspan_core::path::name(workspace).to_owned()
 }
 
 pub(super) async fn list(
@@ -203,6 +202,7 @@ impl From<SessionQuery> for SessionFilter {
             },
             from_ns: query.from_us.map(Number::us_as_ns),
             to_ns: query.to_us.map(Number::us_as_ns),
+            completions: false,
             sort: query.sort.map_or(SessionSort::Last, |sort| sort.0),
         }
     }

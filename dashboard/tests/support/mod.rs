@@ -336,8 +336,7 @@ impl Statistics for ListSource {
             totals.active_ns += turn.ended_at.map_or(0, |end| end.since(turn.started_at));
             if let Some(tokens) = turn.tokens {
                 let sum = totals.tokens.get_or_insert_with(Tokens::default);
-                sum.input += tokens.input;
-                sum.output += tokens.output;
+                *sum = sum.plus(Tokens { cache_read: None, cache_write: None, ..tokens });
             }
         }
         Ok(totals)
@@ -431,8 +430,8 @@ impl Statistics for ListSource {
                     errors: turn.errors,
                     active_ns: end.since(turn.started_at),
                     parts: turn.parts,
-                    input: turn.tokens.map_or(0, |tokens| tokens.input),
-                    output: turn.tokens.map_or(0, |tokens| tokens.output),
+                    input: turn.tokens.and_then(|tokens| tokens.input).unwrap_or(0),
+                    output: turn.tokens.and_then(|tokens| tokens.output).unwrap_or(0),
                 });
             }
         }
@@ -530,6 +529,7 @@ impl Administration for ListSource {
             }),
             unknown_events: vec![("beforeDreaming".to_owned(), 1)],
             unknown_fields: Vec::new(),
+            unknown_values: Vec::new(),
             shim_version: Some("0.1.0".to_owned()),
             destinations: vec![
                 DestinationHealth {

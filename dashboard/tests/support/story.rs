@@ -297,10 +297,10 @@ impl<'a> Author<'a> {
             tool_calls: self.calls - done,
             errors: self.errors - errors,
             tokens: ended.map(|_| Tokens {
-                input: 21_000 + number * 1_900,
-                output: 800,
-                cache_read: 14_000,
-                cache_write: 900,
+                input: Some(21_000 + number * 1_900),
+                output: Some(800),
+                cache_read: Some(14_000),
+                cache_write: Some(900),
             }),
             parts,
         };
@@ -341,12 +341,7 @@ impl<'a> Author<'a> {
         }
         self.shift(first, &mut turns, until - at);
         let active_ns = turns.iter().filter_map(|t| Some(t.ended_at?.since(t.started_at))).sum();
-        let tokens = turns.iter().filter_map(|turn| turn.tokens).reduce(|a, b| Tokens {
-            input: a.input + b.input,
-            output: a.output + b.output,
-            cache_read: a.cache_read + b.cache_read,
-            cache_write: a.cache_write + b.cache_write,
-        });
+        let tokens = turns.iter().filter_map(|turn| turn.tokens).reduce(Tokens::plus);
         self.data.sessions.push(SessionSummary {
             root: self.root.clone(),
             state,

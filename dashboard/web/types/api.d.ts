@@ -1956,6 +1956,8 @@ export interface components {
                 [key: string]: number;
             };
             db: components["schemas"]["DbItem"];
+            /** @description All of these as a text to send: names, shapes and counts only. Null where everything is known. */
+            drift_report: string | null;
             exporters: components["schemas"]["ExporterItem"][];
             journal: components["schemas"]["JournalItem"];
             /** @description Hooks that were not kept, by reason. */
@@ -1975,6 +1977,7 @@ export interface components {
             trouble: string | null;
             unknown_events: components["schemas"]["NamedCount"][];
             unknown_fields: components["schemas"]["NamedCount"][];
+            unknown_values: components["schemas"]["NamedCount"][];
             version: string;
             versions: components["schemas"]["Versions"];
         };
@@ -2736,16 +2739,16 @@ export interface components {
             /** Format: uint64 */
             turns: number;
         };
-        /** @description Tokens; `input` includes both cache parts. */
+        /** @description Tokens, each null where no hook said how many; `input` includes both cache parts. */
         TokenCounts: {
             /** Format: uint64 */
-            cache_read: number;
+            cache_read: number | null;
             /** Format: uint64 */
-            cache_write: number;
+            cache_write: number | null;
             /** Format: uint64 */
-            input: number;
+            input: number | null;
             /** Format: uint64 */
-            output: number;
+            output: number | null;
         };
         ToolPair: {
             a: components["schemas"]["ToolSum"];

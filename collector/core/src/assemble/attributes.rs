@@ -78,6 +78,12 @@ impl Attributes {
         self.int(key, Some(i64::try_from(value).unwrap_or(i64::MAX)));
     }
 
+    pub(crate) fn some_count(&mut self, key: &'static str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.count(key, value);
+        }
+    }
+
     /// Milliseconds and percentages, to three decimals.
     pub(crate) fn double(&mut self, key: &'static str, value: Option<f64>) {
         if let Some(value) = value {

@@ -48,7 +48,7 @@ impl<'a> Tree<'a> {
             frame = background_frame(frame, agent.as_ref(), alive);
         }
         let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
-        let duration = call.find(|tool| tool.duration_ms).map(nanos);
+        let duration = call.duration_ms().map(nanos);
         let opened = call.opened();
         let is_read = call.pre.is_none() && call.post.is_none() && call.after.is_none();
         let lone_read = call.before.filter(|_| is_read && opened.is_none()).map(|fact| fact.at);

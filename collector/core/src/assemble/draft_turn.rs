@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
+use crate::assemble::span_builder::surface;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::correlate::descendants::gather;
 use crate::correlate::snapshot::World;
-use crate::correlate::turn::{Agent, Reading, repeats};
+use crate::correlate::turn::{Agent, Reading, compaction_end, repeats};
 use crate::correlate::turn_end::{close, split};
 use crate::model::fingerprint::mix;
 use crate::model::id::SpanId;
@@ -66,11 +67,19 @@ pub(crate) fn grow<'a>(
         .unwrap_or(turn.start);
     // Stragglers belong to the turn but do not make it longer than what closed it.
     let last = close.map_or(last, |close| last.min(close.at));
+    // Print mode sends no prompt and no stop: the session's own hooks are the turn's first and last.
+    let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
+    let printed = is_printed.then(|| root.session_start_before(turn)).flatten();
+    let last = match close {
+        Some(close) if is_printed && close.reason == EndReason::Stopped => close.at,
+        _ => last,
+    };
     let end = close.map(|close| {
         let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
         End { at: stop.map_or(last, |(fact, _)| fact.at).max(turn.start), reason: close.reason }
     });
-    let started = reading.prompt.map_or(turn.start, |(fact, _)| fact.at.min(turn.start));
+    let started = reading.prompt.map(|(fact, _)| fact.at).or(printed);
+    let started = started.map_or(turn.start, |at| at.min(turn.start));
     let signature = on_time.iter().fold(1, |hash, fact| mix(hash, fact.seq));
     let node = Node {
         id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
@@ -177,12 +186,16 @@ impl<'a> Tree<'a> {
             node.what = What::Thought(fact, thought);
             self.push(world, node, frame);
         }
-        for (key, fact, compaction) in std::mem::take(&mut reading.compactions) {
+        let compactions = std::mem::take(&mut reading.compactions);
+        let begun: Vec<Timestamp> = compactions.iter().map(|(_, fact, _)| fact.at).collect();
+        for (index, (key, fact, compaction)) in compactions.into_iter().enumerate() {
+            let next = begun.get(index + 1).copied();
+            let over = compaction_end(&reading.compaction_ends, fact.at, next);
             let mut node = self.blank(conversation, generation, SpanKind::Compaction, &key, frame);
             node.start = fact.at;
-            node.end = Some(End { at: fact.at, reason: EndReason::Matched });
-            node.end_inferred = true;
-            node.signature = mix(3, fact.seq);
+            node.end = Some(End { at: over.unwrap_or(fact.at), reason: EndReason::Matched });
+            node.end_inferred = over.is_none();
+            node.signature = mix(mix(3, fact.seq), over.map_or(0, |at| at.0 as u64));
             node.what = What::Compaction(fact, compaction);
             self.push(world, node, frame);
         }

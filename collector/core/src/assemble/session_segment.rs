@@ -10,7 +10,7 @@ use crate::assemble::turn_totals::{MAX_LINKS, Tally, total};
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
-use crate::correlate::turn::repeats;
+use crate::correlate::turn::{compaction_end, repeats};
 use crate::model::config::{TabMode, TraceMode};
 use crate::model::event::EventKind;
 use crate::model::event::SessionEnd;
@@ -248,8 +248,16 @@ pub(crate) fn spans(
             spans.push(session(world, conversation, segments, index, &own, settled));
         }
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for fact in outside_inside(conversation, segment.start, next) {
+        let outside: Vec<&Fact> = outside_inside(conversation, segment.start, next).collect();
+        let times = |wanted: fn(&EventKind) -> bool| -> Vec<Timestamp> {
+            outside.iter().filter(|fact| wanted(&fact.kind)).map(|fact| fact.at).collect()
+        };
+        let begun = times(|kind| matches!(kind, EventKind::Compaction(_)));
+        let ends = times(|kind| matches!(kind, EventKind::CompactionEnd));
+        for fact in outside {
             if let EventKind::Compaction(facts) = &fact.kind {
+                let later = begun.get(begun.partition_point(|at| *at <= fact.at)).copied();
+                let over = compaction_end(&ends, fact.at, later);
                 let count = seen.entry(facts.key.as_str()).or_default();
                 let key = format!("{}#{count}", facts.key);
                 *count += 1;
@@ -259,9 +267,9 @@ pub(crate) fn spans(
                 span.trace = session_trace(conversation, index);
                 span.parent = world.config.session_span.then(|| session_id(conversation, index));
                 span.start = fact.at;
-                span.end = Some(End { at: fact.at, reason: EndReason::Matched });
+                span.end = Some(End { at: over.unwrap_or(fact.at), reason: EndReason::Matched });
                 span.settled = settled;
-                finish(&mut span, (false, true));
+                finish(&mut span, (false, over.is_none()));
                 spans.push(span);
             }
         }
@@ -313,8 +321,8 @@ fn session(
     own.count("hookspan.session.errors", sum(|turn| turn.errors));
     own.count("hookspan.session.subagents", sum(|turn| turn.subagents));
     if let Some(tokens) = total(turns.iter().map(|turn| turn.tokens)) {
-        own.count("hookspan.usage.input_tokens", tokens.input);
-        own.count("hookspan.usage.output_tokens", tokens.output);
+        own.some_count("hookspan.usage.input_tokens", tokens.input);
+        own.some_count("hookspan.usage.output_tokens", tokens.output);
     }
     if segment.failed {
         own.text("error.type", ErrorType::SessionError.as_str());

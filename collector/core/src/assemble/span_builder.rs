@@ -19,6 +19,7 @@ use crate::model::content::Field;
 use crate::model::event::EventKind;
 use crate::model::event::{Compaction, Confidence, Response, Thought};
 use crate::model::id::{SpanId, TraceId};
+use crate::model::path;
 use crate::model::span::{ContentRef, ErrorType, Span, SpanEvent, SpanKind, Status};
 use crate::model::summary::Tokens;
 use crate::model::tool::ToolClass;
@@ -93,7 +94,7 @@ pub(crate) fn verdict(
     {
         return ("error", failed(ErrorType::ExitCode, &format!("exit code {code}")));
     }
-    if call.find(|tool| tool.is_error.then_some(())).is_some() && call.class() == ToolClass::Mcp {
+    if call.find(|tool| tool.is_error.then_some(())).is_some() {
         return ("error", failed(ErrorType::ToolError, "the tool reported an error"));
     }
     match agent {
@@ -131,6 +132,12 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
             let (outcome, verdict) = verdict(call, node, agent_status(tree, at));
             status = verdict;
             tool_span::describe(call, outcome, &mut attributes, &mut contents);
+            attributes.flag(
+                "hookspan.hook_damaged",
+                call.hooks().any(|fact| fact.damaged).then_some(true),
+            );
+            let project = node.conversation.workspace().or(tree.root.workspace());
+            attributes.path("hookspan.file.root", tool_span::own_root(call, project));
             if outcome == "denied" {
                 events.push(denial(node));
             }
@@ -264,22 +271,26 @@ fn turn(
     }
     attributes.some_text("cursor.status", status);
     attributes.int("cursor.loop_count", stop.and_then(|stop| stop.loop_count));
+    attributes.some_text("cursor.stop.error", stop.and_then(|stop| stop.error.as_deref()));
     let facts = [reading.prompt.map(|(fact, _)| fact), reading.stop.map(|(fact, _)| fact)];
     let sent = facts.into_iter().flatten().find_map(|fact| fact.model.as_deref());
     attributes.some_text("cursor.model", sent.filter(|model| !model.is_empty()));
     let params =
         facts.into_iter().flatten().find_map(|fact| fact.labels.as_ref()?.params.as_deref());
     attributes.some_text("cursor.model.params", params);
+    let root = facts.into_iter().flatten().find_map(|fact| fact.root.as_deref());
+    attributes.detail("hookspan.worktree", root.and_then(|root| path::project(root).worktree));
     attributes.some_text(
         "cursor.composer_mode",
         reading.prompt.and_then(|(_, prompt)| prompt.mode.as_deref()),
     );
     if let Some(tokens) = reading.tokens() {
-        attributes.count("cursor.usage.input_tokens", tokens.input);
-        attributes.count("cursor.usage.output_tokens", tokens.output);
-        attributes.count("cursor.usage.cache_read_tokens", tokens.cache_read);
-        attributes.count("cursor.usage.cache_write_tokens", tokens.cache_write);
-        if tokens.cache_read.saturating_add(tokens.cache_write) > tokens.input {
+        attributes.some_count("cursor.usage.input_tokens", tokens.input);
+        attributes.some_count("cursor.usage.output_tokens", tokens.output);
+        attributes.some_count("cursor.usage.cache_read_tokens", tokens.cache_read);
+        attributes.some_count("cursor.usage.cache_write_tokens", tokens.cache_write);
+        let cache = tokens.cache_read.unwrap_or(0).saturating_add(tokens.cache_write.unwrap_or(0));
+        if tokens.input.is_some_and(|input| cache > input) {
             attributes.flag("hookspan.usage.exclusive", Some(true));
         }
         if !tree.nodes.iter().any(|node| matches!(node.what, What::Response(_, _, Some(_)))) {
@@ -345,10 +356,10 @@ fn denial(node: &Node<'_>) -> SpanEvent {
 }
 
 fn usage(attributes: &mut Attributes, tokens: Tokens) {
-    attributes.count("gen_ai.usage.input_tokens", tokens.input);
-    attributes.count("gen_ai.usage.output_tokens", tokens.output);
-    attributes.count("gen_ai.usage.cache_read.input_tokens", tokens.cache_read);
-    attributes.count("gen_ai.usage.cache_creation.input_tokens", tokens.cache_write);
+    attributes.some_count("gen_ai.usage.input_tokens", tokens.input);
+    attributes.some_count("gen_ai.usage.output_tokens", tokens.output);
+    attributes.some_count("gen_ai.usage.cache_read.input_tokens", tokens.cache_read);
+    attributes.some_count("gen_ai.usage.cache_creation.input_tokens", tokens.cache_write);
 }
 
 fn thought(

@@ -12,7 +12,7 @@ use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
 use crate::model::span::{EndReason, SpanKind, Status};
-use crate::model::summary::{SessionState, SessionSummary, TurnSummary};
+use crate::model::summary::{SessionState, SessionSummary, Tokens, TurnSummary};
 use crate::model::time::Timestamp;
 
 pub(crate) fn is_error(tree: &Tree<'_>, at: usize) -> bool {
@@ -96,9 +96,15 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
         status: tree.reading.stop.and_then(|(_, stop)| stop.status.clone()),
         tool_calls: sum.tool_calls,
         errors: sum.errors,
-        tokens: tree.reading.tokens().or_else(|| tree.late_stop?.tokens),
+        tokens: tokens(tree),
         parts: parts(tree, tree.turn_start, until),
     }
+}
+
+/// Those of the turn; a stop that came after it had left adds what nobody had said.
+fn tokens(tree: &Tree<'_>) -> Option<Tokens> {
+    let late = tree.late_stop.map(|stop| stop.tokens).unwrap_or_default();
+    tree.reading.tokens().unwrap_or_default().or(late).said()
 }
 
 /// The label for lists: what was asked for, else `default`.
@@ -147,7 +153,7 @@ pub(crate) fn summary(
         ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
         workspace: conversation.workspace().cloned(),
         model: turns.iter().rev().find_map(|turn| turn.model.clone()),
-        surface: build::surface(version),
+        surface: if conversation.is_tab() { "tab" } else { build::surface(version) },
         cursor_version: conversation.version().cloned(),
         first_prompt: turns.iter().find_map(|turn| turn.prompt.clone()),
         last_error: if failed { Some("session error".to_owned()) } else { last_error },

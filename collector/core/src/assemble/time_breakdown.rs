@@ -58,7 +58,17 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
             What::Agent(..) => leaf(node.start, until, SUBAGENT),
             What::Call(call) => {
                 if let Some(kind) = kind_of(call.class()) {
-                    leaf(node.start, until, kind);
+                    let mut from = node.start;
+                    // The call of a server that asks a person waits until the answer.
+                    let asks = if kind == MCP { &*tree.reading.questions } else { &[] };
+                    for &(asked, answered) in asks.iter().filter(|(asked, _)| *asked >= node.start)
+                    {
+                        let answered = answered.unwrap_or(until).min(until);
+                        leaf(from, asked.min(until), kind);
+                        leaf(asked.max(from), answered, WAIT);
+                        from = from.max(answered);
+                    }
+                    leaf(from, until, kind);
                     if let Some(wait) = wait_ms(call) {
                         let from = node.start.plus(-nanos(wait));
                         let asked = from.plus(hook_ms(call).map_or(0, nanos)).min(node.start);

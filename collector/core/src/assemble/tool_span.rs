@@ -1,6 +1,7 @@
 //! What a call says of itself: name, timing, attributes by class of tool, contents.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -9,6 +10,7 @@ use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::{Call, tool_facts};
 use crate::model::content::Field;
 use crate::model::event::EventKind;
+use crate::model::path;
 use crate::model::span::ContentRef;
 use crate::model::tool::{Server, ToolClass, ToolFacts};
 
@@ -42,7 +44,7 @@ pub(crate) fn describe(
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
     let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits);
     let edits = edits.or_else(|| call.find(|tool| tool.more()?.edits));
-    attributes.double("cursor.duration_ms", call.find(|tool| tool.duration_ms));
+    attributes.double("cursor.duration_ms", call.duration_ms());
     attributes.int("cursor.edit.count", edits.map(|edits| edits.count));
     attributes.some_text("cursor.failure_type", call.find(|tool| tool.more()?.failure.as_deref()));
     attributes.flag("cursor.is_interrupt", call.find(|tool| tool.interrupt));
@@ -81,7 +83,7 @@ pub(crate) fn describe(
 /// Receipt of post − receipt of pre − duration.
 pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     let (opened, ended) = call.opened().zip(call.ended())?;
-    let duration = call.find(|tool| tool.duration_ms)?;
+    let duration = call.duration_ms()?;
     Some((ended.since(opened) as f64 / 1e6 - duration).max(0.0))
 }
 
@@ -126,6 +128,18 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
             attributes.path("file.path", path.cloned());
         }
     }
+}
+
+/// The root that the file of a call lies below, where the project's folder does not tell: another root, or a worktree.
+pub(crate) fn own_root(call: &Call<'_>, project: Option<&Arc<str>>) -> Option<Arc<str>> {
+    let root = call.hooks().find_map(|fact| fact.root.as_ref())?;
+    if project == Some(root) {
+        return None;
+    }
+    let file = call.find(|tool| tool.path.as_deref())?;
+    let is_worktree = path::project(root).worktree.is_some();
+    let tells = !is_worktree && project.is_some_and(|project| path::below(project, file).is_some());
+    (!tells && path::below(root, file).is_some()).then(|| root.clone())
 }
 
 fn process(call: &Call<'_>, attributes: &mut Attributes) {

@@ -98,10 +98,5 @@ impl Tally {
 
 /// The sum of token counts, `None` where there are none.
 pub(crate) fn total(all: impl Iterator<Item = Option<Tokens>>) -> Option<Tokens> {
-    all.flatten().reduce(|sum, more| Tokens {
-        input: sum.input.saturating_add(more.input),
-        output: sum.output.saturating_add(more.output),
-        cache_read: sum.cache_read.saturating_add(more.cache_read),
-        cache_write: sum.cache_write.saturating_add(more.cache_write),
-    })
+    all.flatten().reduce(Tokens::plus)
 }

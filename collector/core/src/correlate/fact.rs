@@ -3,8 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::model::event::Labels;
-use crate::model::event::{Event, EventKind};
+use crate::model::event::{About, Event, EventKind, Labels};
 use crate::model::time::CLOCK_STEP_NS;
 use crate::model::time::Timestamp;
 
@@ -17,17 +16,35 @@ pub(crate) struct Fact {
     wall: Timestamp,
     boottime_ns: Option<NonZeroU64>,
     pub(crate) seq: u64,
+    /// [`Event::damaged`].
+    pub(crate) damaged: bool,
+    /// Which of several of one hook it is; 0 of one that stands alone.
+    part: u8,
     /// Model label as sent.
     pub(crate) model: Option<Arc<str>>,
     pub(crate) labels: Option<Box<Labels>>,
+    /// [`crate::model::event::About::root`].
+    pub(crate) root: Option<Arc<str>>,
     pub(crate) kind: EventKind,
 }
 
 impl Fact {
     /// The event, which happened `at`.
     pub(crate) fn new(event: Event, at: Timestamp) -> Self {
-        let Event { at: wall, boottime_ns, seq, about, kind, .. } = event;
-        Self { at, wall, boottime_ns, seq, model: about.model, labels: about.labels, kind }
+        let Event { at: wall, boottime_ns, seq, damaged, about, kind, .. } = event;
+        let About { model, labels, root, .. } = about;
+        Self { at, wall, boottime_ns, seq, damaged, part: 0, model, labels, root, kind }
+    }
+
+    /// The facts of an event that tells of several calls.
+    pub(crate) fn all(mut event: Event, at: Timestamp) -> Vec<Self> {
+        let EventKind::ToolBatch(calls) = &mut event.kind else { return Vec::new() };
+        let calls = std::mem::take(calls).into_iter().zip(1..);
+        let fact = |(facts, part)| {
+            let kind = EventKind::ToolFailure(Box::new(facts));
+            Self { part, ..Self::new(Event { kind, ..event.clone() }, at) }
+        };
+        calls.map(fact).collect()
     }
 
     /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative when it was set back. `None`
@@ -57,7 +74,7 @@ impl Fact {
 
     /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.
     pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
-        (self.at, rank(&self.kind), self.seq)
+        (self.at, rank(&self.kind).saturating_add(self.part.saturating_mul(16)), self.seq)
     }
 }
 
@@ -70,11 +87,15 @@ fn rank(kind: &EventKind) -> u8 {
         K::SubagentStart(_) => 3,
         K::ShellStart(_) | K::McpStart(_) | K::FileRead(_) => 4,
         K::ShellEnd(_) | K::McpEnd(_) | K::FileEdit(_) => 5,
-        K::ToolEnd(_) | K::ToolFailure(_) => 6,
+        K::ToolEnd(_) | K::ToolFailure(_) | K::ToolBatch(_) => 6,
         K::Thought(_) => 7,
         K::Response(_) => 8,
         K::SubagentStop(_) => 9,
-        K::Compaction(_) | K::TabRead { .. } | K::TabEdit { .. } => 10,
+        K::Compaction(_)
+        | K::CompactionEnd
+        | K::Question { .. }
+        | K::TabRead { .. }
+        | K::TabEdit { .. } => 10,
         K::Unknown { .. } | K::Malformed | K::Evidence(_) => 10,
         K::Stop(_) => 11,
         K::SessionEnd(_) => 12,

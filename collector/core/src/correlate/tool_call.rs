@@ -42,6 +42,13 @@ impl<'a> Call<'a> {
         self.hooks().find_map(|hook| tool_facts(&hook.kind).and_then(&get))
     }
 
+    /// The duration its hooks report. Of a call that went through another tool, that of the call itself.
+    pub(crate) fn duration_ms(&self) -> Option<f64> {
+        let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
+        let inner = self.after.filter(|_| is_wrapped).and_then(|fact| tool_facts(&fact.kind));
+        inner.and_then(|tool| tool.duration_ms).or_else(|| self.find(|tool| tool.duration_ms))
+    }
+
     /// Receipt of the hook that opened it.
     pub(crate) fn opened(&self) -> Option<Timestamp> {
         self.opening().map(|fact| fact.at)

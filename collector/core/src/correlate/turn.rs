@@ -30,6 +30,10 @@ pub(crate) struct Reading<'a> {
     pub(crate) responses: Vec<(String, &'a Fact, &'a Response)>,
     pub(crate) compactions: Vec<(String, &'a Fact, &'a Compaction)>,
     pub(crate) agents: Vec<Agent<'a>>,
+    /// When compactions were over, in order.
+    pub(crate) compaction_ends: Vec<Timestamp>,
+    /// When a person was asked in the middle of a call, and when the answer came.
+    pub(crate) questions: Vec<(Timestamp, Option<Timestamp>)>,
     /// Hooks of unknown names, the first [`MAX_UNKNOWN`] of them.
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
     pub(crate) unknown_count: u64,
@@ -103,9 +107,16 @@ impl<'a> Reading<'a> {
                     let list = (&mut reading.compactions, &mut compactions);
                     add(list, &compaction.key, fact, &**compaction, false);
                 }
+                EventKind::CompactionEnd => reading.compaction_ends.push(fact.at),
+                EventKind::Question { answered: false } => reading.questions.push((fact.at, None)),
+                EventKind::Question { answered: true } => {
+                    if let Some((_, end)) = reading.questions.last_mut() {
+                        end.get_or_insert(fact.at);
+                    }
+                }
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
-                EventKind::Unknown { name, body } => {
+                EventKind::Unknown { name, body, .. } => {
                     let key = (*body, name.as_str());
                     if bodies.get(&key).is_none_or(|last| !repeats(last, fact)) {
                         bodies.insert(key, fact);
@@ -128,11 +139,22 @@ impl<'a> Reading<'a> {
         self.tool_model.or(self.thought_model).or(self.response_model)
     }
 
-    /// Token counts, once: those of the stop, else of the last response that has some.
+    /// Token counts, once: those of the stop, and where it says nothing, of the last response that does.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
-        let stop = self.stop.and_then(|(_, stop)| stop.tokens);
-        stop.or_else(|| self.responses.iter().rev().find_map(|(_, _, response)| response.tokens))
+        let stop = self.stop.map(|(_, stop)| stop.tokens).unwrap_or_default();
+        let responses = self.responses.iter().rev().map(|(_, _, response)| response.tokens);
+        responses.fold(stop, Tokens::or).said()
     }
+}
+
+/// When a compaction that began `from` was over, if that was told before the `next` one began.
+pub(crate) fn compaction_end(
+    ends: &[Timestamp],
+    from: Timestamp,
+    next: Option<Timestamp>,
+) -> Option<Timestamp> {
+    let end = *ends.get(ends.partition_point(|at| *at < from))?;
+    next.is_none_or(|next| end <= next).then_some(end)
 }
 
 /// A model label worth showing.

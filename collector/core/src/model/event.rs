@@ -28,8 +28,12 @@ pub struct Event {
     pub host: Host,
     /// What every event may say besides its own fields.
     pub about: About,
-    /// Fields that no hook of Cursor is known to send, made plain: at most 8 names of at most 64 characters.
+    /// Fields that no hook of Cursor is known to send, as `name:shape`, made plain: at most 8 names of at most 64 characters.
     pub unseen: Vec<Box<str>>,
+    /// Words that no hook of Cursor is known to send in a field that holds one of a list, as `event.field=word`.
+    pub unseen_values: Vec<Box<str>>,
+    /// The body is damaged, and only what stands before the damage was read.
+    pub damaged: bool,
     /// The parent a hook itself names for its conversation.
     pub lineage: Option<Box<Lineage>>,
     /// What happened.
@@ -50,9 +54,26 @@ pub enum Host {
     Copilot,
     /// Windsurf.
     Windsurf,
+    /// Copilot CLI.
+    CopilotCli,
+    /// Gemini CLI.
+    Gemini,
+    /// A program that nothing in the hook names.
+    Unknown,
 }
 
 impl Host {
+    /// How much an event of this host says about the others of its conversation. Events of all hosts look like Claude Code's,
+    /// which they imitate; what is a host's own in one event tells for the rest, and Cursor's version tells most.
+    pub(crate) const fn weight(self) -> u8 {
+        match self {
+            Self::Unknown => 0,
+            Self::Claude => 1,
+            Self::Codex | Self::Copilot | Self::Windsurf | Self::CopilotCli | Self::Gemini => 2,
+            Self::Cursor => 3,
+        }
+    }
+
     /// The word in span names, `gen_ai.agent.name` and lists.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -62,6 +83,9 @@ impl Host {
             Self::Codex => "codex",
             Self::Copilot => "vscode-copilot",
             Self::Windsurf => "windsurf",
+            Self::CopilotCli => "copilot",
+            Self::Gemini => "gemini",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -75,8 +99,11 @@ pub struct About {
     pub labels: Option<Box<Labels>>,
     /// `cursor_version`.
     pub cursor_version: Option<Arc<str>>,
-    /// First of `workspace_roots`, else `cwd` of other hosts.
+    /// Folder of the project in its plain spelling (see [`crate::path`]): of the first of `workspace_roots`, else of the `cwd`
+    /// of other hosts. Of a worktree, its repository.
     pub workspace: Option<Arc<str>>,
+    /// The root that the file of this hook lies below, else the first root: the worktree itself where it is one.
+    pub root: Option<Arc<str>>,
     /// `transcript_path`.
     pub transcript_path: Option<Arc<str>>,
 }
@@ -145,6 +172,15 @@ pub enum EventKind {
     SubagentStop(Box<SubagentFacts>),
     /// `preCompact`.
     Compaction(Box<Compaction>),
+    /// A compaction is over (`PostCompact` of Claude Code and Codex).
+    CompactionEnd,
+    /// A person is asked something in the middle of a call (`Elicitation`), or has answered.
+    Question {
+        /// `ElicitationResult`.
+        answered: bool,
+    },
+    /// Calls of a batch that were refused (`PostToolBatch` of Claude Code).
+    ToolBatch(Vec<ToolFacts>),
     /// `beforeTabFileRead`.
     TabRead {
         /// File.
@@ -165,6 +201,8 @@ pub enum EventKind {
         name: String,
         /// Digest of the body, to know it again when it is delivered twice.
         body: u64,
+        /// Whether nobody is known to send an event of this name.
+        is_new: bool,
     },
     /// A body that could not be read: kept, counted.
     Malformed,
@@ -207,8 +245,8 @@ pub struct Response {
     pub key: String,
     /// Bytes of the text.
     pub bytes: u64,
-    /// Token counts, when sent.
-    pub tokens: Option<Tokens>,
+    /// Token counts, as far as they are sent.
+    pub tokens: Tokens,
     /// `tokens` of the oldest payloads: one number for all of them.
     pub total: Option<u64>,
     /// `duration_ms`.
@@ -235,8 +273,10 @@ pub struct Stop {
     pub status: Option<String>,
     /// `loop_count`.
     pub loop_count: Option<i64>,
-    /// Token counts, when sent.
-    pub tokens: Option<Tokens>,
+    /// Token counts, as far as they are sent.
+    pub tokens: Tokens,
+    /// What went wrong, where the host says so: a short word of its own.
+    pub error: Option<String>,
 }
 
 /// `subagentStart` and `subagentStop`.

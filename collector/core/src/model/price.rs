@@ -49,7 +49,10 @@ pub struct Estimate {
 
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
-        let Tokens { input, output, cache_read, cache_write } = tokens;
+        // What nobody said cannot be priced.
+        let said = Option::unwrap_or_default;
+        let (input, output) = (said(tokens.input), said(tokens.output));
+        let (cache_read, cache_write) = (said(tokens.cache_read), said(tokens.cache_write));
         // More cache than input: then the input was counted without it.
         let cached = cache_read.saturating_add(cache_write);
         let input = input.checked_sub(cached).unwrap_or(input);
@@ -167,13 +170,17 @@ mod tests {
 
     #[test]
     fn cache_tokens_are_inside_the_input_and_priced_as_what_they_are() {
-        let tokens =
-            Tokens { input: 1_000_000, output: 100_000, cache_read: 600_000, cache_write: 100_000 };
+        let tokens = Tokens {
+            input: Some(1_000_000),
+            output: Some(100_000),
+            cache_read: Some(600_000),
+            cache_write: Some(100_000),
+        };
         let estimate = table().estimate(Some("claude-4.6-sonnet"), tokens.into()).unwrap();
         let expected = 0.3 * 3.0 + 0.6 * 0.3 + 0.1 * 15.0;
         assert!((estimate.amount - expected).abs() < 1e-9, "{estimate:?}");
         assert_eq!(estimate.unpriced_tokens, 100_000);
-        let exclusive = Tokens { input: 10, output: 0, cache_read: 600, cache_write: 0 };
+        let exclusive = Tokens { input: Some(10), cache_read: Some(600), ..Tokens::default() };
         assert_eq!(Usage::from(exclusive).input, 10);
     }
 

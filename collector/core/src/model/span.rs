@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::model::id::{SpanId, TraceId};
+use crate::model::path;
 use crate::model::time::Timestamp;
 
 /// A span as a whole value. It is upserted under its derived id, so replays, duplicates and late halves are one operation;
@@ -32,7 +33,7 @@ pub struct Span {
     pub conversation: Arc<str>,
     /// Normalised generation id, empty outside a turn.
     pub generation: Arc<str>,
-    /// First workspace root, for project names and relative paths.
+    /// Folder of the project (see [`crate::event::About::workspace`]), for project names and relative paths.
     pub workspace: Option<Arc<str>>,
     /// `cursor_version`, for the resource's `service.version`.
     pub cursor_version: Option<Arc<str>>,
@@ -66,6 +67,20 @@ impl Span {
             Value::Str(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// The root that [`Self::workspace`]'s paths, or those of this call alone, are relative to.
+    #[must_use]
+    pub fn file_root(&self) -> Option<&str> {
+        self.text("hookspan.file.root").or(self.workspace.as_deref())
+    }
+
+    /// The file of a call as a page shows it: below its root, or whole where it lies outside.
+    #[must_use]
+    pub fn file_shown(&self) -> Option<Cow<'_, str>> {
+        let path = self.text("file.path")?;
+        let inside = self.file_root().and_then(|root| path::below(root, path));
+        Some(inside.map_or(Cow::Borrowed(path), Cow::Owned))
     }
 
     /// The value of a numeric attribute.

@@ -20,11 +20,11 @@ pub struct SessionSummary {
     pub last_at: Timestamp,
     /// End of the last segment, when it has ended.
     pub ended_at: Option<Timestamp>,
-    /// First workspace root, as sent.
+    /// Folder of the project, see [`crate::event::About::workspace`].
     pub workspace: Option<Arc<str>>,
     /// Model of the last turn that named one.
     pub model: Option<Arc<str>>,
-    /// `ide`, `cli` or `unknown`.
+    /// `ide`, `cli` or `unknown`; `tab` for the completions of one workspace, which are no session and in no list.
     pub surface: &'static str,
     /// `cursor_version`, or the host's name for other agents.
     pub cursor_version: Option<Arc<str>>,
@@ -90,17 +90,58 @@ impl SessionState {
     }
 }
 
-/// Token counts. `input` already includes both cache parts.
+/// Token counts, each as far as it was said: what nobody said is not 0. `input` already includes both cache parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Input, cache included.
-    pub input: u64,
+    pub input: Option<u64>,
     /// Output.
-    pub output: u64,
+    pub output: Option<u64>,
     /// Read from cache.
-    pub cache_read: u64,
+    pub cache_read: Option<u64>,
     /// Written to cache.
-    pub cache_write: u64,
+    pub cache_write: Option<u64>,
+}
+
+impl Tokens {
+    /// `None` where nothing is said.
+    #[must_use]
+    pub fn said(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
+
+    /// These, and where they say nothing, `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            input: self.input.or(others.input),
+            output: self.output.or(others.output),
+            cache_read: self.cache_read.or(others.cache_read),
+            cache_write: self.cache_write.or(others.cache_write),
+        }
+    }
+
+    /// The sum of what both say.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            input: sum(self.input, more.input),
+            output: sum(self.output, more.output),
+            cache_read: sum(self.cache_read, more.cache_read),
+            cache_write: sum(self.cache_write, more.cache_write),
+        }
+    }
+
+    /// Input and output together, `None` where neither is said.
+    #[must_use]
+    pub fn total(self) -> Option<u64> {
+        let output = Self { input: self.output, ..Self::default() };
+        self.plus(output).input
+    }
 }
 
 /// A turn of a root conversation.

@@ -69,7 +69,7 @@ pub struct ToolFacts {
     pub path: Option<Arc<str>>,
     /// Working directory.
     pub cwd: Option<Arc<str>>,
-    /// The output itself says it failed (`isError`, `success: false`).
+    /// The output itself says it failed (`isError`, `success: false`, an error, a signal).
     pub is_error: bool,
     /// `is_interrupt`.
     pub interrupt: Option<bool>,
@@ -92,6 +92,8 @@ pub struct ToolMore {
     pub timeout_ms: Option<i64>,
     /// Exit code of a shell command.
     pub exit_code: Option<i64>,
+    /// Whether the call went through another tool, whose own duration says more than that of the call.
+    pub wrapped: bool,
     /// `failure_type`.
     pub failure: Option<Arc<str>>,
     /// What an edit changes.
@@ -141,6 +143,8 @@ pub struct Delegate {
     pub task: u64,
     /// [`ToolFacts::fallback`] as text, for a call without an id.
     pub key: Option<String>,
+    /// The subagent that the result names (Claude Code's `agentId`).
+    pub subagent: Option<String>,
 }
 
 impl ToolFacts {

@@ -4,12 +4,16 @@ use serde_json::value::RawValue;
 
 use crate::model::content::{Content, Field};
 use crate::read::payload::{Fields, Raw, decode, text};
+use crate::read::repair::repair;
 
 /// Reads `field` from the raw bytes of a hook. `None` when the body does not hold it (or not readably).
 #[must_use]
 pub fn extract(field: Field, body: &[u8]) -> Option<Content> {
     let body = decode(body);
-    of(field, &Fields::parse(&body)?)
+    if let Some(fields) = Fields::parse(&body) {
+        return of(field, &fields);
+    }
+    of(field, &Fields::parse(&repair(&body)?)?)
 }
 
 /// Reads `field` from a body that has been cut into its fields.
@@ -31,6 +35,7 @@ pub(crate) fn of(field: Field, envelope: &Fields<'_>) -> Option<Content> {
             let names = [
                 "tool_output",
                 "tool_response",
+                "tool_result",
                 "result_json",
                 "output",
                 "result",
@@ -47,7 +52,7 @@ pub(crate) fn of(field: Field, envelope: &Fields<'_>) -> Option<Content> {
 
 /// The input as JSON: the generic layer's, or an object made of the specific event's own fields.
 fn tool_input(fields: &Fields<'_>) -> Option<Content> {
-    if let Some(input) = fields.first(&["tool_input", "params"]) {
+    if let Some(input) = fields.first(&["tool_input", "params", "tool_args"]) {
         return Some(unwrapped(input));
     }
     let own = ["command", "cwd", "file_path", "file", "edits"];

@@ -5,6 +5,7 @@ use crate::model::event::{
     Compaction, EventKind, Prompt, Response, SessionEnd, Stop, SubagentFacts, Thought,
 };
 use crate::model::fingerprint::{content_key, digest};
+use crate::model::path::without_host;
 use crate::model::summary::Tokens;
 use crate::model::tool::ToolFacts;
 use crate::read::interner::Words;
@@ -35,7 +36,7 @@ pub(crate) fn known(sent: &str) -> Option<&'static str> {
         "beforeTabFileRead",
         "afterTabFileEdit",
     ];
-    const OTHERS: [(&str, &str); 10] = [
+    const OTHERS: [(&str, &str); 17] = [
         ("UserPromptSubmit", "beforeSubmitPrompt"),
         ("pre_user_prompt", "beforeSubmitPrompt"),
         ("post_cascade_response", "afterAgentResponse"),
@@ -46,6 +47,13 @@ pub(crate) fn known(sent: &str) -> Option<&'static str> {
         ("pre_read_code", "beforeReadFile"),
         ("post_write_code", "afterFileEdit"),
         ("SubagentStarted", "subagentStart"),
+        ("userPromptSubmitted", "beforeSubmitPrompt"),
+        ("agentStop", "stop"),
+        ("BeforeAgent", "beforeSubmitPrompt"),
+        ("AfterAgent", "stop"),
+        ("BeforeTool", "preToolUse"),
+        ("AfterTool", "postToolUse"),
+        ("PreCompress", "preCompact"),
     ];
     let (first, rest) = (sent.get(..1)?, sent.get(1..)?);
     NAMES
@@ -70,7 +78,11 @@ pub(crate) fn kind(
         "sessionEnd" => EventKind::SessionEnd(Box::new(session_end(own))),
         "beforeSubmitPrompt" => EventKind::Prompt(Box::new(prompt(own))),
         "preToolUse" => EventKind::ToolStart(Box::new(ToolFacts::generic(own, words))),
-        "postToolUse" => EventKind::ToolEnd(Box::new(ToolFacts::generic(own, words))),
+        "postToolUse" => {
+            let facts = Box::new(ToolFacts::generic(own, words));
+            let has_failed = facts.more().is_some_and(|more| more.failure.is_some());
+            if has_failed { EventKind::ToolFailure(facts) } else { EventKind::ToolEnd(facts) }
+        }
         "postToolUseFailure" => EventKind::ToolFailure(Box::new(ToolFacts::generic(own, words))),
         "beforeShellExecution" => EventKind::ShellStart(Box::new(ToolFacts::shell(own, words))),
         "afterShellExecution" => EventKind::ShellEnd(Box::new(ToolFacts::shell(own, words))),
@@ -102,7 +114,7 @@ pub(crate) fn kind(
 }
 
 fn path(fields: &Fields<'_>) -> Option<String> {
-    fields.word("file_path").map(|text| cut(text, 4_096))
+    fields.said("file_path").map(|sent| cut(without_host(&sent).into_owned(), 4_096))
 }
 
 fn session_end(fields: &Fields<'_>) -> SessionEnd {
@@ -141,15 +153,13 @@ fn preview(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(200).collect())
 }
 
-fn tokens(fields: &Fields<'_>) -> Option<Tokens> {
-    let input = fields.count("input_tokens");
-    let output = fields.count("output_tokens");
-    (input.is_some() || output.is_some()).then(|| Tokens {
-        input: input.unwrap_or_default(),
-        output: output.unwrap_or_default(),
-        cache_read: fields.count("cache_read_tokens").unwrap_or_default(),
-        cache_write: fields.count("cache_write_tokens").unwrap_or_default(),
-    })
+fn tokens(fields: &Fields<'_>) -> Tokens {
+    Tokens {
+        input: fields.count("input_tokens"),
+        output: fields.count("output_tokens"),
+        cache_read: fields.count("cache_read_tokens"),
+        cache_write: fields.count("cache_write_tokens"),
+    }
 }
 
 fn response(fields: &Fields<'_>) -> Response {
@@ -178,6 +188,7 @@ fn stop(fields: &Fields<'_>) -> Stop {
         status: fields.word("status").map(|text| cut(text, 64)),
         loop_count: fields.int("loop_count"),
         tokens: tokens(fields),
+        error: None,
     }
 }
 
@@ -207,23 +218,28 @@ fn subagent(fields: &Fields<'_>, start: bool) -> SubagentFacts {
             .filter(|duration| *duration >= 0.0),
         branch: word(["git_branch", "branch"], 256),
         parallel: fields.flag("is_parallel_worker"),
-        messages: fields.int("message_count"),
-        tool_calls: fields.int("tool_call_count"),
+        messages: amount(fields, "message_count"),
+        tool_calls: amount(fields, "tool_call_count"),
     }
+}
+
+/// A count that is not negative.
+fn amount(fields: &Fields<'_>, name: &str) -> Option<i64> {
+    fields.int(name).filter(|count| *count >= 0)
 }
 
 fn compaction(fields: &Fields<'_>) -> Compaction {
     let trigger = fields.word("trigger").map(|text| cut(text, 64));
-    let context_tokens = fields.int("context_tokens");
+    let context_tokens = amount(fields, "context_tokens");
     let count = context_tokens.map(|count| count.to_string()).unwrap_or_default();
     Compaction {
         key: content_key(&[trigger.as_deref().unwrap_or_default(), &count]),
         trigger,
         usage_percent: fields.number("context_usage_percent"),
         context_tokens,
-        window_size: fields.int("context_window_size"),
-        messages: fields.int("message_count"),
-        to_compact: fields.int("messages_to_compact"),
+        window_size: amount(fields, "context_window_size"),
+        messages: amount(fields, "message_count"),
+        to_compact: amount(fields, "messages_to_compact"),
         first: fields.flag("is_first_compaction"),
     }
 }

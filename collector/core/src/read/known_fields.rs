@@ -122,9 +122,11 @@ pub(crate) const fn tag(name: &str) -> u32 {
     }
 }
 
-/// Names among `fields` that no hook is known to send, made plain: letters, digits, `_`, `-` and `.`, anything else `?`.
-pub(crate) fn unseen<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<Box<str>> {
-    fields.filter(|name| !is_known(name)).take(MOST).map(|name| plain(name).into()).collect()
+/// Names among `fields` that no hook is known to send, as `name:shape`, made plain: letters, digits, `_`, `-` and `.`, anything
+/// else `?`.
+pub(crate) fn unseen<'a>(fields: impl Iterator<Item = (&'a str, &'static str)>) -> Vec<Box<str>> {
+    let new = fields.filter(|(name, _)| !is_known(name)).take(MOST);
+    new.map(|(name, shape)| format!("{}:{shape}", plain(name)).into()).collect()
 }
 
 fn is_known(name: &str) -> bool {
@@ -174,17 +176,19 @@ mod tests {
     #[test]
     fn known_names_are_sorted_and_found_in_both_spellings() {
         assert!(KNOWN.is_sorted_by_key(|name| (name.len(), *name)));
-        assert!(unseen(KNOWN.into_iter()).is_empty());
-        assert!(unseen(["conversationId", "toolUseId", "hookEventName"].into_iter()).is_empty());
+        let text = |name| (name, "text");
+        assert!(unseen(KNOWN.into_iter().map(text)).is_empty());
+        let camel = ["conversationId", "toolUseId", "hookEventName"];
+        assert!(unseen(camel.into_iter().map(text)).is_empty());
     }
 
     #[test]
     fn a_new_name_is_told_plain_short_and_not_without_end() {
         let long = "x".repeat(500);
         let names = ["model", "new_field", "<b>\n", &long];
-        let told = unseen(names.into_iter());
-        assert_eq!(told.iter().map(|name| name.len()).collect::<Vec<_>>(), [9, 4, 64]);
-        assert_eq!((&*told[0], &*told[1]), ("new_field", "?b??"));
-        assert_eq!(unseen(std::iter::repeat_n("other", 100)).len(), 8);
+        let told = unseen(names.into_iter().map(|name| (name, "list")));
+        assert_eq!(told.iter().map(|name| name.len()).collect::<Vec<_>>(), [14, 9, 69]);
+        assert_eq!((&*told[0], &*told[1]), ("new_field:list", "?b??:list"));
+        assert_eq!(unseen(std::iter::repeat_n(("other", "text"), 100)).len(), 8);
     }
 }

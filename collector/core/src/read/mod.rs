@@ -2,10 +2,14 @@
 
 pub(crate) mod content;
 pub(crate) mod event_kind;
+pub(crate) mod host;
 pub(crate) mod interner;
 pub(crate) mod json_scan;
 pub(crate) mod known_fields;
+pub(crate) mod known_values;
+pub(crate) mod other_hosts;
 pub(crate) mod payload;
 pub(crate) mod reader;
+pub(crate) mod repair;
 pub(crate) mod shell;
 pub(crate) mod tool_facts;

@@ -128,9 +128,15 @@ impl<'a> Fields<'a> {
         found.map(|field| field.value).filter(|value| value.get() != "null")
     }
 
-    /// The names, as sent, that no hook is known to send in this spelling.
-    pub(crate) fn unlisted(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().filter(|field| !field.listed).map(|field| &*field.key)
+    /// Whether a field is there in exactly this spelling.
+    pub(crate) fn has_own(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.key == name)
+    }
+
+    /// The names, as sent, that no hook is known to send in this spelling, each with the shape of its value.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let unlisted = self.fields.iter().filter(|field| !field.listed);
+        unlisted.map(|field| (&*field.key, shape(field.value)))
     }
 
     /// The first of `names` that is present.
@@ -260,6 +266,18 @@ fn repaired(raw: Raw<'_>) -> Option<String> {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
+}
+
+/// What kind of value it is, and nothing of what it says.
+fn shape(raw: Raw<'_>) -> &'static str {
+    match raw.get().as_bytes().first() {
+        Some(b'"') => "text",
+        Some(b'{') => "object",
+        Some(b'[') => "list",
+        Some(b't' | b'f') => "flag",
+        Some(b'n') => "null",
+        _ => "number",
+    }
 }
 
 fn number(raw: Raw<'_>) -> Option<f64> {

@@ -11,11 +11,19 @@ use crate::model::event::{
 };
 use crate::model::fingerprint::{content_key, digest};
 use crate::model::hook::{Hook, HookSource};
+use crate::model::path;
 use crate::read::content;
 use crate::read::event_kind::{kind, known};
+use crate::read::host::host;
 use crate::read::interner::Words;
 use crate::read::known_fields::unseen;
-use crate::read::payload::{Fields, decode, first, scan, text};
+use crate::read::known_values;
+use crate::read::other_hosts;
+use crate::read::payload::{Fields, Raw, array, decode, first, scan, text};
+use crate::read::repair::repair;
+
+/// Roots of one hook among which that of its file is looked for.
+const MAX_ROOTS: usize = 32;
 
 /// Reads a hook. Never fails; see [`EventKind::Malformed`]. For more than one, a [`Reader`] takes less time and memory.
 #[must_use]
@@ -43,16 +51,36 @@ impl Reader {
     ) -> (Event, Option<Content>) {
         let body = decode(&hook.body);
         let mut content = None;
-        let event = match Fields::parse(&body) {
-            Some(fields) => {
-                let event = read(hook, &fields, &mut self.words);
-                content = wanted(&event.kind).and_then(|field| content::of(field, &fields));
-                event
-            }
-            None => malformed(hook, &body, &mut self.words),
-        };
-        (event, content)
+        if let Some(fields) = Fields::parse(&body) {
+            let event = read(hook, &fields, &mut self.words);
+            content = wanted(&event.kind).and_then(|field| content::of(field, &fields));
+            return (event, content);
+        }
+        let sound = repair(&body);
+        let event = sound.as_deref().and_then(|sound| damaged(hook, sound, &mut self.words));
+        (event.unwrap_or_else(|| malformed(hook, &body, &mut self.words)), content)
     }
+}
+
+/// What a damaged body still says, if it says what happened and where.
+fn damaged(hook: &Hook, sound: &str, words: &mut Words) -> Option<Event> {
+    use EventKind as K;
+    let fields = Fields::parse(sound)?;
+    let named = fields.first(&["hook_event_name", "agent_action_name"]).is_some();
+    let known = fields.first(&["conversation_id", "session_id", "trajectory_id"]).is_some();
+    if !known || !(named || hook.argument.is_some()) || hook.source == HookSource::Evidence {
+        return None;
+    }
+    let event = read(hook, &fields, words);
+    let is_told = match &event.kind {
+        K::Unknown { .. } | K::WorkspaceOpen => false,
+        // Without its name nothing tells which call it is.
+        K::ToolStart(_) | K::ToolEnd(_) | K::ToolFailure(_) => {
+            fields.first(&["tool_name", "tool"]).is_some()
+        }
+        _ => true,
+    };
+    is_told.then(|| Event { damaged: true, unseen: Vec::new(), ..event })
 }
 
 fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
@@ -66,6 +94,8 @@ fn blank(hook: &Hook, kind: EventKind, name: Cow<'static, str>) -> Event {
         host: Host::Cursor,
         about: About::default(),
         unseen: Vec::new(),
+        unseen_values: Vec::new(),
+        damaged: false,
         lineage: None,
         kind,
     }
@@ -102,17 +132,22 @@ fn read(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> Event {
     let sent = ["hook_event_name", "agent_action_name"].iter().find_map(|name| fields.said(name));
     let in_body = sent.is_some();
     let sent = sent.or_else(|| hook.argument.as_deref().map(Cow::Borrowed)).unwrap_or_default();
-    let host = host(hook, fields, &sent);
+    let host = host(hook, fields, &sent, in_body);
     let mut store = String::new();
     let tool_info = fields.object("tool_info", &mut store);
-    let name = known(&sent);
     let own = tool_info.as_ref().unwrap_or(fields);
-    let kind = name.and_then(|name| kind(name, (own, fields), in_body, words));
+    let other = other_hosts::kind(&sent, host, fields, words);
+    let name = known(&sent).filter(|_| other.is_none());
+    let kind = match other {
+        Some(kind) => kind.ok(),
+        None => name.and_then(|name| kind(name, (own, fields), in_body, words)),
+    };
     let name = match name {
         Some(name) => Cow::Borrowed(name),
         None => Cow::Owned(cut_str(&sent, 64).to_owned()),
     };
     let kind = kind.unwrap_or_else(|| EventKind::Unknown {
+        is_new: host == Host::Cursor || !other_hosts::is_noted(&sent),
         name: cut(sent.into_owned(), 256),
         body: digest(&[hook.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&hook.body)]),
     });
@@ -120,8 +155,9 @@ fn read(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> Event {
     event.host = host;
     if host == Host::Cursor && !matches!(event.kind, EventKind::Unknown { .. }) {
         event.unseen = unseen(fields.unlisted());
+        event.unseen_values = known_values::unseen(&event.name, own);
     }
-    event.about = about(hook, fields, words);
+    event.about = about(hook, fields, file(&event.kind), words);
     identify(&mut event, hook, fields, words);
     event
 }
@@ -131,6 +167,10 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     if matches!(event.kind, EventKind::WorkspaceOpen) {
         return;
     }
+    if matches!(event.kind, EventKind::TabRead { .. } | EventKind::TabEdit { .. }) {
+        event.conversation = words.get(&tab_conversation(event));
+        return;
+    }
     let ids = ["conversation_id", "session_id", "trajectory_id"];
     let conversation = ids.iter().find_map(|name| fields.said(name));
     let conversation =
@@ -138,7 +178,7 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     event.conversation = words.get(cut_str(&conversation, ID_BYTES));
     let about_child =
         matches!(event.kind, EventKind::SubagentStart(_) | EventKind::SubagentStop(_));
-    if event.host == Host::Claude
+    if matches!(event.host, Host::Claude | Host::Codex)
         && !about_child
         && let Some(agent) = fields.word("agent_id")
     {
@@ -147,7 +187,14 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
         let lineage = Lineage { parent: conversation.into_owned(), subagent: agent };
         event.lineage = Some(Box::new(lineage));
     }
-    let ids = ["generation_id", "turn_id", "execution_id"];
+    let ids: &[&str] = match event.host {
+        Host::Claude if is_beside_turns(&event.kind) => &[],
+        // Its `turn_id` is that of a message.
+        Host::Claude => &["generation_id", "prompt_id"],
+        // The turn is the child's.
+        Host::Codex if about_child => &[],
+        _ => &["generation_id", "turn_id", "execution_id"],
+    };
     let sent = ids.iter().find_map(|name| fields.said(name)).unwrap_or_default();
     let (generation, step) = split_step(&sent);
     name_generation(event, generation, words);
@@ -157,15 +204,32 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     }
 }
 
+/// Tab has no conversation, and each of its hooks brings an id that no other has. They are rolled up by workspace; an hour is one
+/// conversation, so that it ends, and is deleted when its time has come.
+fn tab_conversation(event: &Event) -> String {
+    const HOUR_NS: i64 = 3_600_000_000_000;
+    let hour = event.at.0.div_euclid(HOUR_NS).to_string();
+    content_key(&["tab", event.about.workspace.as_deref().unwrap_or_default(), &hour])
+}
+
+/// Whether an event of Claude Code names the last prompt though it need not be part of its turn: it belongs to whatever turn is
+/// open, or to none.
+fn is_beside_turns(kind: &EventKind) -> bool {
+    use EventKind as K;
+    matches!(kind, K::Compaction(_) | K::CompactionEnd | K::Unknown { .. } | K::SessionEnd(_))
+}
+
 /// Payloads without any identity share one conversation per folder.
 fn synthetic_conversation(hook: &Hook, fields: &Fields<'_>) -> String {
     let mut store = String::new();
     let context = fields.object("context", &mut store);
     let folder = context.and_then(|context| context.word("workspaceFolder"));
+    let root = || fields.raw("workspace_roots").and_then(first).and_then(text).map(Cow::into_owned);
+    let folder = folder.or_else(root).filter(|folder| !folder.is_empty());
     let known = [&hook.context.project_dir, &hook.context.cwd];
     let folder = folder.or_else(|| known.into_iter().flatten().next().cloned());
     let folder = folder.or_else(|| fields.word("cwd")).unwrap_or_default();
-    content_key(&["folder", &folder])
+    content_key(&["folder", &path::plain(&folder)])
 }
 
 /// Takes the step suffix `-<digits>-<4 of [a-z0-9]>` off a generation id.
@@ -181,34 +245,19 @@ fn split_step(sent: &str) -> (&str, Option<&str>) {
     suffix().map_or((sent, None), |(base, step)| (base, Some(step)))
 }
 
-fn host(hook: &Hook, fields: &Fields<'_>, sent: &str) -> Host {
-    let cursor = fields.first(&["cursor_version", "conversation_id"]).is_some();
-    if cursor || hook.context.cursor_version.is_some() {
-        return Host::Cursor;
-    }
-    if fields.first(&["trajectory_id", "agent_action_name"]).is_some() {
-        return Host::Windsurf;
-    }
-    if !sent.starts_with(|c: char| c.is_ascii_uppercase()) || fields.raw("session_id").is_none() {
-        return Host::Cursor;
-    }
-    let transcript = fields.text("transcript_path").unwrap_or_default();
-    if transcript.contains("/.codex/") || fields.raw("turn_id").is_some() {
-        Host::Codex
-    } else if fields.raw("timestamp").is_some() || transcript.contains("copilot") {
-        Host::Copilot
-    } else {
-        Host::Claude
-    }
-}
-
-fn about(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> About {
-    let root = fields.raw("workspace_roots").and_then(first).and_then(text);
-    let root = root.filter(|root| !root.is_empty()).or_else(|| {
+fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words) -> About {
+    let roots = fields.raw("workspace_roots");
+    let root = roots.and_then(first).and_then(text).filter(|root| !root.is_empty()).or_else(|| {
         // Only other hosts name their project by `cwd`; Cursor's is the shell's.
         fields.raw("conversation_id").is_none().then(|| fields.said("cwd")).flatten()
     });
     let root = root.as_deref().or(hook.context.project_dir.as_deref());
+    let root = root.map(|root| words.get(cut_str(&path::plain(root), 4_096)));
+    let project = root.as_ref().map(|root| match path::project(root).folder {
+        whole if whole.len() == root.len() => root.clone(),
+        folder => words.get(folder),
+    });
+    let own = roots.zip(file).and_then(|(roots, file)| root_of(roots, file, words));
     let transcript = fields.said("transcript_path");
     let transcript = transcript.as_deref().or(hook.context.transcript_path.as_deref());
     let model = ["model", "subagent_model"].iter().find_map(|name| fields.said(name));
@@ -218,8 +267,31 @@ fn about(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> About {
         model: model.map(|text| words.get(cut_str(&text, 128))),
         labels: (id.is_some() || params.is_some()).then(|| Box::new(Labels { id, params })),
         cursor_version: fields.said("cursor_version").map(|text| words.get(cut_str(&text, 64))),
-        workspace: root.map(|text| words.get(cut_str(text, 4_096))),
+        workspace: project,
+        root: own.or(root),
         transcript_path: transcript.map(|text| words.get(cut_str(text, 4_096))),
+    }
+}
+
+/// Of several roots the first that a file lies below.
+fn root_of(roots: Raw<'_>, file: &str, words: &mut Words) -> Option<Arc<str>> {
+    let roots = array(roots);
+    let roots = if roots.len() > 1 { &roots[..roots.len().min(MAX_ROOTS)] } else { &[] };
+    let root = roots
+        .iter()
+        .filter_map(|root| text(*root))
+        .find(|root| !root.is_empty() && path::below(root, file).is_some())?;
+    Some(words.get(cut_str(&path::plain(&root), 4_096)))
+}
+
+/// The file an event is about.
+fn file(kind: &EventKind) -> Option<&str> {
+    use EventKind as K;
+    match kind {
+        K::ToolStart(tool) | K::ToolEnd(tool) | K::ToolFailure(tool) => tool.path.as_deref(),
+        K::FileRead(tool) | K::FileEdit(tool) => tool.path.as_deref(),
+        K::TabRead { path } | K::TabEdit { path, .. } => path.as_deref(),
+        _ => None,
     }
 }
 

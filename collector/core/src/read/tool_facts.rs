@@ -1,30 +1,62 @@
 //! Reads what one hook says about a tool call.
 
-use std::borrow::Cow;
 use std::sync::Arc;
+
+use memchr::memmem;
 
 use crate::model::bounded::{ID_BYTES, cut, cut_str};
 use crate::model::fingerprint::{ContentKey, digest};
+use crate::model::path;
 use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
 use crate::read::interner::Words;
 use crate::read::payload::{Fields, Raw, array, object, text};
 use crate::read::shell::executable;
 
+/// The tool through which Cursor calls the tools of MCP servers.
+const WRAPPER: &str = "CallMcpTool";
+/// Names of what a call returned.
+const OUTPUTS: [&str; 4] = ["tool_output", "tool_response", "tool_result", "result"];
+/// `resultType` of Copilot CLI, and the `failure_type` it stands for.
+const RESULTS: [(&str, &str); 5] = [
+    ("failure", "error"),
+    ("error", "error"),
+    ("timeout", "timeout"),
+    ("denied", "permission_denied"),
+    ("rejected", "permission_denied"),
+];
+
 impl ToolClass {
     fn of(tool: &str) -> Self {
         match tool {
             "Shell" | "Bash" | "shell" | "local_shell" | "run_terminal_cmd" | "run_in_terminal"
-            | "run_command" | "PowerShell" => Self::Shell,
-            "Read" | "ReadFile" | "TabRead" | "read_file" | "NotebookRead" => Self::Read,
-            "Grep" | "Glob" | "LS" | "Search" | "SemanticSearch" | "WebSearch" | "ToolSearch"
-            | "codebase_search" | "grep_search" | "file_search" | "list_files" | "list_dir" => {
-                Self::Search
-            }
+            | "run_command" | "PowerShell" | "bash" | "powershell" | "run_shell_command"
+            | "exec_command" | "shell_command" => Self::Shell,
+            "Read" | "ReadFile" | "TabRead" | "read_file" | "NotebookRead" | "view"
+            | "read_many_files" => Self::Read,
+            "Grep"
+            | "Glob"
+            | "LS"
+            | "Search"
+            | "SemanticSearch"
+            | "WebSearch"
+            | "ToolSearch"
+            | "codebase_search"
+            | "grep_search"
+            | "file_search"
+            | "list_files"
+            | "list_dir"
+            | "grep"
+            | "glob"
+            | "rg"
+            | "search_file_content"
+            | "list_directory"
+            | "google_web_search"
+            | "web_search" => Self::Search,
             "Write" | "StrReplace" | "Edit" | "MultiEdit" | "ApplyPatch" | "EditNotebook"
             | "NotebookEdit" | "apply_patch" | "apply_diff" | "write_file" | "edit_file"
-            | "search_replace" => Self::Edit,
+            | "search_replace" | "create" | "edit" | "replace" | "str_replace_editor" => Self::Edit,
             "Delete" | "delete_file" => Self::Delete,
-            "Task" | "Subagent" | "Agent" => Self::Task,
+            "Task" | "Subagent" | "Agent" | "task" => Self::Task,
             _ => Self::Other,
         }
     }
@@ -35,13 +67,17 @@ impl ToolFacts {
     pub(crate) fn generic(fields: &Fields<'_>, words: &mut Words) -> Self {
         let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
         let sent = sent.as_deref().map_or("unknown", |sent| cut_str(sent, 256));
-        let input = fields.first(&["tool_input", "params"]);
+        let input = fields.first(&["tool_input", "params", "tool_args"]);
         let raw = input.map_or("", Raw::get);
-        let id = fields.said("tool_use_id").map(|id| words.get(cut_str(&id, ID_BYTES)));
+        let id = ["tool_use_id", "tool_call_id"].iter().find_map(|name| fields.said(name));
+        let id = id.map(|id| words.get(cut_str(&id, ID_BYTES)));
         let mut facts = Self { id, ..Self::default() };
         let mut more = ToolMore { server: facts.name(sent, words), ..ToolMore::default() };
+        facts.read_server(fields, &mut more);
         facts.input_bytes = input.map(|input| input.get().len() as u64);
-        facts.read_input(input, &mut more, words);
+        if sent != WRAPPER || !facts.unwrap(input, &mut more, words) {
+            facts.read_input(input, &mut more, words);
+        }
         if facts.id.is_none() {
             facts.fallback = ContentKey::of(&[sent, raw]);
             if let Some(delegate) = &mut more.delegate {
@@ -53,11 +89,29 @@ impl ToolFacts {
         facts.interrupt = fields.flag("is_interrupt");
         facts.has_error_text = fields.first(&["error_message", "error"]).is_some();
         if facts.cwd.is_none() {
-            facts.cwd = fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096)));
+            facts.cwd = fields.said("cwd").and_then(|text| said(&text, words));
         }
-        facts.read_output(fields.first(&["tool_output", "tool_response", "result"]), &mut more);
+        facts.read_output(fields.first(&OUTPUTS), &mut more, words);
         facts.more = more.boxed();
         facts
+    }
+
+    /// A tool of an MCP server that is called through another tool, which names the server and the tool in its input.
+    fn unwrap(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) -> bool {
+        let mut store = String::new();
+        let Some(inner) = input.and_then(|input| object(input, &mut store)) else { return false };
+        let Some(tool) = inner.said("tool_name") else { return false };
+        let tool = cut_str(&tool, 256);
+        self.tool = words.get(tool);
+        self.class = ToolClass::Mcp;
+        self.content = mcp_content(tool, inner.raw("arguments"));
+        // Servers of the user's own configuration are named with a prefix here, and without one by their own hooks.
+        let name = inner.said("server");
+        let name =
+            name.map(|name| cut_str(name.strip_prefix("user-").unwrap_or(&name), 256).to_owned());
+        more.server = Some(Box::new(Server { name, pipe: true, ..Server::default() }));
+        more.wrapped = true;
+        true
     }
 
     /// From beforeShellExecution and afterShellExecution.
@@ -79,7 +133,7 @@ impl ToolFacts {
             input_bytes: Some(command.len() as u64),
             output_bytes: output.map(|output| output.get().len() as u64),
             duration_ms: milliseconds(fields),
-            cwd: fields.said("cwd").map(|text| words.get(cut_str(&text, 4_096))),
+            cwd: fields.said("cwd").and_then(|text| said(&text, words)),
             more: more.boxed(),
             ..Self::default()
         }
@@ -101,7 +155,11 @@ impl ToolFacts {
         };
         let server = Some(Box::new(server(fields)));
         let mut more = ToolMore { server, ..ToolMore::default() };
-        facts.read_output(fields.first(&["result_json", "result"]), &mut more);
+        facts.read_output(
+            fields.first(&["result_json", "result", "tool_result", "tool_output"]),
+            &mut more,
+            words,
+        );
         facts.more = more.boxed();
         facts
     }
@@ -133,6 +191,16 @@ impl ToolFacts {
         let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let name = Some(claude?.0.to_owned());
         Some(Box::new(Server { name, pipe: true, ..Server::default() }))
+    }
+
+    /// Gemini CLI names the server beside the tool.
+    fn read_server(&mut self, fields: &Fields<'_>, more: &mut ToolMore) {
+        let mut store = String::new();
+        let Some(context) = fields.object("mcp_context", &mut store) else { return };
+        let name = context.said("server_name").map(|name| cut_str(&name, 256).to_owned());
+        self.class = ToolClass::Mcp;
+        let pipe = context.raw("url").is_none();
+        more.server.get_or_insert_with(|| Box::new(Server { name, pipe, ..Server::default() }));
     }
 
     fn read_input(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) {
@@ -199,19 +267,62 @@ impl ToolFacts {
         }
     }
 
-    fn read_output(&mut self, output: Option<Raw<'_>>, more: &mut ToolMore) {
+    fn read_output(&mut self, output: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) {
         let Some(output) = output else { return };
         self.output_bytes = Some(output.get().len() as u64);
-        if !matches!(self.class, ToolClass::Shell | ToolClass::Mcp | ToolClass::Read) {
+        let is_read_anyway = matches!(
+            self.class,
+            ToolClass::Shell | ToolClass::Mcp | ToolClass::Read | ToolClass::Task
+        );
+        if !is_read_anyway && !may_tell_failure(output.get()) {
             return;
         }
         let mut store = String::new();
         let Some(fields) = object(output, &mut store) else { return };
         more.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
-        self.is_error =
-            fields.flag("isError") == Some(true) || fields.flag("success") == Some(false);
+        if self.class == ToolClass::Shell && more.exit_code.is_none() {
+            more.exit_code = fields.text("text_result_for_llm").and_then(|text| told_code(&text));
+        }
+        let ended_well = self.class == ToolClass::Shell && more.exit_code == Some(0);
+        self.is_error = !ended_well && tells_failure(&fields, &self.tool);
+        more.failure = more.failure.take().or_else(|| {
+            let kind = fields.said("result_type")?;
+            let failure = RESULTS.iter().find(|(sent, _)| *sent == kind)?.1;
+            Some(words.get(failure))
+        });
         self.content_length = fields.int("content_length");
+        if let Some(delegate) = &mut more.delegate {
+            delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
+        }
     }
+}
+
+/// Whether an output says by itself that the call failed.
+fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
+    let flags = fields.flag("is_error") == Some(true) || fields.flag("success") == Some(false);
+    let signal = fields.said("signal").is_some();
+    // A page that was fetched is somebody else's document.
+    let is_page = tool.to_ascii_lowercase().contains("fetch");
+    let error = fields.raw("error").filter(|_| !is_page).is_some_and(|error| match text(error) {
+        Some(text) => !text.trim().is_empty(),
+        None => error.get().starts_with('{') && error.get() != "{}",
+    });
+    flags || signal || error
+}
+
+/// Whether it is worth reading an output for [`tells_failure`]: the words are in it, and it is no document.
+fn may_tell_failure(output: &str) -> bool {
+    const SHORT: usize = 65_536;
+    let holds = |word: &[u8]| memmem::find(output.as_bytes(), word).is_some();
+    output.len() <= SHORT && (holds(b"rror") || holds(b"success") || holds(b"resultType"))
+}
+
+/// The exit code in the last words of a text for the model: `<shellId: 0 completed with exit code 1>`.
+fn told_code(text: &str) -> Option<i64> {
+    const WORDS: &str = "exit code ";
+    let rest = &text[text.rfind(WORDS)? + WORDS.len()..];
+    let (code, end) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '-')?);
+    (end.trim_end().len() <= 1).then(|| code.parse().ok()).flatten()
 }
 
 impl ToolMore {
@@ -228,12 +339,13 @@ fn delegate(fields: &Fields<'_>) -> Delegate {
         background: fields.flag("run_in_background"),
         task: digest(&[task.as_bytes()]),
         key: None,
+        subagent: None,
     }
 }
 
 /// A path, if there is one.
-fn said(path: &str, words: &mut Words) -> Option<Arc<str>> {
-    (!path.is_empty()).then(|| words.get(cut_str(path, 4_096)))
+fn said(sent: &str, words: &mut Words) -> Option<Arc<str>> {
+    (!sent.is_empty()).then(|| words.get(cut_str(&path::without_host(sent), 4_096)))
 }
 
 /// An MCP tool's own name; any other name as it is.
@@ -266,18 +378,8 @@ fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
     digest(&[b"mcp", tool.as_bytes(), value.as_deref().unwrap_or(written).as_bytes()])
 }
 
-fn path_content(path: &str) -> u64 {
-    let path =
-        if path.contains('\\') { Cow::Owned(path.replace('\\', "/")) } else { Cow::Borrowed(path) };
-    // Windows spells one drive in three ways: `/d:/x`, `D:/x`, `d:/x`.
-    let path = match path.as_bytes() {
-        [b'/', drive, b':', ..] if drive.is_ascii_alphabetic() => &path[1..],
-        _ => &*path,
-    };
-    match path.as_bytes() {
-        [drive, b':', ..] => digest(&[&[drive.to_ascii_lowercase()], &path.as_bytes()[1..]]),
-        _ => digest(&[path.as_bytes()]),
-    }
+fn path_content(sent: &str) -> u64 {
+    digest(&[path::key(sent).as_bytes()])
 }
 
 fn server(fields: &Fields<'_>) -> Server {

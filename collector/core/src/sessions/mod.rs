@@ -140,7 +140,13 @@ impl Sessions {
         conversation.describe((at, event.seq), event.host, &event.about);
         self.newest = self.newest.max(at);
         let generation = event.generation.clone();
-        self.room.held += usize::from(conversation.add(&generation, Fact::new(event, at)));
+        if matches!(event.kind, EventKind::ToolBatch(_)) {
+            for fact in Fact::all(event, at) {
+                self.room.held += usize::from(conversation.add(&generation, fact));
+            }
+        } else {
+            self.room.held += usize::from(conversation.add(&generation, Fact::new(event, at)));
+        }
         let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         let after = conversation.kin_facts();
         self.kinship.note_facts(&id, &before, &after, decides);

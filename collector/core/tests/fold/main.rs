@@ -30,6 +30,8 @@ mod clocks;
 mod shapes;
 /// What a hook costs in any stream, and what the fold may hold.
 mod bounds;
+/// How pages name the file of a call.
+mod paths;
 /// Sessions whose settled turns leave memory.
 mod long;
 /// Rows, and what the configuration changes.

@@ -61,7 +61,7 @@ fn every_dialect_is_understood() {
         ),
         (
             r#"{"conversation_id":"c","hook_event_name":"afterTabFileEdit","file_path":"/a"}"#,
-            "afterTabFileEdit cursor c - TabEdit",
+            "afterTabFileEdit cursor ~0f1db7a7918ce362 - TabEdit",
         ),
         (
             r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","transcript_path":"/h/.claude/x"}"#,
@@ -73,7 +73,7 @@ fn every_dialect_is_understood() {
         ),
         (
             r#"{"session_id":"s","hook_event_name":"PostCompact","trigger":"manual"}"#,
-            "PostCompact claude-code s - Unknown",
+            "PostCompact unknown s - CompactionEnd",
         ),
         (
             r#"{"session_id":"s","conversation_id":"c","hook_event_name":"PreToolUse","cursor_version":"3.7.19"}"#,
@@ -86,6 +86,27 @@ fn every_dialect_is_understood() {
         (
             r#"{"session_id":"s","timestamp":"2026-06-26T17:17:38.550Z","hook_event_name":"SessionStart"}"#,
             "sessionStart vscode-copilot s - SessionStart",
+        ),
+        (
+            r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","transcript_path":"C:\\Users\\u\\.gemini\\tmp\\s.json"}"#,
+            "preToolUse gemini s - ToolStart",
+        ),
+        (
+            r#"{"session_id":"s","hook_event_name":"Stop","permission_mode":"default","transcript_path":"/h/.factory/sessions/s.jsonl"}"#,
+            "stop unknown s - Stop",
+        ),
+        (
+            r#"{"sessionId":"s","timestamp":1774281852263,"cwd":"C:\\x","hook_event_name":"sessionStart","source":"new"}"#,
+            "sessionStart copilot s - SessionStart",
+        ),
+        (
+            r#"{"conversationId":"c","modelName":"flash","hook_event_name":"PreInvocation","cwd":"/x"}"#,
+            "PreInvocation unknown c - Unknown",
+        ),
+        (r#"{"session_id":"s","cwd":"/w","hook_event_name":"AfterAgent"}"#, "stop gemini s - Stop"),
+        (
+            r#"{"session_id":"s","prompt_id":"p","turn_id":"m","hook_event_name":"MessageDisplay"}"#,
+            "MessageDisplay claude-code s - Unknown",
         ),
         (
             r#"{"agent_action_name":"post_write_code","trajectory_id":"t","execution_id":"e","tool_info":{}}"#,
@@ -123,7 +144,7 @@ fn an_odd_field_costs_only_itself() {
     let event = event(body.as_bytes());
     let EventKind::Stop(stop) = event.kind else { panic!("{event:?}") };
     assert_eq!((stop.status, stop.loop_count), (None, Some(3)));
-    assert_eq!(stop.tokens, Some(Tokens { input: 12, ..Tokens::default() }));
+    assert_eq!(stop.tokens, Tokens { input: Some(12), ..Tokens::default() });
 }
 
 #[test]
@@ -166,4 +187,52 @@ fn hostile_bodies_are_malformed_or_read_and_never_more() {
 fn ids_are_recovered_from_a_torn_body() {
     let event = event(br#"{"conversation_id":"c","generation_id":"g-0-4yib","prompt":"caf"#);
     assert_eq!(brief(&event), "malformed cursor c g Malformed");
+}
+
+#[test]
+fn the_folder_of_the_program_is_not_the_project() {
+    // Hooks of a user's own configuration run in Cursor's folder.
+    let body = br#"{"hook_event_name":"stop","status":"completed","workspace_roots":["/w/app"]}"#;
+    let mut hook = Hook { body: body.to_vec(), ..Hook::default() };
+    let plain = normalise(&hook);
+    hook.context.cwd = Some("/home/u/.cursor".to_owned());
+    let told = normalise(&hook);
+    assert_eq!(
+        (&told.conversation, told.about.workspace.as_deref()),
+        (&plain.conversation, Some("/w/app"))
+    );
+}
+
+#[test]
+fn edits_and_results_have_several_spellings() {
+    let edit = event(
+        br#"{"hook_event_name":"afterFileEdit","conversation_id":"c","file_path":"a.py",
+            "edits":[{"oldString":"a","newString":"b\nc"}]}"#,
+    );
+    let EventKind::FileEdit(facts) = &edit.kind else { panic!("{edit:?}") };
+    let edits = facts.more.as_ref().and_then(|more| more.edits).unwrap();
+    assert_eq!((edits.count, edits.added, edits.removed), (1, 2, 1));
+    let result = event(
+        br#"{"hook_event_name":"afterMCPExecution","conversation_id":"c","tool_name":"search",
+            "tool_input":{"q":1},"result_json":{"isError":true}}"#,
+    );
+    let EventKind::McpEnd(facts) = &result.kind else { panic!("{result:?}") };
+    assert!(facts.is_error);
+}
+
+#[test]
+fn a_known_event_that_says_nothing_is_no_news() {
+    let news = |body: &[u8]| match event(body).kind {
+        EventKind::Unknown { is_new, .. } => is_new,
+        other => panic!("{other:?}"),
+    };
+    for name in ["post_read_code", "pre_write_code", "post_setup_worktree"] {
+        let body = format!(
+            r#"{{"agent_action_name":"{name}","trajectory_id":"t","execution_id":"e","tool_info":{{}}}}"#
+        );
+        assert!(!news(body.as_bytes()), "{name}");
+    }
+    assert!(!news(br#"{"session_id":"s","prompt_id":"p","hook_event_name":"Notification"}"#));
+    assert!(news(br#"{"session_id":"s","prompt_id":"p","hook_event_name":"SomethingElse"}"#));
+    assert!(news(br#"{"conversation_id":"c","hook_event_name":"Notification"}"#));
 }

@@ -295,7 +295,7 @@ fn a_session_at_work_holds_so_many_hooks_and_what_ends_it_after_them() {
     store.check();
     let turn = &store.turns[&("busy".to_owned(), "g".to_owned())];
     assert_eq!((turn.tool_calls, turn.status.as_deref()), (32, Some("completed")));
-    assert_eq!(turn.tokens.map(|tokens| tokens.input), Some(7));
+    assert_eq!(turn.tokens.and_then(|tokens| tokens.input), Some(7));
     let open: Vec<_> = store.spans.values().filter(|span| span.kind == SpanKind::Tool).collect();
     assert_eq!(open.len(), 32);
 }

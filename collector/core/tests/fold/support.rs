@@ -280,7 +280,8 @@ pub(crate) fn render(store: &Store) -> String {
 
 fn tokens(tokens: Option<hookspan_core::Tokens>) -> String {
     tokens.map_or("-".to_owned(), |t| {
-        format!("{}/{}/{}/{}", t.input, t.cache_read, t.cache_write, t.output)
+        let counts = [t.input, t.cache_read, t.cache_write, t.output];
+        counts.map(|count| count.map_or("-".to_owned(), |count| count.to_string())).join("/")
     })
 }
 

@@ -97,9 +97,13 @@ impl<'a> Page<'a> {
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         self.line(&facts.join(", "));
         if let Some(tokens) = session.tokens {
+            let told = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
             self.line(&format!(
                 "tokens: {} in ({} from cache, {} into it), {} out",
-                tokens.input, tokens.cache_read, tokens.cache_write, tokens.output
+                told(tokens.input),
+                told(tokens.cache_read),
+                told(tokens.cache_write),
+                told(tokens.output)
             ));
         }
     }
@@ -130,8 +134,11 @@ impl<'a> Page<'a> {
         if turn.ended_at.is_none() {
             right = vec!["running".to_owned()];
         }
-        if let Some(Tokens { input, output, .. }) = turn.tokens {
-            right.push(format!("{} in {} out", text::count(input), text::count(output)));
+        if let Some(Tokens { input, output, .. }) = turn.tokens
+            && (input.is_some() || output.is_some())
+        {
+            let told = |count: Option<u64>| count.map_or("?".to_owned(), text::count);
+            right.push(format!("{} in {} out", told(input), told(output)));
         }
         right.extend(cost);
         match turn.status.as_deref() {

@@ -145,7 +145,12 @@ fn failures_durations_and_percentiles_are_read() {
 #[test]
 fn totals_count_turns_of_the_day_only() {
     let mut turn = sample::turn("r");
-    turn.tokens = Some(Tokens { input: 10, output: 2, cache_read: 3, cache_write: 1 });
+    turn.tokens = Some(Tokens {
+        input: Some(10),
+        output: Some(2),
+        cache_read: Some(3),
+        cache_write: Some(1),
+    });
     let old = sample::turn("old");
     let (_dir, _store, readers) = stored([
         session_at("r", 9),
@@ -177,8 +182,8 @@ fn every_order_of_sessions_pages_by_the_key_the_cursor_holds() {
             session.errors = n.cast_unsigned() % 3;
             session.tool_calls = n.cast_unsigned() % 2;
             session.active_ns = n * n;
-            session.tokens =
-                (n % 2 == 0).then(|| Tokens { input: n.cast_unsigned(), ..Tokens::default() });
+            session.tokens = (n % 2 == 0)
+                .then(|| Tokens { input: Some(n.cast_unsigned()), ..Tokens::default() });
             Change::Session(Box::new(session))
         })
         .collect();

@@ -162,15 +162,17 @@ pub(super) fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
 }
 
 fn tokens(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Tokens>> {
-    if row.get_ref(first)? == rusqlite::types::ValueRef::Null {
-        return Ok(None);
-    }
-    Ok(Some(Tokens {
-        input: count(row, first)?,
-        output: count(row, first + 1)?,
-        cache_read: count(row, first + 2)?,
-        cache_write: count(row, first + 3)?,
-    }))
+    let said = |index| {
+        let count: Option<i64> = row.get(index)?;
+        Ok::<Option<u64>, rusqlite::Error>(count.map(|count| u64::try_from(count).unwrap_or(0)))
+    };
+    let tokens = Tokens {
+        input: said(first)?,
+        output: said(first + 1)?,
+        cache_read: said(first + 2)?,
+        cache_write: said(first + 3)?,
+    };
+    Ok(tokens.said())
 }
 
 /// A word of a closed list; `None` for NULL, an error for a word that is not in it.

@@ -307,7 +307,8 @@ struct TokenColumns {
 
 impl TokenColumns {
     fn of(tokens: Option<Tokens>) -> Self {
-        let column = |part: fn(&Tokens) -> u64| tokens.as_ref().map(|all| rows::signed(part(all)));
+        let column =
+            |part: fn(&Tokens) -> Option<u64>| tokens.as_ref().and_then(part).map(rows::signed);
         Self {
             input: column(|tokens| tokens.input),
             output: column(|tokens| tokens.output),

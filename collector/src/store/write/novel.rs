@@ -1,4 +1,4 @@
-//! Counters of what hookspan does not know: events and fields by name. The names come from payloads, so a deletion takes back
+//! Counters of what hookspan does not know: events, fields and words by name. The names come from payloads, so a deletion takes back
 //! what its hooks counted for, and a name that nothing counts for any more is removed.
 
 use std::borrow::Cow;
@@ -15,7 +15,8 @@ use crate::store::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 const MOST: usize = 256;
 /// `state` key: the release that counted. Another one knows other names.
 const COUNTED_BY: &str = "counted_by";
-const NAMED: &str = "key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'";
+const NAMED: &str = "key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
+     OR key GLOB 'unknown_value.*'";
 
 /// What hooks that are deleted had been counted for.
 #[derive(Debug, Default)]
@@ -63,6 +64,9 @@ impl Forgotten {
         }
         for name in &reading.unseen {
             self.add(key("unknown_field", reading, name), 1);
+        }
+        for name in &reading.unseen_values {
+            self.add(key("unknown_value", reading, name), 1);
         }
     }
 
@@ -132,6 +136,9 @@ impl Transaction<'_> {
         for name in &reading.unseen {
             self.novel("unknown_field", reading, name);
         }
+        for name in &reading.unseen_values {
+            self.novel("unknown_value", reading, name);
+        }
     }
 
     /// Counts something that hookspan does not know, by the version that sent it. Only so many are named.
@@ -159,7 +166,8 @@ fn key(kind: &str, reading: &Reading, name: &str) -> String {
 }
 
 fn plain(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | ':' | '=');
     name.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 

@@ -170,6 +170,8 @@ pub struct Reading {
     pub unknown: bool,
     /// Fields that no hook of Cursor is known to send.
     pub unseen: Vec<Box<str>>,
+    /// Words of its lists that no hook of Cursor is known to send.
+    pub unseen_values: Vec<Box<str>>,
     /// The version that sent it, where it says so and something in it is new.
     pub version: Option<Box<str>>,
     /// What the call is about (a command, a query, a task), when that stands in the body alone.
@@ -180,17 +182,21 @@ impl Reading {
     /// What is noted of `event`, and of the content that tells what it is about, see [`subject_field`].
     #[must_use]
     pub fn of(event: &Event, content: Option<&Content>) -> Self {
-        let malformed = matches!(event.kind, EventKind::Malformed);
-        let name = if malformed { Cow::Borrowed("") } else { event.name.clone() };
-        let unknown = matches!(event.kind, EventKind::Unknown { .. });
+        let unread = matches!(event.kind, EventKind::Malformed);
+        // Of a damaged body the part before the damage was read: it counts as damaged all the same.
+        let malformed = unread || event.damaged;
+        let name = if unread { Cow::Borrowed("") } else { event.name.clone() };
+        let unknown = matches!(event.kind, EventKind::Unknown { is_new: true, .. });
         let version = event.about.cursor_version.as_deref();
+        let is_new = unknown || !event.unseen.is_empty() || !event.unseen_values.is_empty();
         Self {
             conversation: event.conversation.clone(),
             name,
             malformed,
             unknown,
             unseen: event.unseen.clone(),
-            version: version.filter(|_| unknown || !event.unseen.is_empty()).map(Into::into),
+            unseen_values: event.unseen_values.clone(),
+            version: version.filter(|_| is_new).map(Into::into),
             subject: content.and_then(subject::subject).map(Into::into),
         }
     }

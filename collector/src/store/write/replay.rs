@@ -12,7 +12,8 @@ const EVIDENCE: i64 = 2;
 
 /// Counters that are made from the raw log; a rebuild counts them anew.
 const DERIVED_COUNTERS: &str = "key IN ('malformed', 'unknown_event', 'damaged_body')
-     OR key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'";
+     OR key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
+     OR key GLOB 'unknown_value.*'";
 
 impl Store {
     /// The root of `conversation` when the raw log has hooks of it before `before`.

@@ -263,7 +263,7 @@ fn cut(name: &str) -> SmolStr {
 
 /// The last name of a path, on either kind of system.
 fn folder(path: &str) -> &str {
-    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
+    hookspan_core::path::name(path)
 }
 
 /// Counts of one transaction by hour and by day, of each name and of all (a name that is empty), to be added to what is stored.

@@ -100,8 +100,8 @@ fn sums_of(turn: &TurnSummary) -> Sums {
         parts.wait,
         parts.hooks,
         parts.other,
-        count(tokens.input),
-        count(tokens.output),
+        count(tokens.input.unwrap_or_default()),
+        count(tokens.output.unwrap_or_default()),
     ]
 }
 

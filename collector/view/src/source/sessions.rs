@@ -56,6 +56,8 @@ pub struct SessionFilter {
     pub from_ns: Option<i64>,
     /// It began at or before.
     pub to_ns: Option<i64>,
+    /// Whether completions of the editor count, which are no session: for deleting what belongs to a project.
+    pub completions: bool,
     /// Order.
     pub sort: SessionSort,
 }
@@ -125,9 +127,7 @@ impl SessionSort {
             Self::Active => session.active_ns,
             Self::Errors => count(session.errors),
             Self::Calls => count(session.tool_calls),
-            Self::Tokens => {
-                session.tokens.map_or(0, |tokens| count(tokens.input.saturating_add(tokens.output)))
-            }
+            Self::Tokens => session.tokens.and_then(hookspan_core::Tokens::total).map_or(0, count),
         }
     }
 }

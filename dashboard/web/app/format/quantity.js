@@ -68,6 +68,12 @@ export function count(n) {
   return n < 1_000 ? String(n) : scaled(n, 1_000, ["k", "M", "G"]);
 }
 
+/** Tokens in and out together; unknown where neither is known.
+ * @param {{ input: number | null, output: number | null }} tokens */
+export function tokenTotal({ input, output }) {
+  return input == null && output == null ? null : (input ?? 0) + (output ?? 0);
+}
+
 /** A size: `512 B`, `48.0 KiB`, `5.0 MiB`. Unknown sizes are a dash. @param {number | null | undefined} n */
 export function bytes(n) {
   if (n == null) return "–";

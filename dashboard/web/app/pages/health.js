@@ -28,6 +28,8 @@ export function Health() {
       <tbody>${data.exporters.map((one) => html`<${Exporter} key=${one.name} one=${one} reload=${reload} />`)}</tbody></table>`}
     <${Unknown} title="Events hookspan does not know" list=${data.unknown_events} />
     <${Unknown} title="Fields hookspan does not know" list=${data.unknown_fields} />
+    <${Unknown} title="Words hookspan does not know" list=${data.unknown_values} />
+    <${Drift} report=${data.drift_report} />
     <h2>Counters</h2>
     ${Object.keys(data.counters).length === 0 && html`<p class="dim">None yet.</p>`}
     <dl class="counters">${Object.entries(data.counters).map(([name, n]) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`}<//>`;
@@ -78,6 +80,13 @@ function Unknown({ title, list }) {
   if (!list?.length) return null;
   return html`<h2>${title}</h2><p class="dim">They are kept as they came. A newer hookspan may understand them.</p>
     <dl class="counters">${list.map(({ name, n }) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`;
+}
+
+/** What is new, as a text to send. @param {{ report: string | null }} props */
+function Drift({ report }) {
+  if (!report) return null;
+  return html`<details><summary>Report to send</summary>
+    <p class="dim">Names, shapes and counts only: no content of any hook.</p><pre class="text">${visible(report)}</pre></details>`;
 }
 
 /** @type {Record<string, [icon: string, tone: string]>} */

@@ -2,7 +2,7 @@
 /** @import { Session as SessionAnswer, Turn } from "../../types/answers" */
 /** @import { Go } from "../../types/app" */
 /** @import { SessionState } from "../../types/session" */
-import { cost, count, duration, plural } from "../format/quantity.js";
+import { cost, count, duration, plural, tokenTotal } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { sums } from "../trace/time-parts.js";
 import { useNow } from "../ui/clock.js";
@@ -157,8 +157,8 @@ function Facts({ session, spans }) {
     <span class="num">${duration(session.active_us)} active / ${duration(session.wall_us)} wall</span>
     ${spans != null && html`<span class="num">${plural(spans, "span")}</span>`}
     <span class=${session.errors ? "bad num" : "num"}>${plural(session.errors, "error")}</span>
-    <span class="num" title=${session.tokens ? `input ${session.tokens.input} (cache read ${session.tokens.cache_read}, write ${session.tokens.cache_write}), output ${session.tokens.output}` : "no turn reported tokens"}>
-      ${session.tokens ? `${count(session.tokens.input + session.tokens.output)} tok` : "– tok"}</span>
+    <span class="num" title=${session.tokens ? `input ${session.tokens.input ?? "?"} (cache read ${session.tokens.cache_read ?? "?"}, write ${session.tokens.cache_write ?? "?"}), output ${session.tokens.output ?? "?"}` : "no turn reported tokens"}>
+      ${session.tokens ? `${count(tokenTotal(session.tokens))} tok` : "– tok"}</span>
     ${session.cost && html`<span class="num" title="an estimate by the prices in the configuration, not a bill; what subagents used is in no hook">${visible(cost(session.cost))}</span>`}</p>`;
 }
 

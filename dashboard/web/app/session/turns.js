@@ -1,7 +1,7 @@
 // What the page says and does about turns. Pure.
 /** @import { Turn } from "../../types/answers" */
 /** @import { Trace } from "../../types/trace" */
-import { cost, count, plural } from "../format/quantity.js";
+import { cost, count, plural, tokenTotal } from "../format/quantity.js";
 import { ERROR } from "../trace/columns.js";
 import { kindIndex } from "../trace/rows.js";
 import { mix } from "../trace/time-parts.js";
@@ -28,7 +28,7 @@ function note(turn) {
   const words = [
     turn.calls ? plural(turn.calls, "call") : null,
     turn.errors ? `${turn.errors} err` : null,
-    turn.tokens ? `${count(turn.tokens.input + turn.tokens.output)} tok` : null,
+    turn.tokens ? `${count(tokenTotal(turn.tokens))} tok` : null,
     turn.cost ? cost(turn.cost) : null,
   ];
   return words.filter(Boolean).join(" · ");

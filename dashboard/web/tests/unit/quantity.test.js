@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { age, bytes, cost, count, duration, plural } from "../../app/format/quantity.js";
+import { age, bytes, cost, count, duration, plural, tokenTotal } from "../../app/format/quantity.js";
 import { clock, date, offset } from "../../app/format/time.js";
 
 // A time of day is that of the browser's zone; the cases are in UTC.
@@ -31,6 +31,9 @@ test("what is unknown or open is a sign, not a number", () => {
   for (const us of [null, undefined, -1]) assert.equal(duration(us), "…");
   assert.equal(count(null), "–");
   assert.equal(bytes(undefined), "–");
+  assert.equal(count(tokenTotal({ input: null, output: null })), "–");
+  assert.equal(tokenTotal({ input: null, output: 7 }), 7);
+  assert.equal(tokenTotal({ input: 0, output: 0 }), 0);
 });
 
 test("offsets", () => {

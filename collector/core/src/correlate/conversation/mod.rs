@@ -271,10 +271,9 @@ impl Conversation {
         }
     }
 
-    /// Takes the host an event names. Some events of a host look like Claude Code's, which all of them imitate; what is
-    /// its own in one event tells for the rest.
+    /// Takes the host an event names, see [`Host::weight`].
     pub(crate) fn meet(&mut self, host: Host) {
-        if host != self.host && (host == Host::Cursor || self.host == Host::Claude) {
+        if host.weight() > self.host.weight() {
             self.host = host;
         }
     }
@@ -290,7 +289,7 @@ impl Conversation {
         }
         if let Some(value) = &about.cursor_version {
             note_first(&mut self.versions, (at, seq), value, || value.clone());
-        } else if host != Host::Cursor {
+        } else if !matches!(host, Host::Cursor | Host::Unknown) {
             let host = host.as_str();
             note_first(&mut self.versions, (at, seq), host, || host.into());
         }
@@ -570,6 +569,25 @@ impl Conversation {
     /// The first session end since a turn started.
     pub(crate) fn session_end_after(&self, start: Timestamp) -> Option<Timestamp> {
         self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
+    }
+
+    /// Whether nothing but completions of the editor is known of it.
+    pub(crate) fn is_tab(&self) -> bool {
+        !self.tabs.is_empty() && self.tabs.len() == self.count
+    }
+
+    /// Whether a turn may be of print mode: its conversation has no prompts, and nothing names it.
+    pub(crate) fn is_printed(&self, turn: &Turn) -> bool {
+        turn.synthetic && self.prompts.is_empty()
+    }
+
+    /// When the session began whose first turn this is.
+    pub(crate) fn session_start_before(&self, turn: &Turn) -> Option<Timestamp> {
+        let before = self.turns.partition_point(|other| other.start < turn.start);
+        let earlier = before.checked_sub(1).map(|last| self.turns[last].start);
+        let started = self.session.iter().rev().find(|fact| fact.at <= turn.start)?;
+        let is_start = matches!(started.kind, EventKind::SessionStart { .. });
+        (is_start && earlier.is_none_or(|earlier| earlier < started.at)).then_some(started.at)
     }
 
     /// The facts of a turn, in order.

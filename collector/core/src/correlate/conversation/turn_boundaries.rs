@@ -280,5 +280,7 @@ fn opens_turn(kind: &EventKind) -> bool {
             | K::TabRead { .. }
             | K::TabEdit { .. }
             | K::Compaction(_)
+            | K::CompactionEnd
+            | K::Question { .. }
     )
 }

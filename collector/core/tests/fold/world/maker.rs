@@ -119,10 +119,10 @@ impl Maker {
         let tokens = (self.dice.roll(4) > 0).then(|| {
             let input = 1_000 + self.dice.roll(50_000);
             Tokens {
-                input,
-                output: self.dice.roll(900),
-                cache_read: input / 2,
-                cache_write: input / 4,
+                input: Some(input),
+                output: Some(self.dice.roll(900)),
+                cache_read: Some(input / 2),
+                cache_write: Some(input / 4),
             }
         });
         let counts = tokens.map_or(json!({}), |t| {

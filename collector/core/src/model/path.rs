@@ -1,0 +1,355 @@
+//! Paths as hooks of all systems spell them: one spelling for all, what lies inside what, and whose project a folder is.
+//!
+//! A root comes as `/w/app`, `/d:/work/shop`, `D:\work\shop`, `file:///d%3A/work/shop` or
+//! `vscode-remote://ssh-remote+host/home/u/app`, and the files below it in any other of these spellings.
+
+use std::borrow::Cow;
+
+/// A path in its plain spelling. A URI becomes the path in it, without its host. A path with a drive has a small drive letter
+/// and forward slashes (`d:/work/shop`). What is no absolute path stays as it is.
+#[must_use]
+pub fn plain(sent: &str) -> Cow<'_, str> {
+    if let Some(path) = of_uri(sent) {
+        return Cow::Owned(plain_native(&path).into_owned());
+    }
+    plain_native(sent)
+}
+
+/// A path as it was sent, but of a URI its path alone: the name of a host is not kept.
+pub(crate) fn without_host(sent: &str) -> Cow<'_, str> {
+    of_uri(sent).map_or(Cow::Borrowed(sent), |path| Cow::Owned(plain_native(&path).into_owned()))
+}
+
+/// What two spellings of one file share. Systems with drives do not tell capitals apart.
+pub(crate) fn key(sent: &str) -> Cow<'_, str> {
+    let path = plain(sent);
+    match drive(&path) {
+        Some(_) => Cow::Owned(path.to_ascii_lowercase()),
+        None if path.contains('\\') => Cow::Owned(path.replace('\\', "/")),
+        None => path,
+    }
+}
+
+/// Where `path` lies below `root`; `.` for the root itself and `None` outside of it. Both may be spelled in any way.
+#[must_use]
+pub fn below(root: &str, path: &str) -> Option<String> {
+    let (root, path) = (plain(root), plain(path));
+    let has_drive = drive(&root).is_some() || drive(&path).is_some();
+    let on_drives = on_drive(&root).zip(on_drive(&path)).filter(|_| has_drive);
+    let (root, path) = match on_drives {
+        Some(((one, root), (other, path))) if one == other => (root, path),
+        Some(_) => return None,
+        None if is_absolute(&root) && is_absolute(&path) => (&*root, &*path),
+        None => return None,
+    };
+    let equal = |one: &str, other: &str| match has_drive {
+        true => one.eq_ignore_ascii_case(other),
+        false => one == other,
+    };
+    let parts = parts(path)?;
+    let mut rest = parts.iter();
+    let mut names = root.split('/').filter(|part| !part.is_empty());
+    let is_inside = names.all(|name| rest.next().is_some_and(|other| equal(name, other)));
+    let rest = rest.as_slice();
+    is_inside.then(|| if rest.is_empty() { ".".to_owned() } else { rest.join("/") })
+}
+
+/// Whether a path names its place from the top, on any system.
+#[must_use]
+pub fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '\\', '~']) || drive(path).is_some() || path.contains("://")
+}
+
+/// The last name of a path.
+#[must_use]
+pub fn name(path: &str) -> &str {
+    let trimmed = path.trim_end_matches(['/', '\\']);
+    if trimmed.is_empty() { path } else { trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed) }
+}
+
+/// The repository a folder belongs to, and the name of the worktree it is, if it is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Project<'a> {
+    /// The repository's folder, as far as the path tells.
+    pub folder: &'a str,
+    /// Name of the worktree.
+    pub worktree: Option<&'a str>,
+}
+
+/// The project of a root in its plain spelling. Worktrees that agents make lie in folders of their own:
+/// `~/.cursor/worktrees/REPOSITORY/NAME`, `~/.codex/worktrees/NAME/REPOSITORY`, `REPOSITORY/.claude/worktrees/NAME` and
+/// `REPOSITORY/.worktrees/NAME`.
+#[must_use]
+pub fn project(root: &str) -> Project<'_> {
+    let whole = Project { folder: root, worktree: None };
+    if !root.contains("worktrees/") {
+        return whole;
+    }
+    let found = |marker: &str| {
+        let at = root.find(marker)?;
+        let mut names = root[at + marker.len()..].split('/');
+        Some((at, names.next().filter(|name| !name.is_empty())?, names.next()))
+    };
+    let until =
+        |folder: &'static str, at: usize, name: &str| &root[..at + folder.len() + name.len()];
+    let (cursor, codex) = ("/.cursor/worktrees/", "/.codex/worktrees/");
+    if let Some((at, repository, Some(name))) = found(cursor) {
+        return Project { folder: until(cursor, at, repository), worktree: Some(name) };
+    }
+    if let Some((at, name, Some(repository))) = found(codex) {
+        let end = until(codex, at, name).len() + 1 + repository.len();
+        return Project { folder: &root[..end], worktree: Some(name) };
+    }
+    for marker in ["/.claude/worktrees/", "/.worktrees/"] {
+        if let Some((at, name, _)) = found(marker).filter(|(at, _, _)| *at > 0) {
+            return Project { folder: &root[..at], worktree: Some(name) };
+        }
+    }
+    whole
+}
+
+/// The path in a URI of a file, decoded. `None` for anything else, also for the address of a page.
+fn of_uri(sent: &str) -> Option<String> {
+    let (scheme, rest) = sent.split_once(':')?;
+    let of_files = scheme.eq_ignore_ascii_case("file")
+        || ["vscode-", "cursor-"].iter().any(|start| scheme.starts_with(start));
+    if !of_files || !rest.starts_with('/') {
+        return None;
+    }
+    let (host, path) = match rest.strip_prefix("//") {
+        Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+        None => ("", rest),
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = decoded(if path.is_empty() { "/" } else { path });
+    let is_share = scheme.eq_ignore_ascii_case("file") && !matches!(host, "" | "localhost");
+    Some(match is_share {
+        true if drive(host).is_some() => format!("{host}{path}"),
+        true => format!("//{}{path}", decoded(host)),
+        false => path,
+    })
+}
+
+/// Text without its percent signs. What is no escape stays.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn plain_native(sent: &str) -> Cow<'_, str> {
+    if let Some(rest) = with_drive(sent) {
+        // A drive before a drive: a program joined two absolute paths.
+        let mut path = rest;
+        while let Some(inner) = with_drive(path.1) {
+            path = inner;
+        }
+        let rest = path.1.replace('\\', "/");
+        let rest = rest.trim_end_matches('/');
+        return Cow::Owned(format!("{}:{}", path.0, if rest.is_empty() { "/" } else { rest }));
+    }
+    if sent.starts_with("\\\\") || sent.starts_with("//") {
+        return Cow::Owned(share(&sent.replace('\\', "/")));
+    }
+    let trimmed = sent.trim_end_matches('/');
+    Cow::Borrowed(if trimmed.is_empty() && !sent.is_empty() { "/" } else { trimmed })
+}
+
+/// A path on another machine, or with a long prefix. Files of a Linux beside Windows are named as that Linux names them.
+fn share(path: &str) -> String {
+    let rest = path.trim_start_matches('/');
+    if let Some(inner) = rest.strip_prefix("?/").or_else(|| rest.strip_prefix("./")) {
+        let inner = inner.strip_prefix("UNC/").map_or(inner.to_owned(), |rest| format!("//{rest}"));
+        return plain_native(&inner).into_owned();
+    }
+    let (host, inside) = rest.split_once('/').unwrap_or((rest, ""));
+    if host.eq_ignore_ascii_case("wsl$") || host.eq_ignore_ascii_case("wsl.localhost") {
+        let (_, inside) = inside.split_once('/').unwrap_or((inside, ""));
+        return format!("/{}", inside.trim_end_matches('/'));
+    }
+    format!("//{}", rest.trim_end_matches('/'))
+}
+
+/// The drive a path names, as a small letter, and what is behind the colon: nothing, or a slash first.
+fn with_drive(path: &str) -> Option<(char, &str)> {
+    let path = path.strip_prefix(['/', '\\']).unwrap_or(path);
+    let mut letters = path.chars();
+    let letter = letters.next().filter(char::is_ascii_alphabetic)?;
+    let rest = letters.as_str();
+    let escaped = rest.get(..3).is_some_and(|head| head.eq_ignore_ascii_case("%3a"));
+    let rest = if escaped { &rest[3..] } else { rest.strip_prefix(':')? };
+    (rest.is_empty() || rest.starts_with(['/', '\\'])).then(|| (letter.to_ascii_lowercase(), rest))
+}
+
+fn drive(path: &str) -> Option<char> {
+    with_drive(path).map(|(letter, _)| letter)
+}
+
+/// A path on a drive, also as programs from Unix spell it: `/c/x`, `/mnt/c/x`, `/cygdrive/c/x`.
+fn on_drive(path: &str) -> Option<(char, &str)> {
+    if let Some(found) = with_drive(path) {
+        return Some(found);
+    }
+    let rest = path.strip_prefix("/mnt").or_else(|| path.strip_prefix("/cygdrive")).unwrap_or(path);
+    let rest = rest.strip_prefix('/')?;
+    let mut letters = rest.chars();
+    let letter = letters.next().filter(char::is_ascii_alphabetic)?;
+    let rest = letters.as_str();
+    (rest.is_empty() || rest.starts_with('/')).then(|| (letter.to_ascii_lowercase(), rest))
+}
+
+/// The names of an absolute path, steps up taken. `None` if it steps above the top.
+fn parts(path: &str) -> Option<Vec<&str>> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_path_has_one_plain_spelling() {
+        let cases = [
+            ("/w/app", "/w/app"),
+            ("/w/app/", "/w/app"),
+            ("/", "/"),
+            ("", ""),
+            ("src/a.rs", "src/a.rs"),
+            ("/d:/work/shop", "d:/work/shop"),
+            ("D:\\work\\shop\\", "d:/work/shop"),
+            ("d:/work/shop", "d:/work/shop"),
+            ("/d%3A/work/shop", "d:/work/shop"),
+            ("file:///d%3A/work/my%20shop", "d:/work/my shop"),
+            ("file:///d:/work/shop", "d:/work/shop"),
+            ("file:/home/u/a", "/home/u/a"),
+            ("file://localhost/home/u/a", "/home/u/a"),
+            ("file://d:/work", "d:/work"),
+            ("file://server/share/a", "//server/share/a"),
+            ("file:///home/u/100%", "/home/u/100%"),
+            ("c:\\c:\\src\\app", "c:/src/app"),
+            ("/c:/d:/src", "d:/src"),
+            ("C:", "c:/"),
+            ("c:\\", "c:/"),
+            ("\\\\server\\share\\dir\\", "//server/share/dir"),
+            ("\\\\?\\C:\\src\\app", "c:/src/app"),
+            ("\\\\?\\UNC\\server\\share\\a", "//server/share/a"),
+            ("\\\\wsl$\\Ubuntu\\home\\u\\app", "/home/u/app"),
+            ("//wsl.localhost/Ubuntu-24.04/home/u", "/home/u"),
+            ("vscode-remote://ssh-remote+build01/home/u/app", "/home/u/app"),
+            ("vscode-remote://wsl%2Bubuntu/home/u/app", "/home/u/app"),
+            ("vscode-remote://dev-container%2B7b22/workspaces/app/", "/workspaces/app"),
+            ("vscode-remote://wsl+Ubuntu", "/"),
+            ("vscode-notebook-cell:/home/u/a.ipynb#W0s", "/home/u/a.ipynb"),
+            ("https://example.com/a/", "https://example.com/a"),
+            ("untitled:Untitled-1", "untitled:Untitled-1"),
+            ("/home/u/a%20b", "/home/u/a%20b"),
+            ("/home/u/a\\b", "/home/u/a\\b"),
+        ];
+        for (sent, expected) in cases {
+            assert_eq!(plain(sent), expected, "{sent}");
+        }
+    }
+
+    #[track_caller]
+    fn check_below(root: &str, path: &str, expected: Option<&str>) {
+        assert_eq!(below(root, path).as_deref(), expected, "{path} below {root}");
+    }
+
+    #[test]
+    fn a_file_is_found_below_its_root_in_any_spelling() {
+        for root in
+            ["/d:/work/shop", "D:\\work\\shop", "file:///d%3A/work/shop", "/mnt/d/work/shop"]
+        {
+            for path in
+                ["d:\\work\\shop\\lib\\a.ts", "/d:/work/shop/lib/a.ts", "D:/Work/Shop/lib/a.ts"]
+            {
+                check_below(root, path, Some("lib/a.ts"));
+            }
+        }
+        check_below("c:/src", "/c/src/a.rs", Some("a.rs"));
+        check_below("c:/", "C:\\a.rs", Some("a.rs"));
+        check_below("/", "/etc/hosts", Some("etc/hosts"));
+        check_below("/w/app", "/w/app", Some("."));
+        check_below("/w/app/", "/w/app/./src//a.rs", Some("src/a.rs"));
+        check_below("vscode-remote://wsl+x/home/u", "/home/u/a", Some("a"));
+        check_below("//server/share", "\\\\SERVER\\share\\a", None);
+        check_below("//server/share", "\\\\server\\share\\a", Some("a"));
+    }
+
+    #[test]
+    fn what_lies_beside_a_root_is_outside() {
+        check_below("/w/app", "/w/app-two/a.rs", None);
+        check_below("/w/app", "/w/app/../other/a.rs", None);
+        check_below("/w/app", "/w/App/a.rs", None);
+        check_below("d:/work", "e:/work/a.rs", None);
+        check_below("/w/app", "src/a.rs", None);
+        check_below("/c/src", "/d/src/a", None);
+        check_below("/mnt/c/src", "/c/src/a", None);
+        check_below("/w", "https://w/a", None);
+    }
+
+    #[test]
+    fn a_worktree_belongs_to_its_repository() {
+        let cases = [
+            ("/w/odoo", "/w/odoo", None),
+            ("/home/u/.cursor/worktrees/odoo/pcf", "/home/u/.cursor/worktrees/odoo", Some("pcf")),
+            ("c:/u/.cursor/worktrees/odoo/pcf/sub", "c:/u/.cursor/worktrees/odoo", Some("pcf")),
+            ("/home/u/.cursor/worktrees/odoo", "/home/u/.cursor/worktrees/odoo", None),
+            ("/w/odoo/.claude/worktrees/fix-1", "/w/odoo", Some("fix-1")),
+            ("/w/odoo/.worktrees/fix/addons", "/w/odoo", Some("fix")),
+            (
+                "/home/u/.codex/worktrees/1a2b/odoo",
+                "/home/u/.codex/worktrees/1a2b/odoo",
+                Some("1a2b"),
+            ),
+            ("/w/worktrees/x", "/w/worktrees/x", None),
+            ("/.worktrees/x", "/.worktrees/x", None),
+        ];
+        for (root, folder, worktree) in cases {
+            assert_eq!(project(root), Project { folder, worktree }, "{root}");
+        }
+    }
+
+    proptest! {
+        /// A plain spelling is its own, whatever was sent, and a root holds what is below it.
+        #[test]
+        fn spellings_agree(sent in "(file://|vscode-remote://h|)[/\\\\]{0,3}([cD](:|%3A)[/\\\\])?[a-b./\\\\%:]{0,16}") {
+            let once = plain(&sent).into_owned();
+            prop_assert_eq!(plain(&once), once.as_str(), "{}", sent);
+            let _ = (below(&sent, &once), project(&sent), key(&sent), name(&sent));
+        }
+
+        #[test]
+        fn a_root_holds_what_is_below_it(names in prop::collection::vec("[a-c]{1,3}", 1..5), cut in 0_usize..5) {
+            let path = format!("/{}", names.join("/"));
+            let cut = cut.min(names.len());
+            let root = format!("/{}", names[..cut].join("/"));
+            let rest = names[cut..].join("/");
+            let expected = if rest.is_empty() { "." } else { &rest };
+            prop_assert_eq!(below(&root, &path), Some(expected.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Who speaks: by what only that program sends. What nobody is known to send is nobody's.
+
+use crate::model::event::Host;
+use crate::model::hook::Hook;
+use crate::read::payload::Fields;
+
+/// Names of events that only Gemini CLI has.
+const GEMINI: [&str; 8] = [
+    "BeforeAgent",
+    "AfterAgent",
+    "BeforeTool",
+    "AfterTool",
+    "BeforeModel",
+    "AfterModel",
+    "BeforeToolSelection",
+    "PreCompress",
+];
+/// Names of events that only Copilot CLI has.
+const COPILOT: [&str; 4] =
+    ["userPromptSubmitted", "agentStop", "errorOccurred", "userPromptTransformed"];
+/// Names of events that Claude Code has and nobody who imitates it.
+const CLAUDE: [&str; 13] = [
+    "MessageDisplay",
+    "StopFailure",
+    "PostToolBatch",
+    "Elicitation",
+    "ElicitationResult",
+    "PermissionDenied",
+    "InstructionsLoaded",
+    "ConfigChange",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "UserPromptExpansion",
+    "CwdChanged",
+];
+/// Where a program keeps its transcripts.
+const FOLDERS: [(&str, Host); 4] = [
+    ("/.codex/", Host::Codex),
+    ("/.gemini/", Host::Gemini),
+    ("/.claude/", Host::Claude),
+    ("copilot", Host::Copilot),
+];
+
+/// The host of a hook whose event was `sent` under this name; `in_body` if its body says so.
+pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) -> Host {
+    let is_imitator = in_body && sent.starts_with(|c: char| c.is_ascii_uppercase());
+    // `conversationId` is Cursor's where the event is named in its way; others call a conversation the same.
+    let talks = fields.has_own("conversation_id")
+        || (!is_imitator && fields.raw("conversation_id").is_some());
+    let cursor = talks || fields.first(&["cursor_version", "workspace_roots"]).is_some();
+    if cursor || hook.context.cursor_version.is_some() {
+        return Host::Cursor;
+    }
+    if fields.first(&["trajectory_id", "agent_action_name"]).is_some() {
+        return Host::Windsurf;
+    }
+    if GEMINI.contains(&sent) {
+        return Host::Gemini;
+    }
+    if COPILOT.contains(&sent) || is_copilot_cli(fields) {
+        return Host::CopilotCli;
+    }
+    // The oldest payloads have no name and no id: our own entry in Cursor's configuration says what they are.
+    if !is_imitator {
+        return Host::Cursor;
+    }
+    if fields.raw("session_id").is_none() {
+        return Host::Unknown;
+    }
+    imitated(fields, sent)
+}
+
+/// Whose event of Claude Code's names it is: others took them over.
+fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
+    let transcript = fields.text("transcript_path").unwrap_or_default().replace('\\', "/");
+    if let Some((_, host)) = FOLDERS.iter().find(|(folder, _)| transcript.contains(folder)) {
+        return *host;
+    }
+    if CLAUDE.contains(&sent) || fields.raw("prompt_id").is_some() {
+        return Host::Claude;
+    }
+    if fields.raw("turn_id").is_some() {
+        return Host::Codex;
+    }
+    if fields.raw("timestamp").is_some() {
+        return Host::Copilot;
+    }
+    // Fields that Claude Code alone had when this was written; who else sends them names a folder of its own.
+    let of_claude = ["permission_mode", "agent_id", "stop_hook_active", "tool_use_id"];
+    if transcript.is_empty() && fields.first(&of_claude).is_some() {
+        return Host::Claude;
+    }
+    Host::Unknown
+}
+
+/// Copilot CLI counts milliseconds since 1970 where others write the date, and calls a session `sessionId`.
+fn is_copilot_cli(fields: &Fields<'_>) -> bool {
+    let number = |raw: &str| !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
+    fields.has_own("sessionId") && fields.raw("timestamp").is_some_and(|at| number(at.get()))
+}

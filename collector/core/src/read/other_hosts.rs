@@ -1,0 +1,117 @@
+//! Events that Cursor does not have, and what they mean in our words.
+
+use crate::model::bounded::{ID_BYTES, cut, cut_str};
+use crate::model::event::{EventKind, Host, Stop};
+use crate::model::tool::{ToolFacts, ToolMore};
+use crate::read::interner::Words;
+use crate::read::payload::{Fields, array, object, text};
+
+/// Events that are known and say nothing of turns, calls or agents. They are shown, and are no news.
+const NOTED: [&str; 28] = [
+    "MessageDisplay",
+    "Notification",
+    "PermissionRequest",
+    "PostToolBatch",
+    "InstructionsLoaded",
+    "ConfigChange",
+    "CwdChanged",
+    "FileChanged",
+    "TaskCreated",
+    "TaskCompleted",
+    "TeammateIdle",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "UserPromptExpansion",
+    "Setup",
+    "BeforeModel",
+    "AfterModel",
+    "BeforeToolSelection",
+    "errorOccurred",
+    "notification",
+    "permissionRequest",
+    "preMcpToolCall",
+    "userPromptTransformed",
+    "post_read_code",
+    "pre_write_code",
+    "post_setup_worktree",
+    "post_cascade_response_with_transcript",
+    "SubagentStop",
+];
+/// Calls of one batch that are read.
+const MAX_BATCH: usize = 15;
+
+/// Whether an event of this name, which has no kind of its own, is known all the same.
+pub(crate) fn is_noted(sent: &str) -> bool {
+    NOTED.contains(&sent)
+}
+
+/// What an event of another host means, where that is not what Cursor's event of a like name means. `Err` for an event that
+/// says nothing although its name is known.
+pub(crate) fn kind(
+    sent: &str,
+    host: Host,
+    fields: &Fields<'_>,
+    words: &mut Words,
+) -> Option<Result<EventKind, ()>> {
+    if host == Host::Cursor {
+        return None;
+    }
+    let kind = match sent {
+        "StopFailure" => EventKind::Stop(Box::new(Stop {
+            status: Some("error".to_owned()),
+            error: fields.word("error").map(|text| cut(text, 64)),
+            ..Stop::default()
+        })),
+        "PostCompact" => EventKind::CompactionEnd,
+        "Elicitation" => EventKind::Question { answered: false },
+        "ElicitationResult" => EventKind::Question { answered: true },
+        "PermissionDenied" => {
+            let facts = ToolFacts::generic(fields, words);
+            EventKind::ToolFailure(Box::new(denied(facts, words)))
+        }
+        "PostToolBatch" => match refused(fields, words) {
+            calls if calls.is_empty() => return Some(Err(())),
+            calls => EventKind::ToolBatch(calls),
+        },
+        // The program's own helpers have no type and no start.
+        "SubagentStop" if fields.text("agent_type").is_some_and(|agent| agent.is_empty()) => {
+            return Some(Err(()));
+        }
+        _ => return None,
+    };
+    Some(Ok(kind))
+}
+
+fn denied(facts: ToolFacts, words: &mut Words) -> ToolFacts {
+    let more = facts.more.map(|more| *more).unwrap_or_default();
+    let failure = Some(words.get("permission_denied"));
+    ToolFacts { more: Some(Box::new(ToolMore { failure, ..more })), ..facts }
+}
+
+/// The calls of a batch that a person or a rule refused: they have no event of their own.
+fn refused(fields: &Fields<'_>, words: &mut Words) -> Vec<ToolFacts> {
+    let calls = fields.raw("tool_calls").map(array).unwrap_or_default();
+    let mut refused = Vec::new();
+    for call in calls {
+        let mut store = String::new();
+        let Some(call) = object(call, &mut store) else { continue };
+        let answer = call.raw("tool_response").and_then(text);
+        if !answer.is_some_and(|answer| is_refusal(&answer)) || call.said("tool_use_id").is_none() {
+            continue;
+        }
+        if refused.len() < MAX_BATCH {
+            let facts = ToolFacts::generic(&call, words);
+            refused.push(denied(facts, words));
+        }
+    }
+    refused
+}
+
+/// The program's own words to the model.
+fn is_refusal(answer: &str) -> bool {
+    let starts = ["Permission to use ", "Permission for this action has been denied"];
+    let head = cut_str(answer, ID_BYTES);
+    starts.iter().any(|start| head.starts_with(start))
+        || head.contains("doesn't want to proceed with this tool use")
+        || head.contains("doesn't want to take this action right now")
+}
