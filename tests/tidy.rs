@@ -75,6 +75,17 @@ fn the_core_touches_nothing_outside_itself() {
     check_absent(&rust_files("collector/core/src"), &banned, &[]);
 }
 
+/// A duration that decides something has one home, where its reason stands.
+#[test]
+fn durations_of_the_core_live_in_one_file_alone() {
+    let banned = ["000_000", "_NS: i64", "* 1_000", "e9"];
+    check_absent(
+        &rust_files("collector/core/src"),
+        &banned,
+        &["collector/core/src/model/tolerance.rs"],
+    );
+}
+
 #[test]
 fn only_what_serves_pages_knows_the_web_crate() {
     let serving = ["collector/src/cli/mcp.rs", "collector/src/serve/mod.rs"];

@@ -17,10 +17,7 @@ use crate::model::event::SessionEnd;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::span::{End, EndReason, ErrorType, Link, Span, SpanEvent, SpanKind, Status};
 use crate::model::time::Timestamp;
-
-/// Events this soon after a `sessionEnd` still belong to it.
-const END_GRACE_NS: i64 = 5_000_000_000;
-const MINUTE_NS: i64 = 60_000_000_000;
+use crate::model::tolerance::{END_GRACE, MINUTE};
 
 /// One stretch of a conversation.
 #[derive(Clone, Debug)]
@@ -123,7 +120,7 @@ pub(crate) fn segments(
         let next = segments.get(index + 1).map(|next| next.start);
         let segment = &mut segments[index];
         let idle = segment.last.plus(world.config.session_idle_ns + 1);
-        let until = segment.ended.map_or(idle, |at| at.plus(END_GRACE_NS));
+        let until = segment.ended.map_or(idle, |at| at.plus(END_GRACE));
         if next.is_some() || world.clock >= until {
             let reason = match segment.ended {
                 Some(_) => EndReason::Matched,
@@ -133,7 +130,7 @@ pub(crate) fn segments(
             // What comes later than the grace does not make a session longer that has left.
             let at = segment
                 .ended
-                .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE_NS)));
+                .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE)));
             segment.close = Some(End { at, reason });
         }
         let mut settle = Some(until);
@@ -215,7 +212,7 @@ fn around(conversation: &Conversation) -> Vec<Item<'_>> {
 /// Takes the next item into the last segment, or begins another.
 fn join(segments: &mut Vec<Segment>, (start, last, end): Item<'_>, idle: i64) {
     let joins = segments.last().is_some_and(|open| match open.ended {
-        Some(at) => start.since(at) <= END_GRACE_NS,
+        Some(at) => start.since(at) <= END_GRACE,
         None => start.since(open.last) <= idle,
     });
     if !joins {
@@ -383,12 +380,12 @@ fn unknown(conversation: &Conversation, start: Timestamp, next: Timestamp) -> Ve
 /// When the last Tab span settles.
 pub(crate) fn tab_deadline(world: World<'_>, conversation: &Conversation) -> Option<Timestamp> {
     let last = conversation.tabs.last()?;
-    Some(last.at.plus(MINUTE_NS + world.config.settle_delay_ns))
+    Some(last.at.plus(MINUTE + world.config.settle_delay_ns))
 }
 
 /// Tab events, as the configuration wants them.
 fn tabs(world: World<'_>, conversation: &Conversation) -> Vec<Span> {
-    let minute = |fact: &Fact| fact.at.0.div_euclid(MINUTE_NS);
+    let minute = |fact: &Fact| fact.at.0.div_euclid(MINUTE);
     let chunks = conversation.tabs.chunk_by(|a, b| minute(a) == minute(b));
     match world.config.tab {
         TabMode::Off => Vec::new(),
@@ -398,7 +395,7 @@ fn tabs(world: World<'_>, conversation: &Conversation) -> Vec<Span> {
 }
 
 fn rollup(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Span {
-    let minute = facts[0].at.0.div_euclid(MINUTE_NS).to_string();
+    let minute = facts[0].at.0.div_euclid(MINUTE).to_string();
     let mut files: Vec<&str> = Vec::new();
     let (mut edits, mut reads, mut added, mut removed) = (0, 0, 0, 0);
     for fact in facts {
@@ -430,14 +427,14 @@ fn rollup(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Span
     span.start = facts[0].at;
     let last = facts.last().map_or(span.start, |fact| fact.at);
     span.end = Some(End { at: last, reason: EndReason::Matched });
-    let minute = Timestamp(facts[0].at.0.div_euclid(MINUTE_NS).saturating_mul(MINUTE_NS));
-    span.settled = world.clock >= minute.plus(MINUTE_NS + world.config.settle_delay_ns);
+    let minute = Timestamp(facts[0].at.0.div_euclid(MINUTE).saturating_mul(MINUTE));
+    span.settled = world.clock >= minute.plus(MINUTE + world.config.settle_delay_ns);
     finish(&mut span, (false, false));
     span
 }
 
 fn singles(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Vec<Span> {
-    let minute = facts[0].at.0.div_euclid(MINUTE_NS).to_string();
+    let minute = facts[0].at.0.div_euclid(MINUTE).to_string();
     let edits = facts.iter().filter_map(|fact| match &fact.kind {
         EventKind::TabEdit { path, added, removed } => Some((fact, path, *added, *removed)),
         _ => None,
@@ -456,7 +453,7 @@ fn singles(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Vec
             span.trace = TraceId::derive("tab", &conversation.id, &key);
             span.start = fact.at;
             span.end = Some(End { at: fact.at, reason: EndReason::Matched });
-            span.settled = world.clock >= fact.at.plus(MINUTE_NS + world.config.settle_delay_ns);
+            span.settled = world.clock >= fact.at.plus(MINUTE + world.config.settle_delay_ns);
             finish(&mut span, (false, false));
             span
         })

@@ -22,6 +22,7 @@ use crate::model::id::{SpanId, TraceId};
 use crate::model::path;
 use crate::model::span::{ContentRef, ErrorType, Span, SpanEvent, SpanKind, Status};
 use crate::model::summary::Tokens;
+use crate::model::tolerance::MS;
 use crate::model::tool::ToolClass;
 
 /// What a turn's spans share.
@@ -298,7 +299,7 @@ fn turn(
         }
     }
     let step = reading.prompt.zip(reading.stop).and_then(|(from, to)| to.0.clock_step(from.0));
-    attributes.int("hookspan.clock_step_ms", step.map(|ns| ns / 1_000_000));
+    attributes.int("hookspan.clock_step_ms", step.map(|ns| ns / MS));
     attributes.count("hookspan.generation.index", shared.index);
     if tree.turn.synthetic {
         attributes.flag("hookspan.generation.synthetic", Some(true));

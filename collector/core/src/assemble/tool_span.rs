@@ -12,6 +12,7 @@ use crate::model::content::Field;
 use crate::model::event::EventKind;
 use crate::model::path;
 use crate::model::span::ContentRef;
+use crate::model::tolerance::MS;
 use crate::model::tool::{Server, ToolClass, ToolFacts};
 
 /// `execute_tool {tool}` and its program or agent type.
@@ -58,7 +59,7 @@ pub(crate) fn describe(
         attributes.text("gen_ai.tool.name", tool);
     }
     attributes.text("gen_ai.tool.type", if mcp { "extension" } else { "function" });
-    attributes.int("hookspan.clock_step_ms", call.clock_step().map(|ns| ns / 1_000_000));
+    attributes.int("hookspan.clock_step_ms", call.clock_step().map(|ns| ns / MS));
     attributes.int("hookspan.edit.lines_added", edits.map(|edits| edits.added));
     attributes.int("hookspan.edit.lines_removed", edits.map(|edits| edits.removed));
     attributes.double("hookspan.hook_ms", hook_ms(call));

@@ -3,10 +3,7 @@
 use std::num::NonZeroU64;
 
 use crate::model::time::Timestamp;
-use crate::model::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
-
-/// Set back by more, nothing is kept in order: what happens now would be final only so much later.
-const MOST_NS: i64 = 2 * 3_600 * 1_000_000_000;
+use crate::model::tolerance::{BOOT_DISORDER, CLOCK_BACK, CLOCK_STEP};
 
 /// The last hook: its time, and the time since boot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +21,7 @@ impl Steady {
             let steady = match boot.get().checked_sub(before.get()) {
                 Some(ran) => last.plus(i64::try_from(ran).unwrap_or(i64::MAX)),
                 None => match i64::try_from(before.get() - boot.get()) {
-                    Ok(back) if back <= BOOT_DISORDER_NS => {
+                    Ok(back) if back <= BOOT_DISORDER => {
                         let steady = last.plus(-back);
                         return if is_set_back(wall, steady) { steady } else { wall };
                     }
@@ -41,14 +38,13 @@ impl Steady {
 }
 
 fn is_set_back(wall: Timestamp, steady: Timestamp) -> bool {
-    (CLOCK_STEP_NS..=MOST_NS).contains(&steady.since(wall))
+    (CLOCK_STEP..=CLOCK_BACK).contains(&steady.since(wall))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: i64 = 1_000_000_000;
+    use crate::model::tolerance::SECOND;
 
     /// Seconds of the wall clock and since boot, to seconds.
     fn times<const N: usize>(hooks: [(i64, u64); N]) -> [i64; N] {

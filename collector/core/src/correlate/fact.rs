@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::model::event::{About, Event, EventKind, Labels};
-use crate::model::time::CLOCK_STEP_NS;
 use crate::model::time::Timestamp;
+use crate::model::tolerance::CLOCK_STEP;
 
 /// One event inside a conversation.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Fact {
     /// every hook, and begins anew with each boot.
     pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
         let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
-        (step.saturating_abs() > CLOCK_STEP_NS).then_some(step)
+        (step.saturating_abs() > CLOCK_STEP).then_some(step)
     }
 
     /// Nanoseconds from `earlier` to this, by the time since boot where the wall clock was set between them.

@@ -8,12 +8,8 @@ use crate::model::event::EventKind;
 use crate::model::fingerprint::ContentKey;
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
+use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::{ToolClass, ToolFacts};
-
-/// Hooks of one instant may be written in any order within this time.
-const SLACK_NS: i64 = 200_000_000;
-/// The same bytes within this time are one event delivered twice.
-const DUPLICATE_NS: i64 = 5_000_000_000;
 
 /// Of more calls of one content in one turn, only so many around the time of a hook are considered for it.
 const NEAR: usize = 512;
@@ -88,8 +84,8 @@ impl<'a> Call<'a> {
     }
 
     fn overlaps(&self, at: Timestamp) -> bool {
-        self.pre.is_none_or(|pre| pre.at <= at.plus(SLACK_NS))
-            && self.post.is_none_or(|post| post.at.plus(SLACK_NS) >= at)
+        self.pre.is_none_or(|pre| pre.at <= at.plus(DISORDER))
+            && self.post.is_none_or(|post| post.at.plus(DISORDER) >= at)
     }
 
     fn slot(&mut self, kind: &EventKind) -> &mut Option<&'a Fact> {
@@ -214,7 +210,7 @@ fn push<'a>(calls: &mut Vec<Call<'a>>, key: Cow<'a, str>) -> usize {
 }
 
 fn is_repeat(first: &Fact, second: &Fact) -> bool {
-    second.at.since(first.at) <= DUPLICATE_NS && first.kind == second.kind
+    second.at.since(first.at) <= REPEAT && first.kind == second.kind
 }
 
 /// Gives each specific event to the call it is about, or makes it a call of its own.
@@ -324,7 +320,7 @@ fn give_to_lone_posts<'a>(
                 let until = run.filter(|_| starts && !is_read).unwrap_or(post.at);
                 let from = run.filter(|_| !starts).unwrap_or(Timestamp(i64::MIN));
                 !call.has(&fact.kind)
-                    && (from.plus(-SLACK_NS)..=until.plus(SLACK_NS)).contains(&fact.at)
+                    && (from.plus(-DISORDER)..=until.plus(DISORDER)).contains(&fact.at)
             };
             let found = before(equals, &times, post.at).iter().rev().find(fits);
             let edits = if pathless { before(&edits, &times, post.at) } else { &[] };
@@ -342,7 +338,7 @@ fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [u
     if equals.len() <= NEAR {
         return equals;
     }
-    let place = equals.partition_point(|&hook| times[hook] <= at.plus(SLACK_NS));
+    let place = equals.partition_point(|&hook| times[hook] <= at.plus(DISORDER));
     &equals[place.saturating_sub(NEAR)..place]
 }
 
@@ -360,7 +356,7 @@ fn alone(fact: &Fact, equals: &[usize], calls: &[Call<'_>], generic: usize) -> F
     let fits = |at: &&usize| {
         **at >= generic
             && !is_start(&fact.kind)
-            && calls[**at].before.is_some_and(|before| before.at <= fact.at.plus(SLACK_NS))
+            && calls[**at].before.is_some_and(|before| before.at <= fact.at.plus(DISORDER))
     };
     if let Some(&at) = equals.iter().filter(free).find(fits) {
         return Found::Call(at);

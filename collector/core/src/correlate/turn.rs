@@ -8,10 +8,8 @@ use crate::model::event::EventKind;
 use crate::model::event::{Compaction, Prompt, Response, Stop, SubagentFacts, Thought};
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
+use crate::model::tolerance::REPEAT;
 use crate::model::tool::ToolClass;
-
-/// The same bytes within this time are one event delivered twice.
-const REPEAT_NS: i64 = 5_000_000_000;
 
 /// Hooks of unknown names that a turn shows. The others are counted by name, and stay in the raw log.
 pub(crate) const MAX_UNKNOWN: usize = 64;
@@ -164,7 +162,7 @@ pub(crate) fn label(fact: &Fact) -> Option<&str> {
 
 /// Whether `second` is `first` delivered again.
 pub(crate) fn repeats(first: &Fact, second: &Fact) -> bool {
-    second.at.since(first.at) <= REPEAT_NS && first.kind == second.kind
+    second.at.since(first.at) <= REPEAT && first.kind == second.kind
 }
 
 /// Adds a keyed fact unless it repeats one just before. A step is a key in itself; equal texts are numbered.
@@ -177,7 +175,7 @@ fn add<'a, T: PartialEq>(
 ) {
     let (count, last) = seen.get(key).copied().unwrap_or_default();
     let repeated = last.and_then(|at: usize| list.get(at)).is_some_and(|(_, other, old)| {
-        is_step || (fact.at.since(other.at) <= REPEAT_NS && *old == value)
+        is_step || (fact.at.since(other.at) <= REPEAT && *old == value)
     });
     if repeated {
         return;

@@ -14,13 +14,8 @@ use crate::model::fingerprint::{ContentKey, digest};
 use crate::model::id::SpanId;
 use crate::model::span::Status;
 use crate::model::time::Timestamp;
+use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolClass;
-
-/// Hooks of one instant may be written in any order within this time.
-const SLACK_NS: i64 = 200_000_000;
-
-/// An equal event without an id within this time is the same one, delivered twice.
-const REPEAT_NS: i64 = 5_000_000_000;
 
 /// Putting aside is itself work, so it waits until it is worth it.
 const WORTH: usize = 64;
@@ -38,7 +33,7 @@ pub(crate) fn put_aside(
         return None;
     }
     let last = facts.last()?.at;
-    let edge = last.plus(-(config.settle_delay_ns + SLACK_NS));
+    let edge = last.plus(-(config.settle_delay_ns + DISORDER));
     let rule = Rule::new(tree, config, clock, edge, last)?;
     let done: Vec<usize> = (1..tree.nodes.len()).filter(|&at| rule.is_done(tree, at)).collect();
     if done.len() < WORTH {
@@ -184,7 +179,7 @@ impl Rule {
         let mut rule = Self {
             clock,
             edge,
-            repeats: last.plus(-REPEAT_NS - SLACK_NS).min(edge),
+            repeats: last.plus(-REPEAT - DISORDER).min(edge),
             calm: edge,
             flush,
             labels: [first_label(tree, true), first_label(tree, false)],

@@ -1,6 +1,7 @@
 //! How long a session that costs much to derive waits.
 
 use crate::model::time::Timestamp;
+use crate::model::tolerance::DERIVE_WAIT;
 
 /// What deriving costs, and how much is new since the last time.
 ///
@@ -17,10 +18,8 @@ pub(crate) struct Lag {
 impl Lag {
     /// Below this, nothing waits.
     const LIGHT: usize = 1_024;
-    /// A derivation waits until this share of its last work is new.
+    /// A derivation waits until this share of its last work is new, or [`DERIVE_WAIT`] has passed for each part of it.
     const SHARE: usize = 8;
-    /// It waits so long at most, for each part of the work: one percent of the time is spent on it.
-    const WAIT_NS: i64 = 200_000;
 
     /// After a derivation that looked at so much.
     pub(crate) const fn after(work: usize, derived_at: Timestamp) -> Self {
@@ -37,7 +36,7 @@ impl Lag {
 
     pub(crate) fn waits_until(&self, clock: Timestamp) -> Option<Timestamp> {
         let is_light = self.work < Self::LIGHT || self.fresh * Self::SHARE >= self.work;
-        let wait = Self::WAIT_NS.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
+        let wait = DERIVE_WAIT.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
         let until = self.derived_at.plus(wait);
         (!is_light && until > clock).then_some(until)
     }

@@ -1,5 +1,7 @@
 //! What a person may set.
 
+use crate::model::tolerance;
+
 /// What a person may set; see `telemetry` for meaning and defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -53,16 +55,15 @@ pub enum TabMode {
 
 impl Default for Config {
     fn default() -> Self {
-        const SECOND: i64 = 1_000_000_000;
         Self {
             trace_mode: TraceMode::Generation,
             session_span: true,
             llm_spans: true,
             tab: TabMode::Rollup,
-            session_idle_ns: 3_600 * SECOND,
-            generation_idle_ns: 1_800 * SECOND,
-            settle_delay_ns: 2 * SECOND,
-            flush_after_ns: 60 * SECOND,
+            session_idle_ns: tolerance::SESSION_IDLE,
+            generation_idle_ns: tolerance::GENERATION_IDLE,
+            settle_delay_ns: tolerance::SETTLE_DELAY,
+            flush_after_ns: tolerance::FLUSH_AFTER,
             settled_hooks: SETTLED_HOOKS,
             session_hooks: MAX_SESSION,
             held_hooks: MAX_HELD,

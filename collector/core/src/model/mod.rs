@@ -14,4 +14,5 @@ pub mod price;
 pub mod span;
 pub mod summary;
 pub mod time;
+pub(crate) mod tolerance;
 pub mod tool;

@@ -1,10 +1,6 @@
 //! Points in time, as the shim stamped them.
 
-/// Wall clock and time since boot are read one after the other; only beyond this do they differ because a clock was set.
-/// Nanoseconds.
-pub const CLOCK_STEP_NS: i64 = 1_000_000_000;
-/// Hooks of one moment come in any order; one whose time since boot lies further back is of another boot. Nanoseconds.
-pub const BOOT_DISORDER_NS: i64 = 60 * 1_000_000_000;
+pub use crate::model::tolerance::{BOOT_DISORDER as BOOT_DISORDER_NS, CLOCK_STEP as CLOCK_STEP_NS};
 
 /// Nanoseconds since the Unix epoch, wall clock. Arithmetic saturates: a forged time can be wrong, never fatal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

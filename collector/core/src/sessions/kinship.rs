@@ -11,13 +11,12 @@ use crate::correlate::parent_link::{
 };
 use crate::model::change::Change;
 use crate::model::time::Timestamp;
+use crate::model::tolerance::LINK_WAIT;
 
 /// Looking for links costs as much as there is to look at. Below this it is done whenever something has changed.
 const LIGHT: usize = 512;
-/// Above it, only once this share of it is new.
+/// Above it, only once this share of it is new, or [`LINK_WAIT`] has passed for each part of it.
 const SHARE: usize = 8;
-/// ... or once this much time has passed for each part of the work.
-const WAIT_NS: i64 = 20_000;
 
 /// Links between conversations, and what they were made from.
 #[derive(Debug, Default)]
@@ -102,7 +101,7 @@ impl Kinship {
 
     /// When links are looked for at the latest.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        let wait = WAIT_NS.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
+        let wait = LINK_WAIT.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
         self.relink.then(|| self.looked_at.plus(wait))
     }
 

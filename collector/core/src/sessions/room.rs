@@ -8,6 +8,7 @@ use crate::correlate::parent_link::root;
 use crate::model::change::Change;
 use crate::model::event::{Event, EventKind};
 use crate::model::time::Timestamp;
+use crate::model::tolerance::{AT_WORK, LOOK, PAUSE};
 
 /// Events held before idle sessions are evicted. An event takes about 0.9 KiB, with its part of the spans that were told of
 /// it (the example `fold_speed` measures it), so this is 15 MB. A call has two to four events.
@@ -21,19 +22,9 @@ pub const MAX_CONVERSATIONS: usize = 8_192;
 /// Conversations held before idle sessions are evicted.
 const MANY_CONVERSATIONS: usize = 2_048;
 
-/// A session that had an event within five minutes is at work. It is not evicted: its next event would only bring its whole
-/// history back.
-const AT_WORK_NS: i64 = 300_000_000_000;
-
 /// A session of this many events that is between turns may be evicted at once: nothing ends because of it, and bringing the
 /// session back costs little.
 const SMALL: usize = 4_096;
-
-/// When the fold is full, a session without an event for ten seconds is evicted even in the middle of a turn.
-const PAUSE_NS: i64 = 10_000_000_000;
-
-/// Time between two looks for sessions to evict while none was found.
-const LOOK_NS: i64 = 250_000_000;
 
 /// Looking at this many conversations costs next to nothing.
 const FEW: usize = 512;
@@ -127,10 +118,10 @@ impl Sessions {
         if !over || waits {
             return;
         }
-        self.room.next_look = self.newest.plus(LOOK_NS);
+        self.room.next_look = self.newest.plus(LOOK);
         self.room.work += count as u64;
         for Idle { last, root, quiet } in self.idle(crowded, count > MAX_CONVERSATIONS) {
-            let at_work = !quiet && self.newest.since(last) < AT_WORK_NS;
+            let at_work = !quiet && self.newest.since(last) < AT_WORK;
             let (held, count) = (self.room.held, self.conversations.len());
             let spare = held <= most - most / 8 && count <= MAX_CONVERSATIONS / 8 * 7;
             if at_work && spare {
@@ -164,7 +155,7 @@ impl Sessions {
         for (root, (last, events)) in roots {
             let quiet = events <= SMALL && self.groups.get(root).is_some_and(|group| group.quiet);
             let pause = self.newest.since(last);
-            let paused = pause >= AT_WORK_NS || (crowded && pause >= PAUSE_NS);
+            let paused = pause >= AT_WORK || (crowded && pause >= PAUSE);
             if quiet || paused || (anyone && events <= SMALL) {
                 idle.push(Idle { last, root: root.clone(), quiet });
             }
@@ -178,7 +169,7 @@ impl Sessions {
         let config = &self.config;
         let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
         let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
-        group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK_NS));
+        group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK));
         // A session between turns ends as if its idle time were over, which shows nowhere unless the session comes back. So
         // does a session that is idle by the clock, and only waits for time to pass.
         let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);

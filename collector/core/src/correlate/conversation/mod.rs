@@ -15,12 +15,11 @@ use crate::model::event::{About, Evidence, Host, Lineage};
 use crate::model::fingerprint::{digest, mix};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
+use crate::model::tolerance::DISORDER;
 use sealed::Reload;
 pub(crate) use sealed::{Leaving, Sealed, delegation};
 use turn_boundaries::Placed;
 
-/// A hook may be written this much before the one that opens its turn.
-const SLACK_NS: i64 = 200_000_000;
 /// Turns for which lost events are counted.
 const MAX_LOST: usize = 1_024;
 /// A fact is held against this many before it to see whether it was delivered twice.
@@ -435,7 +434,7 @@ impl Conversation {
         let after = |times: &[Timestamp], start| {
             times.get(times.partition_point(|&at| at <= start)).copied()
         };
-        let thought = after(&self.thoughts, start.plus(SLACK_NS)).filter(|_| !delegation.announced);
+        let thought = after(&self.thoughts, start.plus(DISORDER)).filter(|_| !delegation.announced);
         [after(&self.breaks, start), thought].into_iter().flatten().min()
     }
 
@@ -450,7 +449,7 @@ impl Conversation {
             count.checked_sub(1).map(|last| times[last])
         };
         let sign = before(&self.thoughts).max(before(&self.breaks));
-        sign.is_none_or(|sign| self.delegated.plus(SLACK_NS) >= sign)
+        sign.is_none_or(|sign| self.delegated.plus(DISORDER) >= sign)
     }
 
     /// Notes that every turn may lie elsewhere.

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Conversation, SLACK_NS, Sealed, Turn, call_id};
+use super::{Conversation, Sealed, Turn, call_id};
 use crate::correlate::fact::Fact;
 use crate::model::config::Config;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
-
-/// A prompt equal to the one before within this time is the same one, delivered twice.
-const REPEAT_NS: i64 = 5_000_000_000;
+use crate::model::tolerance::{DISORDER, REPEAT};
 
 impl Conversation {
     /// Cuts the facts into turns. What was cut before stays, unless new facts may change it.
@@ -36,7 +34,7 @@ impl Conversation {
             return false;
         }
         let facts = self.explicit.get(generation).map(Vec::as_slice).unwrap_or_default();
-        let slack = if facts.is_empty() { SLACK_NS } else { 0 };
+        let slack = if facts.is_empty() { DISORDER } else { 0 };
         let begins_earlier = facts.first().is_some_and(|first| fact.key() < first.key());
         let mut was_closed = false;
         if is_stop(fact) {
@@ -183,7 +181,7 @@ impl Conversation {
                 && let Some(index) = opened[at].prompt
                 && let EventKind::Prompt(other) = &self.loose[index].kind
                 && other == prompt
-                && fact.at.since(self.loose[index].at) <= REPEAT_NS
+                && fact.at.since(self.loose[index].at) <= REPEAT
             {
                 return Place::In(at);
             }
@@ -200,7 +198,7 @@ impl Conversation {
         {
             return Place::In(at);
         }
-        if turns.get(before).is_some_and(|next| next.start.since(fact.at) <= SLACK_NS) {
+        if turns.get(before).is_some_and(|next| next.start.since(fact.at) <= DISORDER) {
             return Place::In(before);
         }
         if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
