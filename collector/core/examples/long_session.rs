@@ -10,7 +10,6 @@
 #[path = "../tests/fold/shapes.rs"]
 mod shapes;
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use hookspan_core::{
@@ -68,13 +67,17 @@ fn naive(hooks: &[Hook]) -> Sums {
 }
 
 /// What the fold has told last.
-#[derive(Default)]
 struct Told {
     session: Option<SessionSummary>,
-    turns: BTreeMap<Box<str>, Turn>,
+    /// By number. There is room for all of them from the start, so that what is added is the fold's.
+    turns: Vec<Option<Turn>>,
 }
 
 impl Told {
+    fn new(turns: u64) -> Self {
+        Self { session: None, turns: vec![None; usize::try_from(turns).unwrap_or_default()] }
+    }
+
     fn take(&mut self, change: Change) {
         match change {
             Change::Session(row) if &*row.root == "c" => self.session = Some(*row),
@@ -84,7 +87,10 @@ impl Told {
                 let took = ended_at.map_or(0, |end| end.since(started_at));
                 let (input, output) = (tokens.input.unwrap_or(0), tokens.output.unwrap_or(0));
                 let turn = (tool_calls, input, output, took);
-                self.turns.insert(Box::from(&*generation), turn);
+                let number = generation.strip_prefix('g').and_then(|n| n.parse::<usize>().ok());
+                if let Some(known) = number.and_then(|number| self.turns.get_mut(number)) {
+                    *known = Some(turn);
+                }
             }
             _ => {}
         }
@@ -109,7 +115,8 @@ impl Told {
     /// The rows of all turns together.
     fn turns(&self) -> Sums {
         let row = self.row();
-        let (mut sums, turns) = (Sums { turns: 0, tool_calls: 0, ..row }, self.turns.values());
+        let (mut sums, turns) =
+            (Sums { turns: 0, tool_calls: 0, ..row }, self.turns.iter().flatten());
         (sums.input_tokens, sums.output_tokens, sums.active_ns) = (0, 0, 0);
         for (calls, input, output, took) in turns {
             sums.turns += 1;
@@ -129,7 +136,8 @@ fn main() -> ExitCode {
     let family = std::env::args().nth(2).is_some_and(|shape| shape == "family");
     let hooks = if family { shapes::long_family(count) } else { shapes::long_session(count) };
     let (mut reader, mut sessions) = (Reader::default(), Sessions::new(Config::default()));
-    let (mut told, before) = (Told::default(), resident());
+    let naive = naive(&hooks);
+    let (mut told, before) = (Told::new(naive.turns), resident());
     println!("{:>9} | {:>8} | {:>10} | {:>11}", "hooks", "µs/hook", "hooks held", "MiB resident");
     let mut done = 0;
     for eighth in hooks.chunks(hooks.len().div_ceil(8)) {
@@ -149,7 +157,7 @@ fn main() -> ExitCode {
         let mib = resident().saturating_sub(before) as f64 / f64::from(1 << 20);
         println!("{done:>9} | {each:>8.2} | {held:>10} | {mib:>11.1}");
     }
-    let (naive, row, turns) = (naive(&hooks), told.row(), told.turns());
+    let (row, turns) = (told.row(), told.turns());
     println!("{naive:?}\n{} left out", sessions.left_out());
     let same = naive == row && naive == turns && sessions.left_out() == 0;
     println!(

@@ -41,4 +41,4 @@ pub use model::span::{
 pub use model::summary::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 pub use model::time::Timestamp;
 pub use read::reader::{Reader, normalise};
-pub use sessions::Sessions;
+pub use sessions::{Replay, Sessions};

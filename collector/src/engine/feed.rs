@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hookspan_core::{Change, Event, Reader, Sessions};
+use hookspan_core::{Event, Hook, Reader, Replay, Sessions, Timestamp};
 
-use super::TURN_RELOADED;
+use super::{STRAGGLER_NS, TURN_RELOADED};
 use crate::store::write::{Changes, Transaction};
 
 /// Past so many, all are looked for once more.
@@ -81,13 +81,8 @@ fn bring_back(
     open: &mut Transaction<'_>,
     event: &Event,
 ) -> rusqlite::Result<()> {
-    let missing = sessions.missing(event);
+    let missing = sessions.poll_missing(event);
     if missing.is_empty() {
-        return Ok(());
-    }
-    drain(sessions, changes);
-    if !sessions.holds(&event.conversation) {
-        // It was evicted meanwhile, and comes back as a whole.
         return Ok(());
     }
     let store = open.store();
@@ -95,15 +90,9 @@ fn bring_back(
     for seq in missing {
         hooks.extend(store.hook(seq)?);
     }
-    sessions.reload(event);
-    let mut reader = Reader::default();
-    hooks.iter().for_each(|hook| sessions.handle(reader.read(hook)));
-    while let Some(change) = sessions.poll_change() {
-        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
-            changes.push(change);
-        }
-    }
-    sessions.reloaded();
+    let (mut replay, mut reader) = (sessions.handle_missing(event), Reader::default());
+    hooks.iter().for_each(|hook| replay.handle(reader.read(hook)));
+    replay.finish().into_iter().for_each(|change| changes.push(change));
     store.count(TURN_RELOADED, 1);
     Ok(())
 }
@@ -120,22 +109,65 @@ fn recall(
 ) -> rusqlite::Result<()> {
     let store = open.store();
     let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
-    drain(sessions, changes);
+    let history = store.group(&root, before)?;
     let mut reader = Reader::default();
-    for seq in store.group(&root, before)? {
-        if let Some(hook) = store.hook(seq)? {
+    let is_long = sessions.is_long(history.len());
+    let mut replay = sessions.handle_history();
+    for (block, horizon) in blocks(&history, is_long) {
+        for &(seq, _) in block {
+            let Some(hook) = store.hook(seq)? else { continue };
             let event = reader.read(&hook);
             // Whichever of the group came back: this one is held again, or has to be looked for once more.
             stateless.0.remove(&event.conversation);
-            sessions.handle(event);
+            replay_one(&mut replay, event, |seq| store.hook(seq))?;
+        }
+        if let Some(horizon) = horizon {
+            replay.handle_deadline(horizon);
         }
     }
-    while let Some(change) = sessions.poll_change() {
-        if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
-            changes.push(change);
-        }
-    }
+    replay.finish().into_iter().for_each(|change| changes.push(change));
     store.count("recalled", 1);
+    Ok(())
+}
+
+/// Hooks between two moments at which time passes in a long history.
+const BLOCK: usize = 50;
+
+/// Cuts a history in blocks, of hooks by number and time. A long history is folded as it happened: with each block comes how far
+/// time may pass after it, to the earliest hook that is still to come. After the last block nothing is known to follow.
+pub(super) fn blocks(
+    history: &[(u64, i64)],
+    is_long: bool,
+) -> impl Iterator<Item = (&[(u64, i64)], Option<Timestamp>)> {
+    let mut earliest = i64::MAX;
+    let later = history.chunks(BLOCK).rev().map(|block| {
+        let later = (earliest != i64::MAX).then_some(Timestamp(earliest).plus(-STRAGGLER_NS));
+        earliest = block.iter().map(|(_, at)| *at).fold(earliest, i64::min);
+        later.filter(|_| is_long)
+    });
+    let mut later: Vec<Option<Timestamp>> = later.collect();
+    later.reverse();
+    history.chunks(BLOCK).zip(later)
+}
+
+/// Hands the fold an event of a history, behind the hooks of its turn where that has left memory. `hook` reads the raw log.
+pub(super) fn replay_one<E>(
+    replay: &mut Replay<'_>,
+    event: Event,
+    mut hook: impl FnMut(u64) -> Result<Option<Hook>, E>,
+) -> Result<(), E> {
+    let missing = replay.poll_missing(&event);
+    if !missing.is_empty() {
+        let mut hooks = Vec::with_capacity(missing.len());
+        for seq in missing {
+            hooks.extend(hook(seq)?);
+        }
+        let (mut turn, mut reader) = (replay.handle_missing(&event), Reader::default());
+        hooks.iter().for_each(|hook| turn.handle(reader.read(hook)));
+        // The history asks and ends for itself.
+        drop(turn.finish());
+    }
+    replay.handle(event);
     Ok(())
 }
 

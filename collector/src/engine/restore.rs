@@ -1,42 +1,14 @@
 //! Bringing the fold to where the store is: at start, and for a rebuild.
 
-use hookspan_core::{Change, Event, Reader, Sessions, Timestamp};
+use hookspan_core::{Change, Reader, Sessions, Timestamp};
 use hookspan_view::subject::subject_field;
 
-use super::feed::{drain, feed};
-use super::{Engine, STRAGGLER_NS, Stopped};
+use super::feed::{blocks, drain, feed, replay_one};
+use super::{Engine, Stopped};
 use crate::store::write::{Changes, Committed, Reading};
 
 /// Hooks per transaction of a replay.
 const BLOCK: usize = 1_000;
-/// Hooks between two questions whether the program ends.
-const ASKED_EVERY: usize = 50;
-
-/// More hooks than this are a long history.
-const LONG: usize = 32_768;
-
-/// For each block of hooks how far time may pass after it: to the earliest hook that is still to come.
-fn horizons(held: &[(u64, i64)]) -> Vec<Timestamp> {
-    let mut earliest = i64::MAX;
-    let blocks = held.chunks(ASKED_EVERY).rev().map(|block| {
-        let later = earliest;
-        earliest = block.iter().map(|(_, at)| *at).fold(earliest, i64::min);
-        // After the last block nothing is known to follow.
-        if later == i64::MAX { Timestamp(i64::MIN) } else { Timestamp(later).plus(-STRAGGLER_NS) }
-    });
-    let mut horizons: Vec<Timestamp> = blocks.collect();
-    horizons.reverse();
-    horizons
-}
-
-/// Takes what the fold tells of conversations; what it tells of spans is in the store already.
-fn take_questions_and_ends(sessions: &mut Sessions, changes: &mut Changes) {
-    while let Some(change) = sessions.poll_change() {
-        if matches!(change, Change::Forget(_) | Change::Ask(_)) {
-            changes.push(change);
-        }
-    }
-}
 
 impl Engine {
     /// Replays the conversations that were open when the last transaction was committed, so that going on equals never
@@ -46,24 +18,32 @@ impl Engine {
     /// [`Stopped`] when the database refuses until the program ends.
     pub fn restore(&mut self) -> Result<(), Stopped> {
         let held = self.persist(|engine| engine.store.held())?;
-        // A long history is folded as it happened, time passing with it, so that what is settled leaves memory.
-        let is_long = held.len() > LONG;
-        let horizons = horizons(&held);
-        let (mut reader, mut changes) = (Reader::default(), Changes::default());
-        for (block, horizon) in held.chunks(ASKED_EVERY).zip(horizons) {
+        let fresh = Sessions::new(self.config.clone());
+        let (mut sessions, mut reader) =
+            (std::mem::replace(&mut self.sessions, fresh), Reader::default());
+        let is_long = sessions.is_long(held.len());
+        let mut replay = sessions.handle_history();
+        for (block, horizon) in blocks(&held, is_long) {
             self.go_on()?;
-            for (seq, _) in block {
-                if let Some(hook) = self.persist(|engine| engine.store.hook(*seq))? {
-                    self.replay(reader.read(&hook))?;
+            for &(seq, _) in block {
+                if let Some(hook) = self.persist(|engine| engine.store.hook(seq))? {
+                    let event = reader.read(&hook);
+                    replay_one(&mut replay, event, |seq| {
+                        self.persist(|engine| engine.store.hook(seq))
+                    })?;
                 }
             }
-            if is_long {
-                self.sessions.handle_deadline(horizon);
+            if let Some(horizon) = horizon {
+                replay.handle_deadline(horizon);
             }
-            take_questions_and_ends(&mut self.sessions, &mut changes);
         }
+        let mut changes = Changes::default();
+        let told = replay.finish().into_iter();
+        told.filter(|change| !matches!(change, Change::Bind { .. }))
+            .for_each(|change| changes.push(change));
         // What was told meanwhile was not stored. All of it is in the store, except where it was told late before the stop.
-        self.sessions.tell_again(is_long);
+        sessions.handle_restart(is_long);
+        self.sessions = sessions;
         drain(&mut self.sessions, &mut changes);
         let questions = changes.take_questions();
         if !changes.is_empty() {
@@ -72,24 +52,6 @@ impl Engine {
             self.publish(committed, Vec::new());
         }
         self.publish(Committed { rev: 0, ..Committed::default() }, questions);
-        Ok(())
-    }
-
-    /// Hands the fold an event of the past, behind the hooks of its turn where that has left memory.
-    fn replay(&mut self, event: Event) -> Result<(), Stopped> {
-        let missing = self.sessions.missing(&event);
-        if !missing.is_empty() {
-            let mut hooks = Vec::with_capacity(missing.len());
-            for seq in missing {
-                hooks.extend(self.persist(|engine| engine.store.hook(seq))?);
-            }
-            self.sessions.reload(&event);
-            let mut reader = Reader::default();
-            hooks.iter().for_each(|hook| self.sessions.handle(reader.read(hook)));
-            take_questions_and_ends(&mut self.sessions, &mut Changes::default());
-            self.sessions.reloaded();
-        }
-        self.sessions.handle(event);
         Ok(())
     }
 

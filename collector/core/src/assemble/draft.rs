@@ -10,6 +10,7 @@ use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading};
 use crate::correlate::turn_end::Close;
 use crate::model::event::{Compaction, Response, Stop, Thought};
+use crate::model::fingerprint::Fingerprint;
 use crate::model::id::SpanId;
 use crate::model::span::{End, SpanKind};
 use crate::model::summary::Tokens;
@@ -39,8 +40,8 @@ pub(crate) struct Node<'a> {
     pub(crate) agent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) what: What<'a>,
-    /// Changes whenever the span would.
-    pub(crate) signature: u64,
+    /// Of the hooks that its span is made from.
+    pub(crate) made_of: Fingerprint,
 }
 
 /// What a node is about.

@@ -10,7 +10,7 @@ use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading};
 use crate::model::event::Confidence;
-use crate::model::fingerprint::mix;
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
@@ -74,9 +74,9 @@ impl<'a> Tree<'a> {
         };
         node.start_inferred = opened.is_none() && duration.is_none();
         clamp(&mut node);
-        node.signature = call.hooks().fold(5, |hash, fact| mix(hash, fact.seq));
+        node.made_of = Fingerprint::of(Made::Call).with_all(call.hooks().map(|fact| fact.seq));
         if let Some((fact, _)) = agent.as_ref().and_then(|agent| agent.stop) {
-            node.signature = mix(node.signature, fact.seq);
+            node.made_of = node.made_of.with(fact.seq);
         }
         node.what = What::Call(call);
         let at = self.push(world, node, frame);
@@ -130,12 +130,12 @@ impl<'a> Tree<'a> {
         node.start_inferred = run.is_none() && started.is_none();
         clamp(&mut node);
         let hooks = [agent.start, agent.stop].into_iter().flatten();
-        node.signature = hooks.fold(6, |hash, (fact, _)| mix(hash, fact.seq));
+        node.made_of = Fingerprint::of(Made::Agent).with_all(hooks.map(|(fact, _)| fact.seq));
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
         if let (Some(child), Some(link)) = (child, link) {
-            node.signature = mix(node.signature, child.count as u64);
-            node.signature = mix(node.signature, link.confidence as u64 * 8 + link.source as u64);
+            let how = link.confidence as u64 * 8 + link.source as u64;
+            node.made_of = node.made_of.with(child.count as u64).with(how);
         }
         // Whatever is still open in a child ends with it, or with the call that waits for it.
         let end =

@@ -11,7 +11,7 @@ use crate::correlate::descendants::gather;
 use crate::correlate::snapshot::World;
 use crate::correlate::turn::{Agent, Reading, compaction_end, repeats};
 use crate::correlate::turn_end::{close, split};
-use crate::model::fingerprint::mix;
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::id::SpanId;
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
@@ -80,7 +80,7 @@ pub(crate) fn grow<'a>(
     });
     let started = reading.prompt.map(|(fact, _)| fact.at).or(printed);
     let started = started.map_or(turn.start, |at| at.min(turn.start));
-    let signature = on_time.iter().fold(1, |hash, fact| mix(hash, fact.seq));
+    let made_of = Fingerprint::of(Made::Turn).with_all(on_time.iter().map(|fact| fact.seq));
     let node = Node {
         id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
         kind: SpanKind::Generation,
@@ -98,7 +98,7 @@ pub(crate) fn grow<'a>(
         agent: None,
         depth: 0,
         what: What::Turn,
-        signature,
+        made_of,
     };
     // Two or three hooks make a node, which is too large to be moved often.
     let mut nodes = Vec::with_capacity(on_time.len() / 2 + 4);
@@ -182,7 +182,7 @@ impl<'a> Tree<'a> {
             node.start = fact.at.plus(-duration.unwrap_or_default());
             node.end = Some(End { at: fact.at, reason: EndReason::Matched });
             node.start_inferred = duration.is_none();
-            node.signature = mix(2, fact.seq);
+            node.made_of = Fingerprint::of(Made::Thought).with(fact.seq);
             node.what = What::Thought(fact, thought);
             self.push(world, node, frame);
         }
@@ -195,7 +195,7 @@ impl<'a> Tree<'a> {
             node.start = fact.at;
             node.end = Some(End { at: over.unwrap_or(fact.at), reason: EndReason::Matched });
             node.end_inferred = over.is_none();
-            node.signature = mix(mix(3, fact.seq), over.map_or(0, |at| at.0 as u64));
+            node.made_of = Fingerprint::of(Made::Compaction).with(fact.seq).maybe(over);
             node.what = What::Compaction(fact, compaction);
             self.push(world, node, frame);
         }
@@ -239,7 +239,8 @@ impl<'a> Tree<'a> {
             node.start_inferred = duration.is_none();
             let last = index + 1 == count;
             let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
-            node.signature = mix(mix(4, fact.seq), if last { stop.wrapping_add(1) } else { 0 });
+            let stop = if last { stop.wrapping_add(1) } else { 0 };
+            node.made_of = Fingerprint::of(Made::Response).with(fact.seq).with(stop);
             let usage = if last { tokens } else { None };
             node.what = What::Response(fact, response, usage);
             node.settle =
@@ -328,7 +329,7 @@ impl<'a> Tree<'a> {
             agent: frame.agent,
             depth: frame.depth,
             what: What::Turn,
-            signature: 0,
+            made_of: Fingerprint::INVALID,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::tool_facts;
 use crate::model::event::EventKind;
+use crate::model::fingerprint::Fingerprint;
 use crate::model::summary::Parts;
 use crate::model::time::Timestamp;
 use crate::model::tool::ToolClass;
@@ -40,7 +41,7 @@ pub(crate) struct Window {
     /// When something put aside settles.
     pub(crate) recheck: Option<Timestamp>,
     /// What the spans put aside share with the rest.
-    pub(crate) mark: u64,
+    pub(crate) shared: Fingerprint,
 }
 
 impl Window {
@@ -49,12 +50,12 @@ impl Window {
         &self,
         conversation: &Conversation,
         turn: &Turn,
-        mark: u64,
+        shared: Fingerprint,
         clock: Timestamp,
     ) -> bool {
         let facts = conversation.explicit.get(&turn.generation).map(Vec::as_slice);
         let last = self.from.checked_sub(1).and_then(|at| facts?.get(at)).map(Fact::key);
-        self.mark == mark
+        self.shared.is(shared)
             && last == self.edge
             && self.recheck.is_none_or(|at| at > clock)
             && loose_is_plain(conversation, turn)

@@ -18,6 +18,7 @@ use crate::model::bounded::cut;
 use crate::model::content::Field;
 use crate::model::event::EventKind;
 use crate::model::event::{Compaction, Confidence, Response, Thought};
+use crate::model::fingerprint::Fingerprint;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::path;
 use crate::model::span::{ContentRef, ErrorType, Span, SpanEvent, SpanKind, Status};
@@ -40,7 +41,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) calls_below: Vec<u64>,
     pub(crate) model: Option<&'a str>,
     /// Changes whenever the trace does.
-    pub(crate) mark: u64,
+    pub(crate) traced: Fingerprint,
     /// The turn of an unbound child: its root span says so.
     pub(crate) ambiguous: bool,
     /// How many delegations it may belong to, if not all of them are linked to.

@@ -102,6 +102,16 @@ fn rank(kind: &EventKind) -> u8 {
     }
 }
 
+/// The delegation that an event tells of.
+pub(crate) fn delegation(kind: &EventKind) -> Option<&str> {
+    use EventKind as K;
+    match kind {
+        K::SubagentStart(agent) | K::SubagentStop(agent) => Some(agent.key()),
+        K::ToolStart(tool) | K::ToolEnd(tool) | K::ToolFailure(tool) => tool.delegation(),
+        _ => None,
+    }
+}
+
 /// Puts a fact in its place. False if that hook is already there.
 pub(crate) fn insert(facts: &mut Vec<Fact>, fact: Fact) -> bool {
     let key = fact.key();

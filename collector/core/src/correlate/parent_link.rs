@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::open_delegations::{Candidate, OpenDelegations, candidates};
 use crate::model::event::{Confidence, LinkSource};
-use crate::model::fingerprint::{digest, mix};
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::time::Timestamp;
 
 /// Candidates of a child that are kept and linked to. The others are counted.
@@ -60,12 +60,13 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Changes whenever they, or their times, do.
-    pub(crate) fn mark(&self, conversations: &Conversations) -> u64 {
-        self.kept.iter().fold(self.count as u64, |mark, (parent, key)| {
+    /// Of how many they are, and which, and when they began.
+    pub(crate) fn fingerprint(&self, conversations: &Conversations) -> Fingerprint {
+        let all = Fingerprint::of(Made::Candidates).with(self.count as u64);
+        self.kept.iter().fold(all, |all, (parent, key)| {
             let known = conversations.get(parent).and_then(|parent| parent.delegations.get(key));
-            let start = known.and_then(|delegation| delegation.start).map_or(0, |at| at.0 as u64);
-            mix(mix(mark, digest(&[parent.as_bytes(), key.as_bytes()])), start)
+            let start = known.and_then(|delegation| delegation.start);
+            all.text(parent).text(key).maybe(start)
         })
     }
 }

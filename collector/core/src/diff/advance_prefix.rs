@@ -10,7 +10,7 @@ use crate::correlate::tool_call::tool_facts;
 use crate::correlate::turn::label;
 use crate::model::config::Config;
 use crate::model::event::EventKind;
-use crate::model::fingerprint::{ContentKey, digest};
+use crate::model::fingerprint::{ContentKey, Fingerprint, digest};
 use crate::model::id::SpanId;
 use crate::model::span::Status;
 use crate::model::time::Timestamp;
@@ -25,7 +25,7 @@ pub(crate) fn put_aside(
     tree: &Tree<'_>,
     config: &Config,
     clock: Timestamp,
-    mark: u64,
+    shared: Fingerprint,
     status: impl Fn(usize) -> Status,
 ) -> Option<(Window, Vec<SpanId>)> {
     let facts = tree.root.explicit.get(&tree.turn.generation)?;
@@ -60,7 +60,7 @@ pub(crate) fn put_aside(
     window.from = from;
     window.edge = from.checked_sub(1).map(|at| facts[at].key());
     window.alive = last;
-    window.mark = mark;
+    window.shared = shared;
     let swept = window.swept.unwrap_or(tree.turn_start);
     window.parts += sweep_nodes(tree, swept, rule.calm);
     window.swept = Some(swept.max(rule.calm));

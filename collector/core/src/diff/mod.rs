@@ -1,8 +1,15 @@
 //! What changed since it was last reported, so that a poll costs what changed.
 
 pub(crate) mod advance_prefix;
+pub(crate) mod bundle;
+pub(crate) mod bundling;
+pub(crate) mod group;
 pub(crate) mod lag;
+pub(crate) mod questions;
 pub(crate) mod session;
+pub(crate) mod session_around;
+pub(crate) mod session_strays;
+pub(crate) mod session_turns;
 pub(crate) mod settled_turns;
 pub(crate) mod stray;
 pub(crate) mod trace_position;

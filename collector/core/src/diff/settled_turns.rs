@@ -31,6 +31,11 @@ impl Past {
         }
     }
 
+    /// Of the turns in it, so many share one entry now.
+    pub(crate) fn bundle(&mut self, turns: usize) {
+        self.turns = (self.turns + 1).saturating_sub(turns);
+    }
+
     /// Takes in the next turn. False if its segment does not let it: with turns after the hook that ended the segment, the
     /// order of the two counts.
     pub(crate) fn take(&mut self, turn: &Tally, segments: &[Segment]) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::correlate::conversation::Conversation;
 use crate::diff::turn::TurnState;
+use crate::model::fingerprint::Fingerprint;
 use crate::model::time::Timestamp;
 
 /// A turn of a child that several delegations fit, as last told.
@@ -10,24 +11,24 @@ pub(crate) struct Stray {
     pub(crate) state: TurnState,
     /// What it was told from: number of facts and description of the child, and its candidates.
     pub(crate) facts: usize,
-    described: u64,
-    candidates: u64,
+    described: Fingerprint,
+    candidates: Fingerprint,
 }
 
 impl Stray {
-    pub(crate) fn new(state: TurnState, child: &Conversation, candidates: u64) -> Self {
-        Self { state, facts: child.count, described: child.mark, candidates }
+    pub(crate) fn new(state: TurnState, child: &Conversation, candidates: Fingerprint) -> Self {
+        Self { state, facts: child.count, described: child.described, candidates }
     }
 
     pub(crate) fn is_current(
         &self,
         child: &Conversation,
-        candidates: u64,
+        candidates: Fingerprint,
         clock: Timestamp,
     ) -> bool {
         self.facts == child.count
-            && self.described == child.mark
-            && self.candidates == candidates
+            && self.described.is(child.described)
+            && self.candidates.is(candidates)
             && self.state.deadline.is_none_or(|at| at > clock)
     }
 }

@@ -8,7 +8,7 @@ use crate::correlate::parent_link::Candidates;
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
 use crate::model::config::TraceMode;
-use crate::model::fingerprint::mix;
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::id::{SpanId, TraceId};
 use crate::model::span::{Link, SpanKind};
 use crate::model::time::Timestamp;
@@ -90,24 +90,93 @@ pub(crate) fn trace(
     }
 }
 
-/// Changes whenever the turn's own facts or its place do.
-pub(crate) fn stamp(conversation: &Conversation, turn: &Turn, place: &Place) -> u64 {
+/// Of a turn's own facts and its place. What lies below the turn is not covered: a child with news stirs its turns.
+pub(crate) fn fingerprint(conversation: &Conversation, turn: &Turn, place: &Place) -> Fingerprint {
     let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
-    let mut stamp = mix(explicit as u64, turn.loose.len() as u64);
-    for &index in &turn.loose {
-        stamp = mix(stamp, conversation.loose[index].seq);
+    let loose = turn.loose.iter().map(|&index| conversation.loose[index].seq);
+    let made_of = Fingerprint::of(Made::Turn)
+        .with(explicit as u64)
+        .with(turn.loose.len() as u64)
+        .with_all(loose)
+        .maybe(conversation.next_prompt(turn))
+        .maybe(conversation.session_end_after(turn.start))
+        .with(place.index)
+        .with(place.segment as u64)
+        .and(conversation.described)
+        .with(conversation.lost(&turn.generation));
+    place.previous.map_or(made_of, |(_, span, at)| made_of.span(span).time(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::correlate::fact::Fact;
+    use crate::model::event::Host;
+    use crate::model::hook::Hook;
+    use crate::read::reader::normalise;
+
+    /// Adds a hook, a second after the one before.
+    fn add(conversation: &mut Conversation, seq: u64, hook: &str) {
+        let body = format!(r#"{{"conversation_id":"c","hook_event_name":{hook}}}"#).into_bytes();
+        let observed_at = Timestamp(seq as i64 * 1_000);
+        let event = normalise(&Hook { seq, observed_at, body, ..Hook::default() });
+        let (generation, at) = (event.generation.clone(), event.at);
+        conversation.describe((at, seq), event.host, &event.about);
+        conversation.add(&generation, Fact::new(event, at));
+        conversation.lay_out(&Config::default());
     }
-    let number = |at: Option<Timestamp>| at.map_or(0, |at| at.0 as u64);
-    stamp = mix(stamp, number(conversation.next_prompt(turn)));
-    stamp = mix(stamp, number(conversation.session_end_after(turn.start)));
-    stamp = mix(stamp, place.index);
-    stamp = mix(stamp, place.segment as u64);
-    stamp = mix(stamp, conversation.mark);
-    let lost = conversation.lost(&turn.generation);
-    if lost > 0 {
-        stamp = mix(stamp, lost);
+
+    fn place(index: u64, segment: usize) -> Place {
+        Place {
+            root: Arc::from("c"),
+            trace: TraceId([0; 16]),
+            index,
+            previous: None,
+            segment,
+            candidates: None,
+            stray: false,
+        }
     }
-    place
-        .previous
-        .map_or(stamp, |(_, span, at)| mix(mix(stamp, u64::from_be_bytes(span.0)), at.0 as u64))
+
+    #[test]
+    fn the_fingerprint_of_a_turn_covers_its_facts_and_its_place() {
+        let of = |conversation: &Conversation, place: &Place| {
+            fingerprint(conversation, &conversation.turns[0], place)
+        };
+        let mut conversation = Conversation::new(Arc::from("c"), Host::Cursor);
+        add(&mut conversation, 1, r#""beforeSubmitPrompt","generation_id":"g","prompt":"go""#);
+        let mut last = of(&conversation, &place(1, 0));
+        assert!(last.is(of(&conversation, &place(1, 0))), "the same twice");
+        let mut seq = 1;
+        for (what, hook) in [
+            ("a fact", r#""preToolUse","generation_id":"g","tool_name":"Read","tool_use_id":"t""#),
+            ("a loose fact", r#""beforeReadFile","file_path":"/w/a""#),
+            ("the version", r#""preCompact","generation_id":"h","cursor_version":"3.1.4""#),
+            ("the next prompt", r#""beforeSubmitPrompt","generation_id":"h","prompt":"go on""#),
+            ("the end of the session", r#""sessionEnd","reason":"closed""#),
+        ] {
+            seq += 1;
+            add(&mut conversation, seq, hook);
+            let now = of(&conversation, &place(1, 0));
+            assert!(!now.is(last), "{what}");
+            last = now;
+        }
+        conversation.lose(&Arc::from("g"));
+        let lost = of(&conversation, &place(1, 0));
+        assert!(!lost.is(last), "a lost fact");
+        let previous = Some((TraceId([0; 16]), SpanId([1; 8]), Timestamp(1)));
+        let later = Some((TraceId([0; 16]), SpanId([1; 8]), Timestamp(2)));
+        let places = [
+            place(1, 0),
+            place(2, 0),
+            place(1, 1),
+            Place { previous, ..place(1, 0) },
+            Place { previous: later, ..place(1, 0) },
+        ];
+        for (at, one) in places.iter().enumerate() {
+            let others = places.iter().skip(at + 1);
+            let one = of(&conversation, one);
+            assert!(others.into_iter().all(|other| !one.is(of(&conversation, other))), "{at}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::assemble::draft::{Tree, What};
+use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
 use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, calls_below, is_call, request_model, span};
@@ -14,7 +14,7 @@ use crate::correlate::snapshot::World;
 use crate::diff::trace_position::Place;
 use crate::model::change::{Change, SpanKey};
 use crate::model::config::TraceMode;
-use crate::model::fingerprint::{digest, mix};
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::id::SpanId;
 use crate::model::span::{Link, SpanKind};
 use crate::model::summary::TurnSummary;
@@ -28,13 +28,14 @@ pub(crate) type Shown = BTreeMap<SpanId, Told>;
 pub(crate) struct Told {
     pub(crate) conversation: Arc<str>,
     pub(crate) kind: SpanKind,
-    pub(crate) signature: u64,
+    pub(crate) made_of: Fingerprint,
     pub(crate) settled: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    pub(crate) stamp: u64,
+    /// Of its facts and its place, see [`crate::diff::trace_position::fingerprint`].
+    pub(crate) made_of: Fingerprint,
     /// Conversations below it.
     pub(crate) below: BTreeSet<Arc<str>>,
     pub(crate) deadline: Option<Timestamp>,
@@ -51,95 +52,30 @@ pub(crate) struct TurnState {
 pub(crate) fn tell(
     tree: &Tree<'_>,
     world: World<'_>,
-    (place, stamp): (Place, u64),
+    (place, made_of): (Place, Fingerprint),
     mut old: Option<TurnState>,
     gone: &mut Shown,
     changes: &mut VecDeque<Change>,
 ) -> TurnState {
-    let trace = place.trace;
-    let (ambiguous, stray) = (place.candidates.is_some(), place.stray);
-    let session_mode = world.config.trace_mode == TraceMode::Session;
-    let parent = (session_mode && world.config.session_span && !stray).then(|| {
-        let segment = place.segment.to_string();
-        SpanId::derive(&place.root, "", SpanKind::Session.as_str(), &segment)
-    });
+    let stray = place.stray;
     let sum = sum(tree, world.config);
-    let previous = place.previous.filter(|(other, _, _)| *other != trace || !session_mode);
-    let previous =
-        previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
-    let possible = place.candidates.as_ref();
-    let candidates = possible.map_or(0, |possible| possible.count);
-    let left_out = candidates - possible.map_or(0, |possible| possible.links.len()).min(candidates);
-    let mut links = place.candidates.map(|possible| possible.links).unwrap_or_default();
-    links.extend(previous);
-    links.sort_by_key(|link| (link.kind, link.at, link.span));
-    let tool_errors = tree
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(at, node)| is_call(node) && is_error(tree, *at))
-        .count() as u64
-        + tree.window.map_or(0, |window| window.tool_errors);
-    let shared = Shared {
-        root: place.root,
-        trace,
-        parent,
-        links,
-        index: place.index,
-        tool_calls: sum.tool_calls,
-        tool_errors,
-        calls_below: calls_below(&tree.nodes),
-        model: request_model(&tree.reading),
-        ambiguous,
-        candidates: (left_out > 0).then_some(candidates as u64),
-        lost: lost(tree),
-        mark: digest(&[&trace.0]),
-    };
-    let mut context = mix(stamp, digest(&[shared.model.unwrap_or_default().as_bytes()]));
-    for link in &shared.links {
-        context = mix(context, u64::from_be_bytes(link.span.0));
-    }
-    context = mix(context, u64::from(ambiguous));
-    if let Some(candidates) = shared.candidates {
-        context = mix(context, candidates);
-    }
-    if shared.lost > 0 {
-        context = mix(context, shared.lost);
-    }
+    let shared = shared(tree, world, place, &sum);
     let mut aside = old.as_mut().map(|old| std::mem::take(&mut old.aside)).unwrap_or_default();
     if let (Some(old), None) = (&mut old, tree.window) {
         old.shown.append(&mut aside);
     }
-    let mut shown = Shown::new();
-    for (at, node) in tree.nodes.iter().enumerate() {
-        let settled = node.settle.is_some_and(|settle| settle <= world.clock);
-        let signature = signature(tree, at, context, &shared);
-        let told = old.as_ref().and_then(|old| old.shown.get(&node.id));
-        match told.filter(|told| told.signature == signature) {
-            Some(told) if told.settled == settled => {}
-            Some(_) if settled => {
-                let conversation = Arc::clone(&node.conversation.id);
-                changes.push_back(Change::Settle(SpanKey { id: node.id, conversation }));
-            }
-            _ => changes.push_back(Change::Span(Box::new(span(tree, &shared, at, settled)))),
-        }
-        let conversation = node.conversation.id.clone();
-        shown.insert(node.id, Told { conversation, kind: node.kind, signature, settled });
-    }
+    let context = context(made_of, &shared);
+    let shown = tell_spans(tree, world, (&shared, context), old.as_ref(), changes);
     let row = row(tree, &shared, &sum);
     if let Some(old) = &old {
-        gone.extend(
-            old.shown
-                .iter()
-                .filter(|(span, _)| !shown.contains_key(span))
-                .map(|(s, v)| (*s, v.clone())),
-        );
+        let rest = old.shown.iter().filter(|(span, _)| !shown.contains_key(span));
+        gone.extend(rest.map(|(span, told)| (*span, told.clone())));
     }
     if !stray && old.as_ref().is_none_or(|old| old.row != row) {
         changes.push_back(Change::Turn(Box::new(row.clone())));
     }
     TurnState {
-        stamp,
+        made_of,
         below: below(tree),
         deadline: tree.deadline,
         settle: tree.settle,
@@ -149,6 +85,67 @@ pub(crate) fn tell(
         row,
         sum,
     }
+}
+
+/// What the spans of a turn have in common.
+fn shared<'a>(tree: &Tree<'a>, world: World<'_>, place: Place, sum: &Sum) -> Shared<'a> {
+    let Place { root, trace, index, previous, segment, candidates: possible, stray } = place;
+    let session_mode = world.config.trace_mode == TraceMode::Session;
+    let parent = (session_mode && world.config.session_span && !stray)
+        .then(|| SpanId::derive(&root, "", SpanKind::Session.as_str(), &segment.to_string()));
+    let previous = previous.filter(|(other, _, _)| *other != trace || !session_mode);
+    let previous =
+        previous.map(|(trace, span, at)| Link { trace, span, kind: "previous_generation", at });
+    let ambiguous = possible.is_some();
+    let candidates = possible.as_ref().map_or(0, |possible| possible.count);
+    let mut links = possible.map(|possible| possible.links).unwrap_or_default();
+    let left_out = candidates.saturating_sub(links.len());
+    links.extend(previous);
+    links.sort_by_key(|link| (link.kind, link.at, link.span));
+    let is_failed = |&(at, node): &(usize, &Node<'_>)| is_call(node) && is_error(tree, at);
+    let failed = tree.nodes.iter().enumerate().filter(is_failed).count() as u64;
+    Shared {
+        root,
+        trace,
+        parent,
+        links,
+        index,
+        tool_calls: sum.tool_calls,
+        tool_errors: failed + tree.window.map_or(0, |window| window.tool_errors),
+        calls_below: calls_below(&tree.nodes),
+        model: request_model(&tree.reading),
+        ambiguous,
+        candidates: (left_out > 0).then_some(candidates as u64),
+        lost: lost(tree),
+        traced: Fingerprint::of(Made::Place).trace(trace),
+    }
+}
+
+/// Tells spans that differ from what was told of them. Gives what is told of them now.
+fn tell_spans(
+    tree: &Tree<'_>,
+    world: World<'_>,
+    (shared, context): (&Shared<'_>, Fingerprint),
+    old: Option<&TurnState>,
+    changes: &mut VecDeque<Change>,
+) -> Shown {
+    let mut shown = Shown::new();
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let settled = node.settle.is_some_and(|settle| settle <= world.clock);
+        let made_of = fingerprint(tree, at, context, shared);
+        let told = old.and_then(|old| old.shown.get(&node.id));
+        match told.filter(|told| made_of.is(told.made_of)) {
+            Some(told) if told.settled == settled => {}
+            Some(_) if settled => {
+                let conversation = Arc::clone(&node.conversation.id);
+                changes.push_back(Change::Settle(SpanKey { id: node.id, conversation }));
+            }
+            _ => changes.push_back(Change::Span(Box::new(span(tree, shared, at, settled)))),
+        }
+        let conversation = node.conversation.id.clone();
+        shown.insert(node.id, Told { conversation, kind: node.kind, made_of, settled });
+    }
+    shown
 }
 
 /// Events of a turn, and of the turns below, that found no room in memory.
@@ -181,29 +178,182 @@ fn below(tree: &Tree<'_>) -> BTreeSet<Arc<str>> {
     below
 }
 
-/// Changes whenever the span of a node would, but for whether it has settled.
-fn signature(tree: &Tree<'_>, at: usize, context: u64, shared: &Shared<'_>) -> u64 {
+/// Of what the spans of the turn and of its responses show of the turn as a whole.
+fn context(made_of: Fingerprint, shared: &Shared<'_>) -> Fingerprint {
+    let links = shared.links.iter().map(|link| u64::from_be_bytes(link.span.0));
+    made_of
+        .text(shared.model.unwrap_or_default())
+        .with(shared.links.len() as u64)
+        .with_all(links)
+        .flag(shared.ambiguous)
+        .with(shared.candidates.unwrap_or_default())
+        .with(shared.lost)
+}
+
+/// Of all that the span of a node is made from, but for whether it has settled, which is told by itself.
+fn fingerprint(
+    tree: &Tree<'_>,
+    at: usize,
+    context: Fingerprint,
+    shared: &Shared<'_>,
+) -> Fingerprint {
     let node = &tree.nodes[at];
     let parent = node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent);
-    let mut hash = mix(node.signature, parent.map_or(0, |parent| u64::from_be_bytes(parent.0)));
-    hash = mix(hash, shared.mark);
-    hash = mix(hash, node.start.0 as u64);
-    hash = mix(hash, node.end.map_or(1, |end| (end.at.0 as u64) ^ ((end.reason as u64) << 60)));
     let flags =
         [node.start_inferred, node.end_inferred, node.incomplete, node.late, node.end.is_some()];
-    for flag in flags {
-        hash = mix(hash, u64::from(flag));
-    }
-    hash = mix(mix(hash, node.conversation.mark), tree.root.mark);
+    let mut made_of = node
+        .made_of
+        .with(parent.map_or(0, |parent| u64::from_be_bytes(parent.0)))
+        .and(shared.traced)
+        .time(node.start)
+        .time(node.end.map_or(Timestamp(1), |end| end.at))
+        .with(node.end.map_or(0, |end| end.reason as u64 + 1))
+        .with(flags.iter().fold(0, |all, flag| all * 2 + u64::from(*flag)))
+        .and(node.conversation.described)
+        .and(tree.root.described);
     if let Some(agent) = node.agent.map(|agent| &tree.nodes[agent].what)
         && let What::Agent(agent, _, _) = agent
     {
-        let name = build::agent_type(agent).unwrap_or_default();
-        hash = mix(hash, digest(&[name.as_bytes()]));
+        made_of = made_of.text(build::agent_type(agent).unwrap_or_default());
     }
     match node.kind {
-        SpanKind::Generation => mix(mix(hash, context), mix(shared.tool_calls, shared.tool_errors)),
-        SpanKind::Response => mix(hash, context),
-        _ => hash,
+        SpanKind::Generation => {
+            made_of.and(context).with(shared.tool_calls).with(shared.tool_errors)
+        }
+        SpanKind::Response => made_of.and(context),
+        // What lies deeper than the own child is in none of the hooks.
+        SpanKind::Subagent => {
+            let calls = shared.calls_below.get(at).copied().unwrap_or_default();
+            made_of.with(u64::from(node.depth)).with(calls)
+        }
+        _ => made_of,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::draft_turn::grow;
+    use crate::correlate::fact::Fact;
+    use crate::correlate::parent_link::{Children, Conversations, Links, Unclear};
+    use crate::diff::trace_position::Possible;
+    use crate::model::config::Config;
+    use crate::model::event::Host;
+    use crate::model::hook::Hook;
+    use crate::model::span::{End, EndReason};
+    use crate::read::reader::normalise;
+
+    /// A turn with a delegation that has two hooks, a call, and a response.
+    fn conversation() -> Conversation {
+        let mut conversation = Conversation::new(Arc::from("c"), Host::Cursor);
+        let hooks = [
+            r#""beforeSubmitPrompt","prompt":"go""#,
+            r#""subagentStart","subagent_id":"s","subagent_type":"explore","task":"look""#,
+            r#""subagentStop","subagent_id":"s","subagent_type":"explore","task":"look""#,
+            r#""preToolUse","tool_name":"Read","tool_use_id":"t","tool_input":{"file_path":"/w/a"}"#,
+            r#""afterAgentResponse","text":"done""#,
+            r#""stop","status":"completed""#,
+        ];
+        for (hook, at) in hooks.iter().zip(1..) {
+            let body = format!(
+                r#"{{"conversation_id":"c","generation_id":"g","hook_event_name":{hook}}}"#
+            );
+            let body = body.into_bytes();
+            let hook = Hook { seq: at, observed_at: Timestamp(at as i64), body, ..Hook::default() };
+            let event = normalise(&hook);
+            let (generation, at) = (event.generation.clone(), event.at);
+            conversation.add(&generation, Fact::new(event, at));
+        }
+        conversation.lay_out(&Config::default());
+        conversation
+    }
+
+    fn link(at: i64) -> Link {
+        let (trace, span) = (crate::model::id::TraceId([1; 16]), SpanId([1; 8]));
+        Link { trace, span, kind: "previous_generation", at: Timestamp(at) }
+    }
+
+    /// A covered value: its name, the kind of span it shows in (any, if `None`), and a change of it.
+    type Covered = (&'static str, Option<SpanKind>, fn(&mut Tree<'_>, &mut Shared<'_>, usize));
+
+    const COVERED: &[Covered] = &[
+        ("hooks", None, |tree, _, at| tree.nodes[at].made_of = tree.nodes[at].made_of.with(9)),
+        ("start", None, |tree, _, at| tree.nodes[at].start = Timestamp(77)),
+        ("end", None, |tree, _, at| {
+            let reason = EndReason::Stopped;
+            tree.nodes[at].end = Some(End { at: Timestamp(78), reason });
+        }),
+        ("no end", None, |tree, _, at| tree.nodes[at].end = None),
+        ("inferred start", None, |tree, _, at| tree.nodes[at].start_inferred ^= true),
+        ("inferred end", None, |tree, _, at| tree.nodes[at].end_inferred ^= true),
+        ("incomplete", None, |tree, _, at| tree.nodes[at].incomplete ^= true),
+        ("late", None, |tree, _, at| tree.nodes[at].late ^= true),
+        ("trace", None, |_, shared, _| shared.traced = shared.traced.with(1)),
+        ("parent", Some(SpanKind::Generation), |_, shared, _| shared.parent = Some(SpanId([2; 8]))),
+        ("parent", Some(SpanKind::Tool), |tree, _, at| tree.nodes[at].parent = Some(1)),
+        ("agent", Some(SpanKind::Tool), |tree, _, at| {
+            let is_agent = |node: &Node<'_>| node.kind == SpanKind::Subagent;
+            tree.nodes[at].agent = tree.nodes.iter().position(is_agent);
+        }),
+        ("depth", Some(SpanKind::Subagent), |tree, _, at| tree.nodes[at].depth += 1),
+        ("calls", Some(SpanKind::Subagent), |_, shared, at| shared.calls_below[at] += 1),
+        ("calls", Some(SpanKind::Generation), |_, shared, _| shared.tool_calls += 1),
+        ("errors", Some(SpanKind::Generation), |_, shared, _| shared.tool_errors += 1),
+        ("model", Some(SpanKind::Generation), |_, shared, _| shared.model = Some("m")),
+        ("model", Some(SpanKind::Response), |_, shared, _| shared.model = Some("m")),
+        ("links", Some(SpanKind::Generation), |_, shared, _| shared.links.push(link(1))),
+        ("ambiguous", Some(SpanKind::Generation), |_, shared, _| shared.ambiguous ^= true),
+        ("candidates", Some(SpanKind::Generation), |_, shared, _| shared.candidates = Some(9)),
+        ("lost", Some(SpanKind::Generation), |_, shared, _| shared.lost += 1),
+    ];
+
+    #[test]
+    fn the_fingerprint_of_a_span_covers_all_that_the_span_is_made_from() {
+        let mut conversations = Conversations::new();
+        conversations.insert(Arc::from("c"), conversation());
+        let (links, unclear, children) = (Links::new(), Unclear::new(), Children::new());
+        let (config, perhaps_children) = (Config::default(), BTreeSet::new());
+        let world = World {
+            config: &config,
+            conversations: &conversations,
+            links: &links,
+            unclear: &unclear,
+            children: &children,
+            perhaps_children: &perhaps_children,
+            clock: Timestamp(10),
+            evicted: false,
+        };
+        let root = &conversations["c"];
+        let made = || {
+            let tree = grow(world, root, &root.turns[0], None);
+            let place = Place {
+                root: root.id.clone(),
+                trace: crate::model::id::TraceId([0; 16]),
+                index: 1,
+                previous: None,
+                segment: 0,
+                candidates: None::<Possible>,
+                stray: false,
+            };
+            let sum = sum(&tree, &config);
+            let shared = shared(&tree, world, place, &sum);
+            (tree, shared)
+        };
+        let of = |tree: &Tree<'_>, shared: &Shared<'_>, at| {
+            fingerprint(tree, at, context(Fingerprint::of(Made::Turn), shared), shared)
+        };
+        let (tree, all) = made();
+        assert_eq!(tree.nodes.len(), 4);
+        for at in 0..tree.nodes.len() {
+            let (before, kind) = (of(&tree, &all, at), tree.nodes[at].kind);
+            assert!(before.is(of(&tree, &all, at)));
+            for (name, shown, change) in COVERED {
+                if shown.is_none_or(|shown| shown == kind) {
+                    let (mut tree, mut shared) = made();
+                    change(&mut tree, &mut shared, at);
+                    assert!(!of(&tree, &shared, at).is(before), "{name} of {kind:?}");
+                }
+            }
+        }
     }
 }

@@ -1,8 +1,12 @@
-//! Small hashes inside the fold. Never part of an id that leaves it; those are SHA-256, see [`crate::model::id`].
+//! How the fold knows that something has changed, and other small hashes inside it. None is part of an id that leaves the fold;
+//! those are SHA-256, see [`crate::model::id`].
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
+
+use crate::model::id::{SpanId, TraceId};
+use crate::model::time::Timestamp;
 
 /// FNV-1a over parts, each closed by its length: equal parts, equal digest.
 pub(crate) fn digest(parts: &[&[u8]]) -> u64 {
@@ -26,6 +30,91 @@ pub(crate) fn mix(hash: u64, value: u64) -> u64 {
     let mut x = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(value);
     x = (x ^ (x >> 32)).wrapping_add(0x0123_4567_89ab_cdef).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^ (x >> 29)
+}
+
+/// What something was made from, as 64 bits. Two that are equal say that nothing of it has changed.
+///
+/// The contract of every fingerprint in the fold:
+///
+/// * It covers what its maker adds, in that order, and nothing else. Code that reads one more value to make a thing adds that
+///   value to the fingerprint of the thing.
+/// * It is compared with an earlier one of the same thing, by [`Self::is`]. It never leaves the fold, and no id is made of it.
+/// * [`Self::INVALID`] is that of nothing, itself included: what has it is made and told again. A fingerprint becomes invalid
+///   when what is kept may not be in the store (after a replay), and when the thing was never told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fingerprint(u64);
+
+/// Kinds of things, so that those made from the same numbers differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Made {
+    Turn = 1,
+    Thought,
+    Compaction,
+    Response,
+    Call,
+    Agent,
+    Conversation,
+    Candidates,
+    Place,
+    Window,
+    Question,
+}
+
+impl Fingerprint {
+    pub(crate) const INVALID: Self = Self(0);
+
+    /// Of a kind of thing, with nothing added yet.
+    pub(crate) fn of(made: Made) -> Self {
+        Self(0).with(made as u64)
+    }
+
+    pub(crate) fn with(self, value: u64) -> Self {
+        Self(mix(self.0, value).max(1))
+    }
+
+    pub(crate) fn with_all(self, values: impl Iterator<Item = u64>) -> Self {
+        values.fold(self, Self::with)
+    }
+
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.with(digest(&[text.as_bytes()]))
+    }
+
+    pub(crate) fn time(self, at: Timestamp) -> Self {
+        self.with(at.0 as u64)
+    }
+
+    /// A time that may be missing.
+    pub(crate) fn maybe(self, at: Option<Timestamp>) -> Self {
+        at.map_or_else(|| self.with(u64::MAX), |at| self.with(0).time(at))
+    }
+
+    pub(crate) fn flag(self, flag: bool) -> Self {
+        self.with(u64::from(flag))
+    }
+
+    pub(crate) fn span(self, span: SpanId) -> Self {
+        self.with(u64::from_be_bytes(span.0))
+    }
+
+    pub(crate) fn trace(self, trace: TraceId) -> Self {
+        self.with(digest(&[&trace.0]))
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        self.with(other.0)
+    }
+
+    /// Whether nothing has changed since `earlier`.
+    pub(crate) const fn is(self, earlier: Self) -> bool {
+        self.0 != 0 && self.0 == earlier.0
+    }
+}
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self::INVALID
+    }
 }
 
 /// The key of something that came without an id: the first eight bytes of a SHA-256. Written as `~` and 16 hex digits.
@@ -81,6 +170,36 @@ mod tests {
             for (hash, row) in &level {
                 assert_eq!(seen.insert(*hash, row.clone()), None, "{row:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_invalid_fingerprint_is_that_of_nothing() {
+        let made = Fingerprint::of(Made::Turn).with(3);
+        assert!(made.is(made) && made.is(Fingerprint::of(Made::Turn).with(3)));
+        assert!(!Fingerprint::INVALID.is(Fingerprint::INVALID));
+        assert!(!made.is(Fingerprint::INVALID) && !Fingerprint::INVALID.is(made));
+    }
+
+    #[test]
+    fn fingerprints_tell_kinds_orders_and_missing_values_apart() {
+        let of = Fingerprint::of;
+        let (some, zero) = (Some(Timestamp(1)), Timestamp(0));
+        let all = [
+            of(Made::Turn),
+            of(Made::Call),
+            of(Made::Turn).with(1),
+            of(Made::Turn).with(1).with(2),
+            of(Made::Turn).with(2).with(1),
+            of(Made::Turn).maybe(None),
+            of(Made::Turn).maybe(Some(zero)),
+            of(Made::Turn).maybe(some),
+            of(Made::Turn).text(""),
+            of(Made::Turn).text("a").text("b"),
+            of(Made::Turn).text("ab"),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(all.iter().skip(at + 1).all(|other| !one.is(*other)), "{at}");
         }
     }
 

@@ -7,7 +7,8 @@ pub(crate) const MS: i64 = 1_000_000;
 pub(crate) const SECOND: i64 = 1_000 * MS;
 /// A minute: Tab events of one share a span.
 pub(crate) const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
+/// An hour.
+pub(crate) const HOUR: i64 = 60 * MINUTE;
 
 /// Two equal hooks within 5 s are one that was delivered twice: Cursor delivers the second within 2 s in every capture we have.
 pub(crate) const REPEAT: i64 = 5 * SECOND;

@@ -12,6 +12,7 @@ use crate::model::event::{
 use crate::model::fingerprint::{content_key, digest};
 use crate::model::hook::{Hook, HookSource};
 use crate::model::path;
+use crate::model::tolerance::HOUR;
 use crate::read::content;
 use crate::read::event_kind::{kind, known};
 use crate::read::host::host;
@@ -207,8 +208,7 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
 /// Tab has no conversation, and each of its hooks brings an id that no other has. They are rolled up by workspace; an hour is one
 /// conversation, so that it ends, and is deleted when its time has come.
 fn tab_conversation(event: &Event) -> String {
-    const HOUR_NS: i64 = 3_600_000_000_000;
-    let hour = event.at.0.div_euclid(HOUR_NS).to_string();
+    let hour = event.at.0.div_euclid(HOUR).to_string();
     content_key(&["tab", event.about.workspace.as_deref().unwrap_or_default(), &hour])
 }
 

@@ -1,6 +1,7 @@
 //! All conversations that are still open: routing of events, deadlines, and what has to be told next.
 
 mod kinship;
+mod replay;
 mod room;
 mod seal;
 
@@ -10,16 +11,34 @@ use std::sync::Arc;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::fact::Fact;
 use crate::correlate::parent_link::{Conversations, root};
-use crate::diff::session::{Group, Out};
+use crate::diff::group::Group;
+use crate::diff::session::Out;
 pub use crate::model::change::{Change, Question};
 pub use crate::model::config::{Config, MAX_HELD, MAX_SESSION, TabMode, TraceMode};
 use crate::model::event::{Event, EventKind};
 use crate::model::time::Timestamp;
 use kinship::Kinship;
+pub use replay::Replay;
 use room::Room;
 pub use room::{MAX_CONVERSATIONS, MAX_EVENTS};
 
-/// The fold. See the crate's documentation for the calling order.
+/// The fold.
+///
+/// How it is driven, for each event:
+///
+/// 1. If it does not [hold](Self::holds) the event's conversation and the raw log has earlier hooks of the conversation or of
+///    its root, hand those in with [`Self::handle_history`].
+/// 2. If [`Self::poll_missing`] names hooks, hand those in with [`Self::handle_missing`].
+/// 3. Hand the event in with [`Self::handle`], in the order of `seq`.
+///
+/// And for each batch:
+///
+/// 4. Let time pass with [`Self::handle_deadline`].
+/// 5. Take [`Self::poll_change`] until it is `None`, and store all changes in one transaction with the hooks.
+/// 6. Ask [`Self::poll_deadline`] when to come back without an event.
+///
+/// `handle_*` takes something in, `poll_*` gives something out that the caller must act on. After a replay whose changes were
+/// not stored, [`Self::handle_restart`] makes the next poll tell what may be missing from the store.
 #[derive(Debug, Default)]
 pub struct Sessions {
     config: Config,
@@ -36,8 +55,14 @@ pub struct Sessions {
     room: Room,
     /// Conversations that left memory with a settled turn: whose, and which.
     sealed_children: BTreeMap<Arc<str>, (Arc<str>, Arc<str>)>,
+    /// Sessions in which turns that left memory share entries.
+    bundled: BTreeSet<Arc<str>>,
     /// The session that a turn is being brought back to.
     reloading: Option<Arc<str>>,
+    /// Whether a history is being handed in: no session ends then.
+    replaying: bool,
+    /// Sessions that would have ended while a history was handed in.
+    over: BTreeSet<Arc<str>>,
     /// Time of the newest event.
     newest: Timestamp,
     out: VecDeque<Change>,
@@ -86,11 +111,12 @@ impl Sessions {
     }
 
     /// Whether `conversation` is held, or belongs to a session that is. If not, and the raw log has hooks of it (or of its
-    /// root) before this event, hand those in first. If so, see [`Self::missing`].
+    /// root) before this event, hand those in first, see [`Self::handle_history`]. If so, see [`Self::poll_missing`].
     #[must_use]
     pub fn holds(&self, conversation: &str) -> bool {
         self.conversations.contains_key(conversation)
             || self.sealed_children.contains_key(conversation)
+            || self.bundle_of_child(conversation).is_some()
     }
 
     /// Takes an event.
@@ -142,10 +168,10 @@ impl Sessions {
         let generation = event.generation.clone();
         if matches!(event.kind, EventKind::ToolBatch(_)) {
             for fact in Fact::all(event, at) {
-                self.room.held += usize::from(conversation.add(&generation, fact));
+                self.room.held += conversation.add(&generation, fact);
             }
         } else {
-            self.room.held += usize::from(conversation.add(&generation, Fact::new(event, at)));
+            self.room.held += conversation.add(&generation, Fact::new(event, at));
         }
         let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         let after = conversation.kin_facts();
@@ -172,7 +198,7 @@ impl Sessions {
     }
 
     /// When [`Self::handle_deadline`] next has something to do, once all changes have been polled.
-    #[must_use]
+    #[must_use = "come back then"]
     pub fn poll_deadline(&self) -> Option<Timestamp> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         [first, self.kinship.due()].into_iter().flatten().min()
@@ -181,7 +207,7 @@ impl Sessions {
     /// The next change to store, until `None`.
     ///
     /// Sessions are derived one at a time, as changes are polled: the changes of a batch are never all in memory here.
-    #[must_use]
+    #[must_use = "a change has to be stored"]
     pub fn poll_change(&mut self) -> Option<Change> {
         while self.out.is_empty() {
             if self.round.is_none() {
@@ -233,7 +259,9 @@ impl Sessions {
         let Some(now) = self.round else { return false };
         let Some(root) = self.dirty.pop_first() else {
             self.round = None;
-            self.evict();
+            if !self.replaying {
+                self.evict();
+            }
             return false;
         };
         if self.waits(&root, now) {
@@ -267,7 +295,7 @@ impl Sessions {
 
     /// Makes the next poll tell again what may not be in the store after a replay whose changes were not stored: all that is
     /// held, or, unless `always`, what a session was told late of because it costs much to derive.
-    pub fn tell_again(&mut self, always: bool) {
+    pub fn handle_restart(&mut self, always: bool) {
         self.finish_round();
         for (root, group) in &mut self.groups {
             if group.tell_again(always) {
@@ -317,8 +345,12 @@ impl Sessions {
             }
         }
         if done {
-            self.forget(id);
-            return;
+            if self.replaying {
+                self.over.insert(id.clone());
+            } else {
+                self.forget(id);
+                return;
+            }
         }
         if let Some(at) = self.groups.get(id).and_then(|group| group.deadline) {
             self.deadlines.insert((at, id.clone()));

@@ -185,10 +185,10 @@ impl Sessions {
             let gone = self.conversations.remove(&member);
             let held = gone.as_ref().map_or(0, |gone| gone.held);
             self.room.held = self.room.held.saturating_sub(held);
-            let sealed = gone.iter().flat_map(|gone| gone.sealed.values());
-            for child in sealed.flat_map(|sealed| sealed.children.iter()) {
+            for child in gone.iter().flat_map(|gone| gone.sealed.children()) {
                 self.sealed_children.remove(child);
             }
+            self.bundled.remove(&member);
             let delegated = gone.is_some_and(|gone| !gone.delegations.is_empty());
             self.kinship.forget(&member, delegated);
         }

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Sessions;
-use crate::correlate::conversation::{Conversation, Leaving, Turn, delegation};
-use crate::diff::session::Group;
+use crate::correlate::conversation::{Conversation, Turn};
+use crate::correlate::fact::delegation;
+use crate::correlate::leaving::Leaving;
+use crate::diff::bundling::Size;
+use crate::diff::group::Group;
 use crate::model::event::Event;
 
 /// Delegations that a child may belong to which nothing has decided about: they stay.
@@ -18,10 +21,10 @@ struct Wanted {
 }
 
 impl Sessions {
-    /// Raw hooks that have to be handed in before `event`, by number, as their turn has left memory. If there are any: poll all
-    /// changes, call [`Self::reload`], hand in the hooks, and call [`Self::reloaded`]. What the fold tells between the two is in
-    /// the store already, except for `Bind` and `Ask`.
-    pub fn missing(&mut self, event: &Event) -> Vec<u64> {
+    /// Raw hooks, by number, that have to be handed in before `event` because their turn has left memory: with
+    /// [`Self::handle_missing`], if there are any.
+    #[must_use = "the hooks have to be handed in before the event"]
+    pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return Vec::new() };
         if self.round.is_none() {
             self.begin_round(None);
@@ -36,26 +39,27 @@ impl Sessions {
         sealed.map(|sealed| sealed.hooks()).unwrap_or_default()
     }
 
-    /// Makes ready for the hooks that [`Self::missing`] named.
-    pub fn reload(&mut self, event: &Event) {
+    /// Makes ready for the hooks that [`Self::poll_missing`] named.
+    pub(super) fn unseal(&mut self, event: &Event) {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return };
         let Some(conversation) = self.conversations.get_mut(&root) else { return };
         if let Some(sealed) = conversation.unseal(&generation) {
-            self.room.held = self.room.held.saturating_sub(1);
+            self.room.held = self.room.held.saturating_sub(sealed.weight());
             self.room.reloaded += 1;
             sealed.children.iter().for_each(|child| drop(self.sealed_children.remove(child)));
+            if !conversation.sealed.has_bundles() {
+                self.bundled.remove(&root);
+            }
             self.kinship.link_soon();
             if let Some(group) = self.groups.get_mut(&root) {
-                group.lag = Default::default();
-                group.sealed_turns = 0;
+                group.unseal(&generation);
             }
             self.reloading = Some(root);
         }
     }
 
-    /// All hooks that [`Self::missing`] named have been handed in, as far as there are any.
-    pub fn reloaded(&mut self) {
-        self.finish_round();
+    /// All hooks that [`Self::poll_missing`] named have been handed in, as far as there are any.
+    pub(super) fn end_reload(&mut self) {
         let root = self.reloading.take();
         if let Some(conversation) = root.and_then(|root| self.conversations.get_mut(&root)) {
             conversation.end_reload();
@@ -72,8 +76,18 @@ impl Sessions {
         if let Some(above) = self.sealed_children.get(&event.conversation) {
             return Some(above.clone());
         }
-        let conversation = self.conversations.get(&event.conversation)?;
-        Some((conversation.id.clone(), conversation.sealed_turn_of(event)?))
+        if let Some(conversation) = self.conversations.get(&event.conversation) {
+            return Some((conversation.id.clone(), conversation.sealed_turn_of(event)?));
+        }
+        self.bundle_of_child(&event.conversation)
+    }
+
+    /// The session and the entry of a child that left memory with one of several turns.
+    pub(super) fn bundle_of_child(&self, child: &str) -> Option<(Arc<str>, Arc<str>)> {
+        self.bundled.iter().find_map(|root| {
+            let bundle = self.conversations.get(root)?.sealed.bundle_of_child(child)?;
+            Some((root.clone(), bundle.clone()))
+        })
     }
 
     /// Lets settled turns of a session go, the oldest first, if the session holds much more than it should.
@@ -95,6 +109,26 @@ impl Sessions {
             group.sealed_turns = next;
         }
         self.let_go(root, leaving);
+        self.bundle(root);
+    }
+
+    /// Lets the oldest turns that have left memory share entries.
+    fn bundle(&mut self, root: &Arc<str>) {
+        let size = Size::of(self.config.settled_hooks);
+        let (Some(conversation), Some(group)) =
+            (self.conversations.get_mut(root), self.groups.get_mut(root))
+        else {
+            return;
+        };
+        while let Some(places) = group.next_bundle(conversation, size) {
+            let before = group.turns_before_in_segment(conversation, places.start);
+            let turns: Vec<Turn> = conversation.turns[places.clone()].to_vec();
+            let Some((freed, children)) = conversation.bundle(places.clone()) else { return };
+            group.bundle(places, &turns, before);
+            children.iter().for_each(|child| drop(self.sealed_children.remove(child)));
+            self.room.held = self.room.held.saturating_sub(freed);
+            self.bundled.insert(root.clone());
+        }
     }
 
     /// The oldest turns that may leave, of so many facts if there are, and how many turns from the first on have left then.
@@ -113,7 +147,7 @@ impl Sessions {
             if excess == 0 {
                 break;
             }
-            if conversation.sealed.contains_key(&turn.generation) {
+            if conversation.sealed.contains(&turn.generation) {
                 next += usize::from(next == first + at);
                 continue;
             }

@@ -17,6 +17,8 @@ fn play(config: Config, hooks: &[Hook], batch: usize) -> (Store, usize, u64) {
     let mut player = Player::new(config);
     let mut held = 0;
     for chunk in hooks.chunks(batch) {
+        // While nothing comes, time passes all the same.
+        player.pass(chunk[0].observed_at.plus(-1_000_000_000));
         player.feed(chunk);
         let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
         player.pass(last.plus(-250_000_000));
@@ -56,6 +58,38 @@ fn a_session_that_leaves_memory_turn_by_turn_has_the_same_spans_turns_and_totals
             assert!(held <= 32 + 2 * batch + turns + 32, "{}: {held} by {batch}", shape.name);
         }
     }
+}
+
+/// Characters that a settled turn which left long ago may take when all that the fold holds is written out: a byte takes four,
+/// the key of a turn, a call or a child 22. A turn whose facts are in memory takes some 5,000.
+const MOST_WRITTEN: usize = 300;
+
+#[test]
+fn a_turn_that_left_long_ago_takes_next_to_nothing() {
+    let mut wrong = Vec::new();
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let hooks = (shape.hooks)(9_600);
+        let mut player = Player::new(Config { settled_hooks: 512, ..Config::default() });
+        let (mut written, mut turns) = (Vec::new(), Vec::new());
+        for (at, chunk) in hooks.chunks(40).enumerate() {
+            player.feed(chunk);
+            player.pass(chunk[chunk.len() - 1].observed_at.plus(-250_000_000));
+            if at % 6 == 5 {
+                written.push(player.written());
+                turns.push(player.store.turns.len());
+            }
+        }
+        // How much of it has its turn to leave goes up and down; the middle of many does not.
+        let middle = |list: &[usize]| list.iter().sum::<usize>() / list.len();
+        let quarter = written.len() / 4;
+        let (early, late) = (quarter..2 * quarter, 3 * quarter..written.len());
+        let grown = middle(&written[late.clone()]).saturating_sub(middle(&written[early.clone()]));
+        let each = grown / (middle(&turns[late]) - middle(&turns[early]));
+        if each > MOST_WRITTEN {
+            wrong.push(format!("{}: {each} for each turn, {written:?}", shape.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
@@ -118,6 +152,24 @@ fn a_hook_out_of_order_finds_its_turn_though_that_has_left() {
     let (left, _, reloads) = play(few(), &hooks, 10);
     same(&whole, &left);
     assert_eq!(reloads, 1);
+}
+
+/// The fold forgets a session that is idle for an hour. Its next hook brings the history back, which is longer than what is kept.
+#[test]
+fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
+    for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
+        let mut hooks = (shape.hooks)(480);
+        for from in [160, 320] {
+            let later =
+                |hook: &mut Hook| hook.observed_at = hook.observed_at.plus(10_800_000_000_000);
+            hooks[from..].iter_mut().for_each(later);
+        }
+        let (whole, ..) = play(Config::default(), &hooks, 10);
+        let (left, held, _) = play(few(), &hooks, 10);
+        assert!(whole.forgotten.len() >= 2 && left.forgotten.len() >= 2, "{}", shape.name);
+        same(&whole, &left);
+        assert!(held < 160, "{}: {held}", shape.name);
+    }
 }
 
 #[test]

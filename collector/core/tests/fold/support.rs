@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hookspan_core::{
-    Change, Config, Event, Hook, HookSource, Reader, SessionSummary, Sessions, Span, SpanId,
-    SpanKey, Status, Timestamp, TurnSummary, Value,
+    Change, Config, Event, Hook, HookSource, Reader, Replay, SessionSummary, Sessions, Span,
+    SpanId, SpanKey, Status, Timestamp, TurnSummary, Value,
 };
 
 /// What a store holds after applying changes in order.
@@ -178,30 +178,37 @@ impl Player {
 
     fn hand_in_history(&mut self, conversation: &str) {
         let Some(root) = self.store.roots.get(conversation).cloned() else { return };
-        for event in &self.log {
-            if self.store.roots.get(&*event.conversation) == Some(&root) {
-                self.sessions.handle(event.clone());
+        let of_root = |event: &&Event| self.store.roots.get(&*event.conversation) == Some(&root);
+        let history: Vec<&Event> = self.log.iter().filter(of_root).collect();
+        let is_long = self.sessions.is_long(history.len());
+        let mut replay = self.sessions.handle_history();
+        for (at, event) in history.iter().enumerate() {
+            replay_one(&mut replay, event, &self.log);
+            let later = history[at + 1..].iter().map(|event| event.at).min();
+            if let Some(later) = later.filter(|_| is_long && at % 8 == 7) {
+                replay.handle_deadline(later.plus(-250_000_000));
             }
         }
+        replay.finish().into_iter().for_each(|change| self.store.apply(change));
     }
 
     /// Hands in the hooks of a turn that has left memory. What the fold tells meanwhile was told before.
     fn bring_back(&mut self, event: &Event) {
-        let missing = self.sessions.missing(event);
+        let missing = self.sessions.poll_missing(event);
         if missing.is_empty() {
             return;
         }
-        self.store.drain(&mut self.sessions);
-        self.sessions.reload(event);
-        for old in self.log.iter().filter(|old| missing.contains(&old.seq)) {
-            self.sessions.handle(old.clone());
+        let log: BTreeMap<u64, &Event> = self.log.iter().map(|event| (event.seq, event)).collect();
+        let mut replay = self.sessions.handle_missing(event);
+        for old in missing.iter().filter_map(|seq| log.get(seq)) {
+            replay.handle((*old).clone());
         }
-        while let Some(change) = self.sessions.poll_change() {
-            if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
-                self.store.apply(change);
-            }
-        }
-        self.sessions.reloaded();
+        replay.finish().into_iter().for_each(|change| self.store.apply(change));
+    }
+
+    /// All that the fold holds, written out: how many characters it takes.
+    pub(crate) fn written(&self) -> usize {
+        format!("{:?}", self.sessions).len()
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -232,6 +239,18 @@ impl Player {
         }
         self.store
     }
+}
+
+/// Hands in an event of a history, behind the hooks of its turn where that has left memory.
+fn replay_one(replay: &mut Replay<'_>, event: &Event, log: &[Event]) {
+    let missing = replay.poll_missing(event);
+    if !missing.is_empty() {
+        let mut turn = replay.handle_missing(event);
+        let log: BTreeMap<u64, &Event> = log.iter().map(|event| (event.seq, event)).collect();
+        missing.iter().filter_map(|seq| log.get(seq)).for_each(|old| turn.handle((*old).clone()));
+        drop(turn.finish());
+    }
+    replay.handle(event.clone());
 }
 
 /// The store as text: sessions with their turns, then every trace as a tree.

@@ -40,13 +40,13 @@ impl Store {
         Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
     }
 
-    /// Places, in order, of all hooks of `root` and what is bound to it, before `before`.
+    /// Numbers and times, in order, of all hooks of `root` and what is bound to it, before `before`.
     ///
     /// # Errors
     /// As SQLite fails.
-    pub fn group(&self, root: &str, before: u64) -> rusqlite::Result<Vec<u64>> {
+    pub fn group(&self, root: &str, before: u64) -> rusqlite::Result<Vec<(u64, i64)>> {
         self.places(
-            "SELECT seq FROM raw_hook WHERE seq < ?2 AND conversation IN
+            "SELECT seq, observed_ns FROM raw_hook WHERE seq < ?2 AND conversation IN
                  (SELECT id FROM name WHERE text = ?1
                   UNION SELECT c.id FROM conversation c JOIN name n ON n.id = c.root
                   WHERE n.text = ?1)",
@@ -59,22 +59,22 @@ impl Store {
     /// # Errors
     /// As SQLite fails.
     pub fn held(&self) -> rusqlite::Result<Vec<(u64, i64)>> {
-        let mut statement = self.db.prepare_cached(
+        self.places(
             "SELECT seq, observed_ns FROM raw_hook WHERE seq <= ?1 AND conversation IN
                  (SELECT id FROM conversation WHERE held)",
-        )?;
-        let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
-        let rows = statement.query_map([self.marks.folded.cast_signed()], row)?;
-        let mut places: Vec<(u64, i64)> = rows.collect::<rusqlite::Result<_>>()?;
-        places.sort_unstable();
-        Ok(places)
+            [self.marks.folded.cast_signed()],
+        )
     }
 
-    fn places(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Vec<u64>> {
+    fn places(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+    ) -> rusqlite::Result<Vec<(u64, i64)>> {
         let mut statement = self.db.prepare_cached(sql)?;
-        let rows = statement.query_map(values, |row| row.get::<_, i64>(0))?;
-        let mut places: Vec<u64> =
-            rows.map(|seq| seq.map(i64::cast_unsigned)).collect::<rusqlite::Result<_>>()?;
+        let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
+        let rows = statement.query_map(values, row)?;
+        let mut places: Vec<(u64, i64)> = rows.collect::<rusqlite::Result<_>>()?;
         places.sort_unstable();
         Ok(places)
     }

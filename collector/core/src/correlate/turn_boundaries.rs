@@ -1,11 +1,14 @@
 //! Cutting a conversation into turns: a fact that names its generation is of that turn; the others are of the turn that was open
 //! then, or open one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Conversation, Sealed, Turn, call_id};
+use crate::correlate::conversation::{Conversation, call_id};
 use crate::correlate::fact::Fact;
+use crate::correlate::sealed_turns::{Sealed, numbered};
+use crate::correlate::turn_layout::{Opened, Placed, Turn};
 use crate::model::config::Config;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -67,7 +70,7 @@ impl Conversation {
         self.outside.clear();
         self.placed = Placed::default();
         self.placed.named.extend(turns.iter().map(|(turn, _)| turn.generation.clone()));
-        self.placed.synthetic = self.numbered.len();
+        self.placed.synthetic = self.sealed.numbers();
         (self.turns, self.placed.turns) = turns.into_iter().unzip();
     }
 
@@ -96,7 +99,7 @@ impl Conversation {
                 return;
             }
             Place::Opens => {
-                let generation: Arc<str> = format!("~{}", self.placed.synthetic).into();
+                let generation = numbered(self.placed.synthetic as u64);
                 self.placed.synthetic += 1;
                 let turn = Turn {
                     generation: generation.clone(),
@@ -123,7 +126,7 @@ impl Conversation {
     /// Lets loose facts go whose turns have left memory. The others move up.
     pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
         let sealed = &self.sealed;
-        self.placed.homes.retain(|_, generation| !sealed.contains_key(generation));
+        self.placed.homes.retain(|_, generation| !sealed.contains(generation));
         if gone.is_empty() {
             return;
         }
@@ -144,6 +147,34 @@ impl Conversation {
             open.prompt = open.prompt.as_ref().and_then(place);
         }
         self.outside = self.outside.iter().filter_map(place).collect();
+    }
+
+    /// Lets the first of some turns, one behind the other, stand for all of them.
+    pub(super) fn bundle_places(&mut self, places: Range<usize>, names: &[Arc<str>]) {
+        for name in names.iter().skip(1) {
+            self.placed.named.remove(name);
+        }
+        let gone = || places.start + 1..places.end;
+        self.turns.drain(gone());
+        let bundled = self.placed.turns.drain(gone());
+        let (last, closed) = bundled.fold((Timestamp(i64::MIN), None), |(last, _), open| {
+            (last.max(open.last), open.closed)
+        });
+        if let Some(open) = self.placed.turns.get_mut(places.start) {
+            open.last = open.last.max(last);
+            open.closed = closed;
+        }
+    }
+
+    /// Takes away the entry that stands for several turns, which come back.
+    pub(super) fn part_places(&mut self, name: &Arc<str>, start: Timestamp) {
+        self.placed.named.remove(name);
+        let from = self.turns.partition_point(|turn| turn.start < start);
+        let is_it = |turn: &Turn| turn.generation == *name;
+        if let Some(at) = self.turns[from..].iter().position(is_it) {
+            self.turns.remove(from + at);
+            self.placed.turns.remove(from + at);
+        }
     }
 
     /// Puts one turn where its first fact says.
@@ -222,40 +253,18 @@ impl Conversation {
     fn opened(&self, generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
         let start = facts.first()?.at;
         let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
-        let synthetic = self.numbered.contains(generation);
+        let synthetic = self.sealed.is_numbered(generation);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
         let closed = stop.map(|fact| fact.at);
         Some((turn, Opened { last: start, closed, prompt: None }))
     }
 
     fn reopened(&self, generation: &Arc<str>, sealed: &Sealed) -> (Turn, Opened) {
-        let (start, synthetic) = (sealed.first, self.numbered.contains(generation));
+        let is_ours = sealed.turns() == 1 && self.sealed.is_numbered(generation);
+        let (start, synthetic) = (sealed.first, is_ours);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
         (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None })
     }
-}
-
-/// How far loose facts have a place, and what those of the next ones depend on.
-#[derive(Debug, Default)]
-pub(super) struct Placed {
-    /// Loose facts before this index have one.
-    count: usize,
-    /// Of each turn.
-    turns: Vec<Opened>,
-    /// By call id, the generation that a loose fact of it was given to.
-    homes: BTreeMap<Box<str>, Arc<str>>,
-    /// Turns that name themselves and have a place.
-    named: BTreeSet<Arc<str>>,
-    synthetic: usize,
-}
-
-/// A turn, as far as it matters for loose facts.
-#[derive(Debug)]
-struct Opened {
-    last: Timestamp,
-    closed: Option<Timestamp>,
-    /// Index of the loose prompt that opened it.
-    prompt: Option<usize>,
 }
 
 enum Place {

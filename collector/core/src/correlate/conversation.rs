@@ -1,24 +1,21 @@
 //! One conversation: its facts, cut into turns.
 
-mod turn_boundaries;
-mod sealed;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::correlate::event_time::Steady;
 use crate::correlate::fact::{Fact, insert};
+use crate::correlate::sealed_turns::{Reload, SealedTurns};
 use crate::correlate::tool_call::tool_facts;
 use crate::correlate::turn::{label, repeats};
+use crate::correlate::turn_layout::Placed;
+pub(crate) use crate::correlate::turn_layout::Turn;
 use crate::model::event::EventKind;
 use crate::model::event::{About, Evidence, Host, Lineage};
-use crate::model::fingerprint::{digest, mix};
+use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
 use crate::model::tolerance::DISORDER;
-use sealed::Reload;
-pub(crate) use sealed::{Leaving, Sealed, delegation};
-use turn_boundaries::Placed;
 
 /// Turns for which lost events are counted.
 const MAX_LOST: usize = 1_024;
@@ -47,17 +44,17 @@ pub(crate) struct Conversation {
     pub(crate) tabs: Vec<Fact>,
     /// Which generation a call id was first named in.
     /// Kept once something asks for it: events without a generation, or delegations.
-    homes: Option<Homes>,
+    pub(super) homes: Option<Homes>,
     /// Work handed to other agents, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
     /// Stops and prompts: a foreground delegation does not outlive them.
-    breaks: Vec<Timestamp>,
+    pub(super) breaks: Vec<Timestamp>,
     /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
-    thoughts: Vec<Timestamp>,
+    pub(super) thoughts: Vec<Timestamp>,
     /// When delegations began, the latest.
     delegated: Timestamp,
     /// Prompts by (time, hook), with their generation.
-    prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
+    pub(super) prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     /// Session ends.
     ends: Vec<Timestamp>,
     /// The first hook that has a model label worth showing.
@@ -84,27 +81,21 @@ pub(crate) struct Conversation {
     /// Facts in memory; a sealed turn counts as one.
     pub(crate) held: usize,
     /// Turns whose facts have left memory.
-    pub(crate) sealed: BTreeMap<Arc<str>, Sealed>,
-    /// Which sealed turn a call was in, by a hash of its id. Only kept where hooks come without a generation.
-    sealed_calls: BTreeMap<u64, Arc<str>>,
-    /// Sealed turns end before this.
-    sealed_until: Timestamp,
-    /// Turns of ours that were sealed once: their facts name them now.
-    numbered: BTreeSet<Arc<str>>,
-    reload: Option<Reload>,
+    pub(crate) sealed: SealedTurns,
+    pub(super) reload: Option<Reload>,
     /// Whether new facts may move turns, so that all are to be laid out anew.
-    moved: bool,
-    placed: Placed,
+    pub(super) moved: bool,
+    pub(super) placed: Placed,
     /// Generations whose first fact is new, as far as they alone moved.
-    begun: Vec<Arc<str>>,
+    pub(super) begun: Vec<Arc<str>>,
     /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
-    changed: Timestamp,
+    pub(super) changed: Timestamp,
     /// Grows whenever turns are laid out anew, so that one may be gone.
     pub(crate) layout: u64,
-    /// Changes whenever workspace or version do.
-    pub(crate) mark: u64,
-    /// What `mark` is made from.
-    described: ((Option<u64>, Host), Option<Arc<str>>),
+    /// Of what hooks say about the conversation as a whole: the workspace, the host, the version.
+    pub(crate) described: Fingerprint,
+    /// What `described` covers.
+    description: ((Option<u64>, Host), Option<Arc<str>>),
     /// Whether it is among those with new facts.
     pub(crate) touched: bool,
 }
@@ -122,7 +113,7 @@ pub(crate) struct KinFacts {
 }
 
 /// By call id, when and in which generation it was first named.
-type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
+pub(super) type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
 
 fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
     let Some(id) = call_id(&fact.kind) else { return };
@@ -173,16 +164,6 @@ fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<s
     }
 }
 
-/// A stretch of work between prompt and stop.
-#[derive(Clone, Debug)]
-pub(crate) struct Turn {
-    pub(crate) generation: Arc<str>,
-    pub(crate) synthetic: bool,
-    pub(crate) start: Timestamp,
-    /// Its loose facts, as indexes.
-    pub(crate) loose: Vec<usize>,
-}
-
 /// Work handed to another agent, as far as it matters for finding its conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delegation {
@@ -231,18 +212,15 @@ impl Conversation {
             outside: Vec::new(),
             count: 0,
             held: 0,
-            sealed: BTreeMap::new(),
-            sealed_calls: BTreeMap::new(),
-            sealed_until: Timestamp(i64::MIN),
-            numbered: BTreeSet::new(),
+            sealed: SealedTurns::default(),
             reload: None,
             moved: false,
             placed: Placed::default(),
             begun: Vec::new(),
             changed: Timestamp(i64::MIN),
             layout: 0,
-            mark: 0,
-            described: ((None, host), None),
+            described: Fingerprint::of(Made::Conversation),
+            description: ((None, host), None),
             touched: false,
         }
     }
@@ -299,14 +277,13 @@ impl Conversation {
         }
         let workspace = self.workspace.as_ref().map(|(_, seq, _)| *seq);
         let version = self.versions.last().map(|(_, _, version)| version);
-        let described = (workspace, self.host);
-        if described != self.described.0 || version != self.described.1.as_ref() {
-            self.described = (described, version.cloned());
-            self.mark = workspace.map_or(0, |seq| mix(7, seq));
-            self.mark = mix(self.mark, self.host as u64);
-            if let Some(version) = version {
-                self.mark = mix(self.mark, digest(&[version.as_bytes()]));
-            }
+        let description = (workspace, self.host);
+        if description != self.description.0 || version != self.description.1.as_ref() {
+            self.description = (description, version.cloned());
+            self.described = Fingerprint::of(Made::Conversation)
+                .with(workspace.map_or(0, |seq| seq.wrapping_add(1)))
+                .with(self.host as u64)
+                .text(version.map(|version| &**version).unwrap_or_default());
             self.touch(Timestamp(i64::MIN));
         }
     }
@@ -319,12 +296,25 @@ impl Conversation {
         }
     }
 
-    /// Files a fact. False if that hook is known already.
-    pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
+    /// Files a fact. Returns how many there are more: none if that hook is known already.
+    pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> usize {
+        let again = self.reload.as_mut().and_then(|reload| reload.takes(fact.seq, generation));
+        self.note(generation, &fact);
+        if let Some(place) = again {
+            return self.put_back(place, fact);
+        }
+        let is_new = usize::from(self.file(generation, fact));
+        self.count += is_new;
+        self.held += is_new;
+        self.fresh += is_new;
+        is_new
+    }
+
+    /// Notes what a fact says besides its own turn.
+    fn note(&mut self, generation: &Arc<str>, fact: &Fact) {
         use EventKind as K;
-        let reloaded = self.reload.as_mut().and_then(|reload| reload.takes(fact.seq));
-        self.note_delegation(&fact);
-        if let Some(label) = label(&fact)
+        self.note_delegation(fact);
+        if let Some(label) = label(fact)
             && self.label.as_ref().is_none_or(|(key, _)| fact.key() < *key)
         {
             self.label = Some((fact.key(), label.into()));
@@ -353,8 +343,12 @@ impl Conversation {
             fact.kind,
             K::Prompt(_) | K::Response(_) | K::Stop(_) | K::SessionStart { .. } | K::SessionEnd(_)
         );
-        let is_new = match &fact.kind {
-            _ if let Some(generation) = &reloaded => self.put_back(generation, fact),
+    }
+
+    /// Puts a fact among those of its kind. False if it is there already.
+    fn file(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
+        use EventKind as K;
+        match &fact.kind {
             K::SessionStart { .. } => {
                 self.touch(Timestamp(i64::MIN));
                 insert(&mut self.session, fact)
@@ -377,30 +371,66 @@ impl Conversation {
                 }
                 insert(&mut self.loose, fact)
             }
-            _ => {
-                if self.moves_loose(generation, &fact) {
-                    self.move_turns();
-                }
-                if let Some(homes) = &mut self.homes {
-                    note_home(homes, &fact, generation);
-                }
-                let facts = match self.explicit.get_mut(generation) {
-                    Some(facts) => facts,
-                    None => self.explicit.entry(generation.clone()).or_default(),
-                };
-                if facts.first().is_none_or(|first| fact.key() < first.key()) {
-                    self.begun.push(generation.clone());
-                }
-                let start = facts.first().map_or(fact.at, |first| first.at.min(fact.at));
-                let is_new = insert(facts, fact);
-                self.touch(start);
-                is_new
-            }
+            _ => self.file_named(generation, fact),
+        }
+    }
+
+    /// Puts a fact that names its generation with the others of that.
+    fn file_named(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
+        if self.moves_loose(generation, &fact) {
+            self.move_turns();
+        }
+        if let Some(homes) = &mut self.homes {
+            note_home(homes, &fact, generation);
+        }
+        let facts = match self.explicit.get_mut(generation) {
+            Some(facts) => facts,
+            None => self.explicit.entry(generation.clone()).or_default(),
         };
-        self.count += usize::from(is_new && reloaded.is_none());
-        self.held += usize::from(is_new);
-        self.fresh += usize::from(is_new);
+        if facts.first().is_none_or(|first| fact.key() < first.key()) {
+            self.begun.push(generation.clone());
+        }
+        let start = facts.first().map_or(fact.at, |first| first.at.min(fact.at));
+        let is_new = insert(facts, fact);
+        self.touch(start);
         is_new
+    }
+
+    /// Files a fact that is read again with its turn, whether or not it names the turn. Returns how many facts that makes more.
+    fn put_back(&mut self, place: usize, fact: Fact) -> usize {
+        let ready = self.reload.as_mut().map(|reload| reload.file(place, fact)).unwrap_or_default();
+        let mut filed = 0;
+        for (generation, fact) in ready {
+            if let Some(homes) = &mut self.homes {
+                note_home(homes, &fact, &generation);
+            }
+            self.touch(fact.at);
+            if !self.placed.named.contains(&generation) {
+                self.begun.push(generation.clone());
+            }
+            filed += usize::from(insert(self.explicit.entry(generation).or_default(), fact));
+        }
+        self.held += filed;
+        self.fresh += filed;
+        filed
+    }
+
+    /// How many turns lie before the entry at `position`.
+    pub(crate) fn turns_before(&self, position: usize) -> usize {
+        let (hidden, last) = self.sealed.hidden();
+        let turns = self.turns.get(..position).unwrap_or(&self.turns);
+        if hidden == 0 || turns.last().is_some_and(|turn| turn.start > last) {
+            return position + hidden;
+        }
+        let more =
+            |turn: &Turn| self.sealed.get(&turn.generation).map_or(1, |sealed| sealed.turns());
+        turns.iter().map(more).sum()
+    }
+
+    /// The position of a turn, which most probably has `number` turns before it.
+    pub(crate) fn position_of(&self, generation: &Arc<str>, number: usize) -> Option<usize> {
+        let at = number.checked_sub(self.sealed.hidden().0)?;
+        self.turns.get(at).filter(|turn| turn.generation == *generation).map(|_| at)
     }
 
     /// Notes that an event of a turn found no room. One that names no turn is of the last one.
@@ -453,7 +483,7 @@ impl Conversation {
     }
 
     /// Notes that every turn may lie elsewhere.
-    fn move_turns(&mut self) {
+    pub(super) fn move_turns(&mut self) {
         self.moved = true;
         self.touch(Timestamp(i64::MIN));
     }
@@ -470,7 +500,7 @@ impl Conversation {
     }
 
     /// Notes that turns may differ which start at `from` or later.
-    fn touch(&mut self, from: Timestamp) {
+    pub(super) fn touch(&mut self, from: Timestamp) {
         self.changed = self.changed.min(from);
     }
 
@@ -583,7 +613,11 @@ impl Conversation {
     /// When the session began whose first turn this is.
     pub(crate) fn session_start_before(&self, turn: &Turn) -> Option<Timestamp> {
         let before = self.turns.partition_point(|other| other.start < turn.start);
-        let earlier = before.checked_sub(1).map(|last| self.turns[last].start);
+        let start = |turn: &Turn| {
+            let bundle = self.sealed.get(&turn.generation).filter(|sealed| sealed.turns() > 1);
+            bundle.map_or(turn.start, |bundle| bundle.last)
+        };
+        let earlier = before.checked_sub(1).map(|last| start(&self.turns[last]));
         let started = self.session.iter().rev().find(|fact| fact.at <= turn.start)?;
         let is_start = matches!(started.kind, EventKind::SessionStart { .. });
         (is_start && earlier.is_none_or(|earlier| earlier < started.at)).then_some(started.at)

@@ -1,0 +1,135 @@
+//! Hooks that the fold has seen before and let go, and that come again because of one more.
+
+use std::collections::VecDeque;
+
+use super::Sessions;
+use crate::model::change::Change;
+use crate::model::event::Event;
+use crate::model::time::Timestamp;
+
+/// A history of so many times the hooks that settled turns keep is long.
+const LONG: usize = 8;
+
+/// Hands in hooks of the past. See [`Sessions::handle_history`] and [`Sessions::handle_missing`].
+///
+/// What the fold would tell of them is in the store already, and is left out; what is not there is given by [`Self::finish`].
+/// While it lives, nothing else can be asked of the fold.
+///
+/// ```compile_fail,E0499
+/// # fn example(mut sessions: hookspan_core::Sessions, old: hookspan_core::Event, new: hookspan_core::Event) {
+/// let mut replay = sessions.handle_history();
+/// replay.handle(old);
+/// sessions.handle(new); // the history is not finished
+/// replay.finish();
+/// # }
+/// ```
+///
+/// ```compile_fail
+/// # #![deny(unused_must_use)]
+/// # fn example(mut sessions: hookspan_core::Sessions, event: hookspan_core::Event) {
+/// sessions.poll_missing(&event); // the hooks have to be handed in
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "hand in the hooks, and then call `finish`"]
+pub struct Replay<'a> {
+    sessions: &'a mut Sessions,
+    /// What was to be told before.
+    before: VecDeque<Change>,
+    told: Vec<Change>,
+    /// Whether it is a part of another.
+    nested: bool,
+}
+
+impl Sessions {
+    /// Begins to hand in the history of conversations that are not held: all their raw hooks before the next one, in the order
+    /// of their `seq`. Needed when [`Self::holds`] says no and the raw log has some.
+    pub fn handle_history(&mut self) -> Replay<'_> {
+        self.finish_round();
+        self.replaying = true;
+        let before = std::mem::take(&mut self.out);
+        Replay { sessions: self, before, told: Vec::new(), nested: false }
+    }
+
+    /// Whether so many hooks are a long history: time has to pass while they are handed in, so that what is settled leaves
+    /// memory. See [`Replay::handle_deadline`].
+    #[must_use]
+    pub const fn is_long(&self, hooks: usize) -> bool {
+        hooks > self.config.settled_hooks.saturating_mul(LONG)
+    }
+
+    /// Begins to hand in the hooks that [`Self::poll_missing`] named for `event`, in the order in which it named them. `event`
+    /// itself comes after [`Replay::finish`].
+    pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
+        let nested = self.replaying;
+        self.finish_round();
+        let before = std::mem::take(&mut self.out);
+        self.unseal(event);
+        Replay { sessions: self, before, told: Vec::new(), nested }
+    }
+}
+
+impl Sessions {
+    /// Lets sessions end at the next deadline that would have ended while a history was handed in.
+    fn end_what_is_over(&mut self) {
+        for id in std::mem::take(&mut self.over) {
+            let Some(group) = self.groups.get_mut(&id) else { continue };
+            if group.deadline.is_none() {
+                group.deadline = Some(group.clock);
+                self.deadlines.insert((group.clock, id));
+            }
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Takes an event of the past.
+    pub fn handle(&mut self, event: Event) {
+        self.sessions.handle(event);
+    }
+
+    /// Lets time pass in a long history, so that what has settled in it leaves memory. `now` must not lie after a hook that is
+    /// still to come. No session ends meanwhile.
+    pub fn handle_deadline(&mut self, now: Timestamp) {
+        self.sessions.handle_deadline(now);
+        self.drain();
+    }
+
+    /// As [`Sessions::poll_missing`], for an event of the history.
+    #[must_use = "the hooks have to be handed in before the event"]
+    pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
+        self.sessions.poll_missing(event)
+    }
+
+    /// As [`Sessions::handle_missing`], for an event of the history.
+    pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
+        self.sessions.handle_missing(event)
+    }
+
+    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`].
+    #[must_use = "the store does not have these changes"]
+    pub fn finish(mut self) -> Vec<Change> {
+        self.drain();
+        std::mem::take(&mut self.told)
+    }
+
+    fn drain(&mut self) {
+        while let Some(change) = self.sessions.poll_change() {
+            if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+                self.told.push(change);
+            }
+        }
+    }
+}
+
+impl Drop for Replay<'_> {
+    fn drop(&mut self) {
+        self.drain();
+        self.sessions.end_reload();
+        self.sessions.replaying = self.nested;
+        if !self.nested {
+            self.sessions.end_what_is_over();
+        }
+        self.sessions.out.append(&mut self.before);
+    }
+}
