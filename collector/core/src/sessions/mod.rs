@@ -258,6 +258,12 @@ impl Sessions {
     fn go_on(&mut self) -> bool {
         let Some(now) = self.round else { return false };
         let Some(root) = self.dirty.pop_first() else {
+            let is_crowded = self.conversations.len() > MAX_CONVERSATIONS;
+            if is_crowded && !self.replaying && self.kinship.relink && self.needs_room() {
+                // A child that is not linked yet would leave as a session of its own.
+                self.link(now);
+                return true;
+            }
             self.round = None;
             if !self.replaying {
                 self.evict();

@@ -104,20 +104,31 @@ impl Sessions {
         }
     }
 
-    /// Makes room: the longest idle sessions leave, as if their time had passed.
-    pub(super) fn evict(&mut self) {
+    /// Whether it is time to look for sessions that may leave.
+    pub(super) fn needs_room(&self) -> bool {
         let most = self.config.held_hooks;
-        let bound = self.room.max_events.unwrap_or(MAX_EVENTS).min(most);
         let (held, count) = (self.room.held, self.conversations.len());
-        let crowded = held >= most || count > MAX_CONVERSATIONS;
-        let over = crowded || held > bound || count > MANY_CONVERSATIONS;
+        let over = held >= most || held > self.bound() || count > MANY_CONVERSATIONS;
         let is_soon =
             self.newest < self.room.next_look || self.room.handled < self.room.next_look_at;
         let is_barren = self.room.handled < self.room.barren_until;
         let waits = if count > MAX_CONVERSATIONS && held < most { is_barren } else { is_soon };
-        if !over || waits {
+        over && !waits
+    }
+
+    /// Events held before idle sessions are evicted.
+    fn bound(&self) -> usize {
+        self.room.max_events.unwrap_or(MAX_EVENTS).min(self.config.held_hooks)
+    }
+
+    /// Makes room: the longest idle sessions leave, as if their time had passed.
+    pub(super) fn evict(&mut self) {
+        if !self.needs_room() {
             return;
         }
+        let (most, bound) = (self.config.held_hooks, self.bound());
+        let (held, count) = (self.room.held, self.conversations.len());
+        let crowded = held >= most || count > MAX_CONVERSATIONS;
         self.room.next_look = self.newest.plus(LOOK);
         self.room.work += count as u64;
         for Idle { last, root, quiet } in self.idle(crowded, count > MAX_CONVERSATIONS) {

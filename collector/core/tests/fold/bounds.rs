@@ -42,6 +42,19 @@ fn a_hook_costs_about_the_same_in_any_stream_however_long() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Each child makes all links be looked for again, and the open turn be read again: both wait in proportion to what they cost.
+#[test]
+fn a_child_costs_as_much_however_many_there_were_before() {
+    let shape =
+        SHAPES.iter().find(|shape| shape.name.starts_with("children of delegations")).unwrap();
+    let work = [3_000, 12_000].map(|count| {
+        let hooks = (shape.hooks)(count);
+        let (cost, _) = shapes::cost(&hooks, 50, Sessions::new(Config::default()));
+        cost.work as f64 / cost.hooks as f64
+    });
+    assert!(work[1] < work[0] * 1.3 && work[1] < 30.0, "{work:.1?} for each hook");
+}
+
 #[test]
 fn no_stream_makes_the_fold_hold_more_than_its_bounds() {
     let config = Config { held_hooks: 400, session_hooks: 200, ..Config::default() };
