@@ -70,7 +70,8 @@ impl Group {
         position: usize,
     ) -> usize {
         let turn = conversation.turns.get(position);
-        let start = turn.and_then(|turn| self.segment_at(turn.start)).unwrap_or_default();
+        let segment = turn.and_then(|turn| self.segment_at(turn.start));
+        let start = segment.map(|(start, _)| start).unwrap_or_default();
         let first = conversation.turns.partition_point(|turn| turn.start < start);
         conversation.turns_before(position).saturating_sub(conversation.turns_before(first))
     }

@@ -44,8 +44,8 @@ pub(crate) struct Group {
     pub(super) bundles: BTreeMap<Arc<str>, Bundle>,
     pub(super) past: Past,
     pub(super) starts: Starts,
-    /// The segments, as they were cut last: when they begin.
-    pub(super) cuts: Vec<Timestamp>,
+    /// The segments, as they were cut last: when they begin, and the hook that ended them.
+    pub(super) cuts: Vec<(Timestamp, Option<Timestamp>)>,
     /// The layout of turns that [`Self::turns`] was made for.
     pub(super) layout: u64,
     /// Turns of children that could belong to more than one delegation, by conversation and generation.
@@ -157,10 +157,11 @@ impl Group {
         self.starts = Starts::default();
     }
 
-    /// The segment that a turn lies in, and when the segment begins, as it was cut last.
-    pub(super) fn segment_at(&self, start: Timestamp) -> Option<Timestamp> {
-        let at = self.cuts.partition_point(|begin| *begin <= start);
-        at.checked_sub(1).map(|at| self.cuts[at])
+    /// When the segment of a turn begins, as it was cut last, and whether the turn lies behind the hook that ended it.
+    pub(super) fn segment_at(&self, start: Timestamp) -> Option<(Timestamp, bool)> {
+        let at = self.cuts.partition_point(|(begin, _)| *begin <= start);
+        let (begin, ended) = self.cuts.get(at.checked_sub(1)?)?;
+        Some((*begin, ended.is_some_and(|ended| start > ended)))
     }
 
     /// States of the turns that may show a span of `conversation`: all turns for the root `id` itself, else those above a child.

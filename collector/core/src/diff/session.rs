@@ -50,16 +50,15 @@ impl Group {
         let mut gone: Shown = std::mem::take(&mut self.inherited);
         let inherited: BTreeSet<SpanId> = gone.keys().copied().collect();
         self.note_layout(conversation, &mut gone);
-        // Something between turns, which may part them or hold them together.
-        let apart = changed == Timestamp(i64::MIN);
-        if apart {
+        if changed == Timestamp(i64::MIN) {
+            // Something between turns, which may part them or hold them together.
             self.past = Past::default();
         }
         let reach = self.reach(id, world, conversation, changed);
         let (derived, looked_at) =
             self.tell_turns(world, conversation, &reach, &mut gone, out.changes);
         let mut work = looked_at + self.tell_strays(id, world, out.strays, &mut gone, out.changes);
-        let around = self.tell_around(world, conversation, apart, &mut gone, out.changes);
+        let around = self.tell_around(world, conversation, &mut gone, out.changes);
         work += around.work;
         let told = Retold { id, links: out.links, derived: &derived, inherited: &inherited };
         for (span, old) in gone {

@@ -26,7 +26,6 @@ impl Group {
         &mut self,
         world: World<'_>,
         conversation: &Conversation,
-        apart: bool,
         gone: &mut Shown,
         changes: &mut VecDeque<Change>,
     ) -> Around {
@@ -37,14 +36,14 @@ impl Group {
         let spans = segment::spans(world, conversation, &segments, &tallies);
         let mut row = summary(world, conversation, &segments, &tallies);
         // The last turn stays apart: the next one may still begin before it ended.
-        let done = rest.split_last().filter(|_| !apart).map_or(&[][..], |(_, done)| done);
+        let done = rest.split_last().map_or(&[][..], |(_, done)| done);
         for (tally, _) in done.iter().take_while(|(_, is_done)| *is_done) {
             if !self.past.take(tally, &segments) {
                 break;
             }
         }
         self.cuts.clear();
-        self.cuts.extend(segments.iter().map(|segment| segment.start));
+        self.cuts.extend(segments.iter().map(|segment| (segment.start, segment.ended)));
         row.tool_calls += self.strays.values().map(|stray| stray.state.sum.tool_calls).sum::<u64>();
         row.errors += self.strays.values().map(|stray| stray.state.sum.errors).sum::<u64>();
         let work = rest.len()

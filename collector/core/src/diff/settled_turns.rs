@@ -36,16 +36,16 @@ impl Past {
         self.turns = (self.turns + 1).saturating_sub(turns);
     }
 
-    /// Takes in the next turn. False if its segment does not let it: with turns after the hook that ended the segment, the
+    /// Takes in the next turn. False if it lies in no segment. One after the hook that ended its segment stays by itself: the
     /// order of the two counts.
     pub(crate) fn take(&mut self, turn: &Tally, segments: &[Segment]) -> bool {
         let at = segments.partition_point(|segment| segment.start <= turn.start);
         let Some(segment) = at.checked_sub(1).map(|at| &segments[at]) else { return false };
-        if segment.ended.is_some_and(|ended| turn.start > ended) {
-            return false;
-        }
+        let is_behind_end = segment.ended.is_some_and(|ended| turn.start > ended);
         match self.tallies.last_mut() {
-            Some(last) if self.segment == segment.start => last.add(turn.clone()),
+            Some(last) if self.segment == segment.start && !is_behind_end => {
+                last.add(turn.clone());
+            }
             _ => self.tallies.push(turn.clone()),
         }
         self.segment = segment.start;

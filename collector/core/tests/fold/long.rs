@@ -154,6 +154,36 @@ fn a_hook_out_of_order_finds_its_turn_though_that_has_left() {
     assert_eq!(reloads, 1);
 }
 
+/// A prompt a second behind the end of the session belongs to what ended.
+#[test]
+fn a_session_that_is_ended_and_goes_on_at_once_leaves_memory_as_well() {
+    let mut hooks = shapes::long_session(800);
+    let ends: Vec<Hook> = hooks
+        .iter()
+        .skip(40)
+        .step_by(40)
+        .map(|prompt| Hook {
+            observed_at: prompt.observed_at.plus(-1_000_000_000),
+            body: json!({"hook_event_name": "sessionEnd", "conversation_id": "c",
+                "reason": "closed", "workspace_roots": ["/w/app"]})
+            .to_string()
+            .into_bytes(),
+            ..Hook::default()
+        })
+        .collect();
+    hooks.extend(ends);
+    hooks.sort_by_key(|hook| hook.observed_at);
+    for (hook, seq) in hooks.iter_mut().zip(1..) {
+        hook.seq = seq;
+    }
+    let (whole, ..) = play(Config::default(), &hooks, 10);
+    for batch in [1, 10, 90] {
+        let (left, held, _) = play(few(), &hooks, batch);
+        same(&whole, &left);
+        assert!(held < 120 + 2 * batch, "{held} by {batch}");
+    }
+}
+
 /// The fold forgets a session that is idle for an hour. Its next hook brings the history back, which is longer than what is kept.
 #[test]
 fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
