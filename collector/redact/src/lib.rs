@@ -37,7 +37,7 @@ pub const WITHHELD: &str = "[withheld]";
 const TEXT_MAX_BYTES: usize = 64 << 20;
 /// A text with more secrets is withheld. A real text has fewer than a hundred.
 const SECRETS_MAX: usize = 100_000;
-/// A match that is no secret and no longer than this is looked through for another match, bytes. The limit bounds the cost of
+/// Longest match, in bytes, that is searched again for another match if the match itself is no secret. The limit bounds the cost of
 /// text such as `token=token=token=`.
 const RETRY_MAX_BYTES: usize = 160;
 /// Growth of a region at once, while a match reaches the region's end, bytes.
@@ -243,7 +243,7 @@ impl Redactor {
                         name: compiled.rule.name,
                     });
                 } else if stop - start <= RETRY_MAX_BYTES && compiled.rule.check != Check::Wrapped {
-                    // What looked like a value may be the name of the next value.
+                    // The supposed value may be the name of the next value.
                     next = start.max(whole.start() + 1);
                 }
                 next = next.min(stop.max(whole.start() + 1));

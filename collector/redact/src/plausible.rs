@@ -13,7 +13,7 @@ pub(crate) struct Found<'a> {
     pub(crate) secret: &'a [u8],
 }
 
-/// Values that stand where a secret will stand one day, or say what kind of thing it is. Compared without case, and without
+/// Stand-ins for a secret, and words that name a kind of secret. Compared without case, and without
 /// what is neither a letter nor a digit.
 const WORDS: &[&str] = &[
     "password",

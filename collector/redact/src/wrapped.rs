@@ -13,7 +13,7 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// What `run` says, if it is base64 of text: an image decodes to something else.
+/// The decoded text of `run`, if `run` is base64 of text. Base64 of an image gives `None`.
 pub(crate) fn decoded(run: &[u8]) -> Option<String> {
     let url_safe = run.iter().any(|byte| matches!(byte, b'-' | b'_'));
     let engine = if url_safe { &URL_SAFE } else { &STANDARD };

@@ -69,7 +69,7 @@ impl CursorStore {
                 found
             }
             Err(error) => {
-                // Once in a while, since it is a file that we do not own and cannot repair.
+                // Warn rarely: the file is Cursor's, and we cannot repair it.
                 tracing::debug!(%error, "Cursor's database does not answer");
                 counts.push(("evidence_store_failed", 1));
                 self.rests_until = clock::instant().checked_add(REST);
@@ -124,7 +124,7 @@ fn told<'a>(
     Ok(told)
 }
 
-/// A call that its parent is not known to have made would be a place nobody can show: then the parent alone is told.
+/// If no hook shows that the parent made the call, only the parent is reported, without the call.
 fn evidence(child: &str, said: &Subagent, knows: impl Fn(&str, &str) -> bool) -> Option<Evidence> {
     if !usable(&said.parent) || said.parent == child {
         return None;

@@ -1,7 +1,7 @@
 //! Looks on disk for proof of which parent a child conversation has, in the order of cost: transcript folders, then
 //! Cursor's own database. Both are read only, within bounds, by a thread that nothing waits for.
 //!
-//! What is found becomes a hook of its own, so that a rebuild does not need the disk again.
+//! A result becomes a hook of its own, so that a rebuild does not need the disk again.
 
 mod cursor;
 mod transcripts;
@@ -66,7 +66,7 @@ pub struct Found {
     pub counts: Vec<(&'static str, u64)>,
 }
 
-/// Evidence for `question`. The same evidence has the same id, however often it is asked for.
+/// Evidence for `question`. The same evidence always has the same id.
 #[must_use]
 pub fn answer(readers: &Readers, cursor: Option<&mut CursorStore>, question: &Question) -> Found {
     let tasks = OnceCell::new();

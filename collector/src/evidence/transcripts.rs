@@ -25,7 +25,7 @@ pub(super) struct Task {
     text: String,
 }
 
-/// What the transcripts beside the parent's say about the candidates.
+/// What the transcripts in the parent's folder say about the candidates.
 pub(super) fn look<'a>(question: &Question, tasks: impl FnOnce() -> &'a [Task]) -> Vec<Evidence> {
     let Some(folder) = folder(&question.transcript_path) else { return Vec::new() };
     let mut transcripts = Vec::new();
@@ -107,7 +107,7 @@ struct Part {
     text: String,
 }
 
-/// What the user asked in the first row, without what Cursor puts around it.
+/// The user's words in the first row, without the text that Cursor puts around them.
 fn query(row: &[u8]) -> Option<String> {
     let row: Row = serde_json::from_slice(row).ok()?;
     if row.role != "user" {
@@ -126,7 +126,7 @@ fn query(row: &[u8]) -> Option<String> {
 fn call(tasks: &[Task], query: &str) -> Option<String> {
     let mut equal = tasks.iter().filter(|task| task.text.trim() == query).map(|task| &task.call);
     let first = equal.next()?;
-    // Two calls with the same task prove nothing about which one it was.
+    // Two calls with the same task do not prove which of them started the child.
     equal.all(|other| other == first).then(|| first.clone())
 }
 
@@ -146,7 +146,7 @@ enum Arguments {
     Other(serde::de::IgnoredAny),
 }
 
-/// What `parent` asked its subagents to do, as its hooks say.
+/// The tasks that `parent` gave to its subagents, from its hooks.
 pub(super) fn tasks(readers: &Readers, parent: &str) -> Vec<Task> {
     let bodies = readers.with(|db| delegations::bodies(db, parent)).unwrap_or_default();
     bodies.iter().filter_map(|body| task(body)).collect()

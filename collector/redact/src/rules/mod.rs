@@ -40,7 +40,7 @@ pub struct Rule {
 pub enum Check {
     /// The form is enough, except for a row of equal characters.
     Form,
-    /// The secret has at least so many hundredths of a bit of entropy per character.
+    /// Least entropy of the secret, in hundredths of a bit per character.
     Random(u32),
     /// The secret is a plausible value for a name such as `password`.
     Value,
