@@ -143,7 +143,8 @@ fn collect(src: &Path, folder: &Path, sources: &mut BTreeMap<String, String>) {
 
 /// A source without comments and unit tests.
 fn shipped(source: &str) -> String {
-    let end = source.find("#[cfg(test)]\nmod ").unwrap_or(source.len());
+    let tests = source.find("#[cfg(test)]\nmod ").or_else(|| source.find("#[cfg(all(test, "));
+    let end = tests.unwrap_or(source.len());
     let lines = source[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -9,6 +9,7 @@ mod critical;
 mod cursor;
 mod description;
 mod detail;
+mod document;
 mod edits;
 mod endpoints;
 mod errors;
@@ -96,7 +97,7 @@ pub(crate) fn routes() -> Router<Shared> {
 /// The API as an OpenAPI 3.1 document, made from the handlers: what `dashboard/openapi.json` has to be.
 #[must_use]
 pub fn document() -> String {
-    description::document()
+    document::document()
 }
 
 /// Runs a read where blocking is allowed.

@@ -1,106 +1,10 @@
-//! The OpenAPI document, made from the handlers themselves.
+//! What a handler takes and answers, for the API's description.
 //!
 //! [`Described`] reads a handler's signature: each argument is an [`Input`], the answer an [`Output`], and their types have
-//! a JSON Schema (schemars, from the same declarations that serde reads). The collector never runs this code. It serves
-//! the committed `openapi.json`; a test holds that file against [`document`].
+//! a JSON Schema (schemars, from the same declarations that serde reads).
 
 mod index;
 mod operation;
 
 pub(super) use index::{Index, index};
 pub(super) use operation::{Described, Input, Operation, Output};
-
-use axum::handler::Handler;
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
-
-use super::{Shared, Table, endpoints};
-use crate::problem;
-
-/// What no type says.
-const ABOUT: &str = "Sessions, turns and spans of what Cursor's agent did. Times are integer microseconds (`*_us`), \
-since the epoch or durations. Lists are `{items, next}`: pass `next` as `cursor`; it is null at the end. \
-Version 1 only grows: ignore fields that you do not know.";
-
-/// The document as the file has it: sorted, indented, with a line end.
-pub(super) fn document() -> String {
-    let mut document = Document::new();
-    endpoints(&mut document);
-    let mut text = Vec::new();
-    let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
-    let mut writer = serde_json::Serializer::with_formatter(&mut text, indent);
-    // Writing a `Value` into memory has no way to fail.
-    let _ = serde::Serialize::serialize(&document.finish(), &mut writer);
-    text.push(b'\n');
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-struct Document {
-    /// Schemas of what is asked: optional fields may be left out.
-    asked: SchemaGenerator,
-    /// Schemas of what is answered: a field is always there, unless it is skipped when written.
-    answered: SchemaGenerator,
-    paths: Map<String, Value>,
-}
-
-impl Document {
-    fn new() -> Self {
-        let mut settings = SchemaSettings::draft2020_12();
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-        let mut asked = settings.clone().for_deserialize();
-        asked.inline_subschemas = true;
-        Self {
-            asked: asked.into_generator(),
-            answered: settings.for_serialize().into_generator(),
-            paths: Map::new(),
-        }
-    }
-
-    fn add<M, H: Described<M>>(&mut self, method: &str, path: &str, answers: &str) {
-        let mut operation = Operation::new(path, &mut self.asked, &mut self.answered);
-        H::describe(&mut operation);
-        let mut value = operation.finish(answers);
-        if method == "post" && value.get("requestBody").is_none() {
-            // The content type is what a foreign page cannot send unasked: every POST has a body.
-            value["requestBody"] =
-                json!({ "content": { "application/json": { "schema": { "type": "object" } } } });
-        }
-        let item = self.paths.entry(path).or_insert_with(|| json!({}));
-        item[method] = value;
-    }
-
-    fn finish(mut self) -> Value {
-        self.answered.subschema_for::<problem::Body<'static>>();
-        json!({
-            "openapi": "3.1.0",
-            "info": { "title": "hookspan", "version": "1", "description": ABOUT },
-            "servers": [{ "url": "http://127.0.0.1:4329" }],
-            "security": [{ "token": [] }],
-            "paths": self.paths,
-            "components": {
-                "schemas": self.answered.take_definitions(true),
-                "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            },
-        })
-    }
-}
-
-impl Table for Document {
-    fn get<M, H>(&mut self, path: &'static str, answers: &'static str, _: H)
-    where
-        H: Handler<M, Shared> + Described<M>,
-        M: 'static,
-    {
-        self.add::<M, H>("get", path, answers);
-    }
-
-    fn post<M, H>(&mut self, path: &'static str, answers: &'static str, _: H)
-    where
-        H: Handler<M, Shared> + Described<M>,
-        M: 'static,
-    {
-        self.add::<M, H>("post", path, answers);
-    }
-}

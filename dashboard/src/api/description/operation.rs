@@ -20,7 +20,7 @@ pub(crate) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    pub(super) fn new(
+    pub(in crate::api) fn new(
         path: &'a str,
         asked: &'a mut SchemaGenerator,
         answered: &'a mut SchemaGenerator,
@@ -84,7 +84,7 @@ impl<'a> Operation<'a> {
         self.details = text;
     }
 
-    pub(super) fn finish(self, answers: &str) -> Value {
+    pub(in crate::api) fn finish(self, answers: &str) -> Value {
         let Self { parameters, body, content, details, .. } = self;
         let description = if details.is_empty() { answers } else { details };
         let problem = json!({ "$ref": "#/components/schemas/Problem" });
