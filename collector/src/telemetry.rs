@@ -136,7 +136,7 @@ impl Wanted {
         let mut connection = |key: &str, signal| match env.var(key).map(str::trim) {
             Some("otlp") => connection_or_default(env, signal)
                 .map(|found| found.map_err(|Unreadable(problem)| left_out.push(problem)).ok())
-                .map_err(anyhow::Error::msg),
+                .map_err(anyhow::Error::from),
             None | Some("none" | "") => Ok(None),
             Some(word) => bail!("{key}: {word:?} is not supported; use otlp or none"),
         };

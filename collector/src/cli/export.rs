@@ -78,7 +78,7 @@ pub enum Content {
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let db = open::reader(&global.state.database())?;
     let sessions = select(&db, &args)?;
-    let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse)?;
+    let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse::from)?;
     if args.no_redact && args.content != Content::Full {
         let words = "--no-redact needs --content full: with less content, secrets never leave";
         return Err(Misuse(words.to_owned()).into());

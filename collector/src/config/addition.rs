@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::destination::{self, Backfill, ContentPolicy, DestinationForm};
+use super::destination::{self, Backfill, ContentPolicy, DestinationForm, Unfilled};
+use super::mistake::Mistake;
 use super::preset::Preset;
 use super::{Config, Environment, Misuse};
 
@@ -23,10 +24,10 @@ impl DestinationForm {
     ///
     /// # Errors
     /// The protocol is unknown.
-    pub fn need(&self, env: &Environment) -> Result<Option<Need>, String> {
+    pub fn need(&self, env: &Environment) -> Result<Option<Need>, Mistake> {
         let Some(template) = self.endpoint_template()? else { return Ok(Some(Need::Endpoint)) };
         let values = self.preset.values(env, &self.values);
-        if let Err(key) = destination::fill(template, &values) {
+        if let Err(Unfilled(key)) = destination::fill(template, &values) {
             return Ok(Some(Need::Value(key)));
         }
         let is_missing = |name: &&&str| {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::mistake::Why;
+
 /// How to reach a destination.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -52,41 +54,41 @@ impl Protocol {
     }
 }
 
-pub(super) fn parse_protocol(word: &str) -> Result<Protocol, String> {
+pub(super) fn parse_protocol(word: &str) -> Result<Protocol, Why> {
     match word.trim() {
         "http/protobuf" | "http" => Ok(Protocol::Http),
         "grpc" => Ok(Protocol::Grpc),
-        "http/json" => Err("http/json is not supported; use http/protobuf or grpc".to_owned()),
-        other => Err(format!("{other:?} is unknown; use http/protobuf or grpc")),
+        "http/json" => Err(Why::HttpJson),
+        other => Err(Why::unknown(other, "http/protobuf or grpc")),
     }
 }
 
-pub(super) fn parse_gzip(word: &str) -> Result<bool, String> {
+pub(super) fn parse_gzip(word: &str) -> Result<bool, Why> {
     match word.trim() {
         "gzip" => Ok(true),
         "none" => Ok(false),
-        other => Err(format!("{other:?} is unknown; use gzip or none")),
+        other => Err(Why::unknown(other, "gzip or none")),
     }
 }
 
-pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, String> {
+pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, Why> {
     match ms.unwrap_or(10_000) {
-        0 => Err("0 would fail every request; leave it out for 10 s".to_owned()),
-        ms if ms > 600_000 => Err(format!("{ms} ms is more than ten minutes")),
+        0 => Err(Why::NoTime),
+        ms if ms > 600_000 => Err(Why::TooLong(ms)),
         ms => Ok(Duration::from_millis(ms)),
     }
 }
 
-pub(super) fn check_endpoint(url: &str) -> Result<(), String> {
-    let parsed = reqwest::Url::parse(url).map_err(|e| format!("{e}: write http(s)://host:port"))?;
+pub(super) fn check_endpoint(url: &str) -> Result<(), Why> {
+    let parsed = reqwest::Url::parse(url).map_err(Why::Url)?;
     if !matches!(parsed.scheme(), "http" | "https") {
-        return Err(format!("scheme {:?} is unknown; use http or https", parsed.scheme()));
+        return Err(Why::Scheme(parsed.scheme().to_owned()));
     }
     if parsed.host_str().is_none_or(str::is_empty) {
-        return Err("has no host".to_owned());
+        return Err(Why::NoHost);
     }
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        return Err("holds a user or password; put it into headers as env:NAME".to_owned());
+        return Err(Why::Credentials);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use super::connection::{Connection, Protocol, Secret, is_loopback};
 use super::connection::{check_endpoint, parse_gzip, parse_protocol, timeout};
+use super::mistake::{Mistake, Why};
 use super::otlp_env::{self, Signal};
 use super::preset::Preset;
 use super::reference::{Missing, PLAIN_HEADERS, check_headers, client_pem, header_value, read_pem};
@@ -201,38 +202,35 @@ impl DestinationForm {
         env: &Environment,
         defaults: super::Semconv,
     ) -> Result<Destination, DestinationError> {
-        self.build(env, defaults).map_err(|problem| DestinationError {
+        self.build(env, defaults).map_err(|mistake| DestinationError {
             place: String::new(),
             name: self.name.clone(),
-            problem,
+            problem: mistake.to_string(),
         })
     }
 
-    fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, String> {
+    fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, Mistake> {
         check_name(&self.name)?;
         let values = self.preset.values(env, &self.values);
         let protocol = self.protocol()?;
         if protocol == Protocol::Grpc && self.preset.http_only() {
-            return Err(format!("protocol: {} takes http/protobuf only", self.preset.as_str()));
+            return Err(Why::HttpOnly(self.preset.as_str()).at("protocol"));
         }
-        let template = self
-            .endpoint_template()?
-            .ok_or("endpoint: is missing; this preset has none of its own")?;
-        let endpoint = fill(template, &values).map_err(|key| {
-            format!("endpoint: {{{key}}} is not known; set values.{key} or write the endpoint out")
-        })?;
-        check_endpoint(&endpoint).map_err(|e| format!("endpoint: {e}"))?;
+        let template = self.endpoint_template()?.ok_or(Why::NoEndpoint.at("endpoint"))?;
+        let endpoint = fill(template, &values)
+            .map_err(|Unfilled(key)| Why::EndpointPlaceholder(key).at("endpoint"))?;
+        check_endpoint(&endpoint).map_err(|why| why.at("endpoint"))?;
         let endpoint = with_path(endpoint, protocol);
         let mut missing = Missing::default();
         let headers = self.all_headers(env, &mut missing)?;
         let gzip = match self.compression.as_deref() {
             None => !is_loopback(&endpoint),
-            Some(word) => parse_gzip(word).map_err(|e| format!("compression: {e}"))?,
+            Some(word) => parse_gzip(word).map_err(|why| why.at("compression"))?,
         };
         let backfill = self.backfill.unwrap_or_default();
         let sample = self.sample.unwrap_or(1.0);
         if !(0.0..=1.0).contains(&sample) {
-            return Err(format!("sample: {sample} is not between 0 and 1"));
+            return Err(Why::Share(sample).at("sample"));
         }
         let content = match self.content {
             Some(policy) => policy,
@@ -240,10 +238,7 @@ impl DestinationForm {
         };
         let redact = self.redact.unwrap_or(true);
         if !redact && content != ContentPolicy::Full {
-            return Err(
-                "redact: false needs content = \"full\": with less content, secrets never leave"
-                    .to_owned(),
-            );
+            return Err(Why::RedactBelowFull.at("redact"));
         }
         let link = self.link.as_deref().or_else(|| self.preset.link());
         Ok(Destination {
@@ -254,7 +249,7 @@ impl DestinationForm {
                 protocol,
                 headers,
                 gzip,
-                timeout: timeout(self.timeout_ms).map_err(|e| format!("timeout_ms: {e}"))?,
+                timeout: timeout(self.timeout_ms).map_err(|why| why.at("timeout_ms"))?,
                 certificate: missing
                     .take(read_pem("certificate", self.certificate.as_deref()))?
                     .flatten(),
@@ -273,9 +268,7 @@ impl DestinationForm {
                 Some("genai-1.41") => Profile::Genai141,
                 Some("genai-0.1") => Profile::Genai01,
                 Some(word) => {
-                    return Err(format!(
-                        "semconv: {word:?} is unknown; use genai-1.41 or genai-0.1"
-                    ));
+                    return Err(Why::unknown(word, "genai-1.41 or genai-0.1").at("semconv"));
                 }
             },
             openinference: match self.openinference.as_deref() {
@@ -284,9 +277,7 @@ impl DestinationForm {
                 Some("full") => OpenInference::Full,
                 Some("off") => OpenInference::Off,
                 Some(word) => {
-                    return Err(format!(
-                        "openinference: {word:?} is unknown; use kind, full or off"
-                    ));
+                    return Err(Why::unknown(word, "kind, full or off").at("openinference"));
                 }
             },
             content_max_bytes: self.preset.content_max_bytes(),
@@ -294,7 +285,7 @@ impl DestinationForm {
             max_span_age: self
                 .max_span_age
                 .as_deref()
-                .map(|text| parse_duration(text).map_err(|e| format!("max_span_age: {e}")))
+                .map(|text| parse_duration(text).map_err(|why| why.at("max_span_age")))
                 .transpose()?,
             // Someone who asks for the whole history does not want the cap to eat it at the first hiccup, and the spans
             // stay in the store either way.
@@ -307,19 +298,19 @@ impl DestinationForm {
                 .map(|text| check_link(text, &values, self.link.is_some()))
                 .transpose()?
                 .flatten(),
-            unready: missing.0,
+            unready: missing.words(),
         })
     }
 
-    fn protocol(&self) -> Result<Protocol, String> {
+    fn protocol(&self) -> Result<Protocol, Mistake> {
         match &self.protocol {
-            Some(word) => parse_protocol(word).map_err(|e| format!("protocol: {e}")),
+            Some(word) => parse_protocol(word).map_err(|why| why.at("protocol")),
             None => Ok(self.preset.protocol(self.endpoint.as_deref())),
         }
     }
 
     /// The endpoint with `{placeholders}`: the written one, else the preset's.
-    pub(super) fn endpoint_template(&self) -> Result<Option<&str>, String> {
+    pub(super) fn endpoint_template(&self) -> Result<Option<&str>, Mistake> {
         let protocol = self.protocol()?;
         Ok(self.endpoint.as_deref().or_else(|| self.preset.endpoint(protocol)))
     }
@@ -329,13 +320,12 @@ impl DestinationForm {
         &self,
         env: &Environment,
         missing: &mut Missing,
-    ) -> Result<Vec<(String, Secret)>, String> {
+    ) -> Result<Vec<(String, Secret)>, Mistake> {
         let mut headers = self.preset.headers(env);
         let mut absent = Vec::new();
         for (name, value) in &self.headers {
             let name = name.to_ascii_lowercase();
             let value = header_value(&name, value, env);
-            let value = value.map_err(|problem| problem.within(&format!("headers.{name}")));
             headers.retain(|(other, _)| *other != name);
             match missing.take(value)? {
                 Some(value) => headers.push((name, value)),
@@ -346,7 +336,7 @@ impl DestinationForm {
             let is_there = headers.iter().any(|(have, _)| have == name);
             if !is_there && !absent.iter().any(|have| have == name) {
                 let hint = self.preset.header_hint();
-                missing.0.get_or_insert(format!("headers.{name}: is missing; {hint}"));
+                missing.note(Why::HeaderMissing(hint).at(format!("headers.{name}")));
             }
         }
         check_headers(&headers)?;
@@ -396,9 +386,10 @@ pub fn all(config: &Config, env: &Environment) -> Result<Vec<Destination>, Desti
             .try_into()
             .map_err(|error: toml::de::Error| failed(error.message().to_owned()))?;
         if all.iter().any(|other| other.name == name) {
-            return Err(failed("name: is taken already".to_owned()));
+            return Err(failed(Why::Taken.at("name").to_string()));
         }
-        let mut destination = form.build(env, config.semconv).map_err(failed)?;
+        let mut destination =
+            form.build(env, config.semconv).map_err(|mistake| failed(mistake.to_string()))?;
         if let (Some(problem), Some(at)) = (&mut destination.unready, config.places.get(index)) {
             problem.insert_str(0, &at.of(problem));
         }
@@ -420,8 +411,11 @@ pub fn from_env(
     env: &Environment,
     defaults: super::Semconv,
 ) -> Result<Option<Destination>, DestinationError> {
-    let failed =
-        |problem| DestinationError { place: String::new(), name: "env".to_owned(), problem };
+    let failed = |mistake: Mistake| DestinationError {
+        place: String::new(),
+        name: "env".to_owned(),
+        problem: mistake.to_string(),
+    };
     let mut missing = Missing::default();
     let connection = otlp_env::connection(env, Signal::Traces, &mut missing).map_err(failed)?;
     let Some(connection) = connection else { return Ok(None) };
@@ -431,32 +425,32 @@ pub fn from_env(
         ..DestinationForm::default()
     };
     let destination = form.build(env, defaults).map_err(failed)?;
-    Ok(Some(Destination { connection, unready: missing.0, ..destination }))
+    Ok(Some(Destination { connection, unready: missing.words(), ..destination }))
 }
 
-fn content_from_env(env: &Environment) -> Result<ContentPolicy, String> {
+fn content_from_env(env: &Environment) -> Result<ContentPolicy, Mistake> {
     const KEY: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
     let word = env.var(KEY).map(str::trim).unwrap_or_default();
     match word.to_ascii_uppercase().as_str() {
         "TRUE" | "SPAN_ONLY" | "SPAN_AND_EVENT" => Ok(ContentPolicy::Full),
         "" | "FALSE" | "NO_CONTENT" | "EVENT_ONLY" => Ok(ContentPolicy::Metadata),
-        _ => Err(format!("{KEY}: {word:?} is unknown; use true or false")),
+        _ => Err(Why::unknown(word, "true or false").at(KEY)),
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn check_name(name: &str) -> Result<(), Mistake> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
-        return Err("name: takes 1 to 64 of A-Z a-z 0-9 . _ -".to_owned());
+        return Err(Why::Name.at("name"));
     }
     Ok(())
 }
 
 /// Reads `55m`, `6h`, `7d`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, Why> {
     match humantime::parse_duration(text) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(format!("{text:?} is not a duration such as 55m, 6h or 7d")),
+        _ => Err(Why::Duration(text.to_owned())),
     }
 }
 
@@ -475,8 +469,11 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or(rest).rsplit('@').next().unwrap_or(rest)
 }
 
+/// A placeholder without a value.
+pub(super) struct Unfilled(pub(super) String);
+
 /// Puts `values` into the `{placeholders}` of `template`; the first unknown one is the error.
-pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
+pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, Unfilled> {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find('{') {
@@ -486,7 +483,7 @@ pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<
         if SPAN_PLACEHOLDERS.contains(&key) {
             out.push_str(&rest[open..=close]);
         } else {
-            out.push_str(values.get(key).ok_or_else(|| key.to_owned())?);
+            out.push_str(values.get(key).ok_or_else(|| Unfilled(key.to_owned()))?);
         }
         rest = &rest[close + 1..];
     }
@@ -499,11 +496,11 @@ fn check_link(
     template: &str,
     values: &BTreeMap<String, String>,
     explicit: bool,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Mistake> {
     match fill(template, values) {
         Ok(link) if link.starts_with("http://") || link.starts_with("https://") => Ok(Some(link)),
-        Ok(_) => Err("link: must start with http:// or https://".to_owned()),
-        Err(key) if explicit => Err(format!("link: {{{key}}} is not known; set values.{key}")),
+        Ok(_) => Err(Why::LinkScheme.at("link")),
+        Err(Unfilled(key)) if explicit => Err(Why::LinkPlaceholder(key).at("link")),
         Err(_) => Ok(None),
     }
 }

@@ -9,6 +9,7 @@ pub mod paths;
 mod place;
 mod print;
 mod connection;
+pub mod mistake;
 pub mod destination;
 mod reference;
 pub mod otlp_env;

@@ -4,6 +4,7 @@ use super::Environment;
 use super::connection::{
     Connection, Protocol, Secret, check_endpoint, is_loopback, parse_gzip, parse_protocol, timeout,
 };
+use super::mistake::{Mistake, Why};
 use super::reference::{Missing, check_headers, client_pem, read_pem};
 
 /// What is sent.
@@ -40,7 +41,7 @@ pub(super) fn connection(
     env: &Environment,
     signal: Signal,
     missing: &mut Missing,
-) -> Result<Option<Connection>, String> {
+) -> Result<Option<Connection>, Mistake> {
     Reader { env, signal }.connection(None, missing)
 }
 
@@ -56,7 +57,7 @@ pub struct Unreadable(pub String);
 pub fn connection_or_default(
     env: &Environment,
     signal: Signal,
-) -> Result<Result<Connection, Unreadable>, String> {
+) -> Result<Result<Connection, Unreadable>, Mistake> {
     let reader = Reader { env, signal };
     let fallback = match reader.protocol()? {
         Protocol::Http => "http://localhost:4318",
@@ -64,9 +65,9 @@ pub fn connection_or_default(
     };
     let mut missing = Missing::default();
     let connection = reader.connection(Some(fallback), &mut missing)?;
-    match missing.0 {
+    match missing.words() {
         Some(problem) => Ok(Err(Unreadable(problem))),
-        None => connection.map(Ok).ok_or_else(|| "no endpoint".to_owned()),
+        None => connection.map(Ok).ok_or_else(|| Why::NoHost.at("OTEL_EXPORTER_OTLP_ENDPOINT")),
     }
 }
 
@@ -80,7 +81,7 @@ impl Reader<'_> {
         &self,
         fallback: Option<&str>,
         missing: &mut Missing,
-    ) -> Result<Option<Connection>, String> {
+    ) -> Result<Option<Connection>, Mistake> {
         let own = self.get(&format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", self.signal.word()));
         let is_general = own.is_none();
         let found = own.or_else(|| self.get("OTEL_EXPORTER_OTLP_ENDPOINT"));
@@ -88,19 +89,19 @@ impl Reader<'_> {
         let Some((key, raw)) = found.or_else(fallback) else { return Ok(None) };
         let protocol = self.protocol()?;
         let endpoint = self.endpoint(raw, protocol, is_general)?;
-        check_endpoint(&endpoint).map_err(|e| format!("{key}: {e}"))?;
+        check_endpoint(&endpoint).map_err(|why| why.at(key))?;
         let headers = match self.either("HEADERS") {
-            Some((key, text)) => parse_headers(text).map_err(|e| format!("{key}: {e}"))?,
+            Some((key, text)) => parse_headers(text).map_err(|why| why.at(key))?,
             None => Vec::new(),
         };
         check_headers(&headers)?;
         let gzip = match self.either("COMPRESSION") {
-            Some((key, word)) => parse_gzip(word).map_err(|e| format!("{key}: {e}"))?,
+            Some((key, word)) => parse_gzip(word).map_err(|why| why.at(key))?,
             None => !is_loopback(&endpoint),
         };
         let timeout_ms = match self.either("TIMEOUT") {
             Some((key, text)) => {
-                Some(text.parse().map_err(|_| format!("{key}: {text:?} is not milliseconds"))?)
+                Some(text.parse().map_err(|_| Why::Milliseconds(text.to_owned()).at(key))?)
             }
             None => None,
         };
@@ -110,7 +111,7 @@ impl Reader<'_> {
             protocol,
             headers,
             gzip,
-            timeout: timeout(timeout_ms).map_err(|e| format!("OTEL_EXPORTER_OTLP_TIMEOUT: {e}"))?,
+            timeout: timeout(timeout_ms).map_err(|why| why.at("OTEL_EXPORTER_OTLP_TIMEOUT"))?,
             certificate: missing
                 .take(read_pem("OTEL_EXPORTER_OTLP_CERTIFICATE", file("CERTIFICATE")))?
                 .flatten(),
@@ -120,9 +121,9 @@ impl Reader<'_> {
         }))
     }
 
-    fn protocol(&self) -> Result<Protocol, String> {
+    fn protocol(&self) -> Result<Protocol, Mistake> {
         match self.either("PROTOCOL") {
-            Some((key, word)) => parse_protocol(word).map_err(|e| format!("{key}: {e}")),
+            Some((key, word)) => parse_protocol(word).map_err(|why| why.at(key)),
             None => Ok(Protocol::Http),
         }
     }
@@ -139,12 +140,12 @@ impl Reader<'_> {
         self.get(&own).or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{suffix}")))
     }
 
-    fn endpoint(&self, raw: &str, protocol: Protocol, is_general: bool) -> Result<String, String> {
+    fn endpoint(&self, raw: &str, protocol: Protocol, is_general: bool) -> Result<String, Mistake> {
         let insecure = match self.either("INSECURE") {
             None => false,
             Some((_, word)) if word.eq_ignore_ascii_case("true") => true,
             Some((_, word)) if word.eq_ignore_ascii_case("false") => false,
-            Some((key, word)) => return Err(format!("{key}: {word:?} is not true or false")),
+            Some((key, word)) => return Err(Why::Boolean(word.to_owned()).at(key)),
         };
         Ok(match protocol {
             Protocol::Grpc if raw.contains("://") => raw.to_owned(),
@@ -158,13 +159,12 @@ impl Reader<'_> {
 }
 
 /// `key=value,key=value`, both percent-encoded.
-fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, String> {
+fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, Why> {
     text.split(',')
         .map(str::trim)
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
-            let (key, value) =
-                pair.split_once('=').ok_or("a header is not of the form key=value")?;
+            let (key, value) = pair.split_once('=').ok_or(Why::HeaderForm)?;
             let key = percent_decode(key.trim()).to_ascii_lowercase();
             Ok((key, Secret(percent_decode(value.trim()))))
         })

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::connection::Secret;
+use super::mistake::{Mistake, Why};
 use crate::config::Environment;
 
 /// Headers that hold no secret and may therefore stand in the file as they are.
@@ -14,99 +15,88 @@ pub(in crate::config) const PLAIN_HEADERS: [&str; 5] = [
     "x-langfuse-ingestion-version",
 ];
 
-/// Why a value cannot be used.
+/// A value that cannot be used now.
 #[derive(Debug)]
 pub(in crate::config) enum Problem {
     /// What was written is wrong. Nothing starts until it is corrected.
-    Wrong(String),
+    Wrong(Mistake),
     /// What was written refers to something that is not there now. Only this destination waits for it.
-    Missing(String),
+    Missing(Mistake),
 }
 
-impl From<String> for Problem {
-    fn from(words: String) -> Self {
-        Self::Wrong(words)
-    }
-}
-
-impl From<&str> for Problem {
-    fn from(words: &str) -> Self {
-        Self::Wrong(words.to_owned())
-    }
-}
-
-impl Problem {
-    pub(in crate::config) fn within(self, key: &str) -> Self {
-        match self {
-            Self::Wrong(words) => Self::Wrong(format!("{key}: {words}")),
-            Self::Missing(words) => Self::Missing(format!("{key}: {words}")),
-        }
-    }
-}
-
-/// What is not there now: the first of it is told.
+/// What is not there now: the first of it is reported.
 #[derive(Debug, Default)]
-pub(in crate::config) struct Missing(pub(in crate::config) Option<String>);
+pub(in crate::config) struct Missing(Option<Mistake>);
 
 impl Missing {
     /// The value, or `None` when it is missing.
     pub(in crate::config) fn take<T>(
         &mut self,
         read: Result<T, Problem>,
-    ) -> Result<Option<T>, String> {
+    ) -> Result<Option<T>, Mistake> {
         match read {
             Ok(value) => Ok(Some(value)),
-            Err(Problem::Wrong(words)) => Err(words),
-            Err(Problem::Missing(words)) => {
-                self.0.get_or_insert(words);
+            Err(Problem::Wrong(mistake)) => Err(mistake),
+            Err(Problem::Missing(mistake)) => {
+                self.note(mistake);
                 Ok(None)
             }
         }
     }
+
+    /// Notes what is missing, unless something was missing before.
+    pub(in crate::config) fn note(&mut self, mistake: Mistake) {
+        self.0.get_or_insert(mistake);
+    }
+
+    /// What was missing first, in words.
+    pub(in crate::config) fn words(&self) -> Option<String> {
+        self.0.as_ref().map(Mistake::to_string)
+    }
 }
 
-/// Reads a header value: a reference, or one word and a reference, or plain text where nothing is secret.
+/// Reads the value of the header `name`: a reference, or one word and a reference, or plain text where nothing is secret.
 pub(in crate::config) fn header_value(
     name: &str,
     text: &str,
     env: &Environment,
 ) -> Result<Secret, Problem> {
+    let key = || format!("headers.{name}");
+    let missing = |why: Why| Problem::Missing(why.at(key()));
     if let Some(value) = reference(text, env) {
-        return value.map(Secret).map_err(Problem::Missing);
+        return value.map(Secret).map_err(missing);
     }
     if let Some((scheme, rest)) = text.split_once(' ')
         && let Some(value) = reference(rest.trim(), env)
     {
-        let value = value.map_err(Problem::Missing)?;
+        let value = value.map_err(missing)?;
         return Ok(Secret(format!("{scheme} {value}")));
     }
     if PLAIN_HEADERS.contains(&name) {
         return Ok(Secret(text.to_owned()));
     }
-    Err("takes env:NAME or file:PATH, so that no secret stands in the file".into())
+    Err(Problem::Wrong(Why::PlainSecret.at(key())))
 }
 
-fn reference(text: &str, env: &Environment) -> Option<Result<String, String>> {
+fn reference(text: &str, env: &Environment) -> Option<Result<String, Why>> {
     if let Some(key) = text.strip_prefix("env:") {
-        return Some(
-            env.var(key).map(str::to_owned).ok_or_else(|| format!("the variable {key} is not set")),
-        );
+        let value = env.var(key).map(str::to_owned);
+        return Some(value.ok_or_else(|| Why::NotSet(key.to_owned())));
     }
     let path = text.strip_prefix("file:")?;
     Some(
         fs::read_to_string(path)
             .map(|value| value.trim().to_owned())
-            .map_err(|error| format!("{path} cannot be read: {error}")),
+            .map_err(|error| Why::Unreadable(path.to_owned(), error.to_string())),
     )
 }
 
-pub(in crate::config) fn check_headers(headers: &[(String, Secret)]) -> Result<(), String> {
+pub(in crate::config) fn check_headers(headers: &[(String, Secret)]) -> Result<(), Mistake> {
     for (name, value) in headers {
         reqwest::header::HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("headers: {name:?} is not a header name"))?;
-        reqwest::header::HeaderValue::from_str(&value.0).map_err(|_| {
-            format!("headers.{name}: its value holds a character no header may hold")
-        })?;
+            .map_err(|_| Why::HeaderName(name.clone()).at("headers"))?;
+        reqwest::header::HeaderValue::from_str(&value.0)
+            .map_err(|_| Why::HeaderValue.at(format!("headers.{name}")))?;
     }
     Ok(())
 }
@@ -116,10 +106,11 @@ pub(in crate::config) fn read_pem(
     path: Option<&str>,
 ) -> Result<Option<Vec<u8>>, Problem> {
     let Some(path) = path else { return Ok(None) };
+    let missing = |why: Why| Problem::Missing(why.at(key));
     let bytes = fs::read(path)
-        .map_err(|error| Problem::Missing(format!("{key}: {path} cannot be read: {error}")))?;
+        .map_err(|error| missing(Why::Unreadable(path.to_owned(), error.to_string())))?;
     if !bytes.windows(11).any(|w| w == b"-----BEGIN ") {
-        return Err(Problem::Missing(format!("{key}: {path} holds no PEM block")));
+        return Err(missing(Why::NoPem(path.to_owned())));
     }
     Ok(Some(bytes))
 }
@@ -132,9 +123,10 @@ pub(in crate::config) fn client_pem(
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
             let key = String::from_utf8(key)
-                .map_err(|_| Problem::Missing("client_key: is not text".to_owned()))?;
+                .map_err(|_| Problem::Missing(Why::NotText.at("client_key")))?;
             Ok(Some((certificate, Secret(key))))
         }
-        _ => Err("client_certificate and client_key belong together".into()),
+        (Some(_), None) => Err(Problem::Wrong(Why::Alone("client_key").at("client_certificate"))),
+        (None, Some(_)) => Err(Problem::Wrong(Why::Alone("client_certificate").at("client_key"))),
     }
 }

@@ -94,6 +94,25 @@ pub enum Restart {
 #[error("hooks wait where they are, to be taken in later: {0}")]
 pub struct Stopped(Arc<str>);
 
+/// Why a deletion did not come to its end. The text says what is left to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteError {
+    /// The store refused it.
+    #[error("{}", explain(.0))]
+    Store(rusqlite::Error),
+    /// The fold could not be filled again because the program ends.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A reader keeps the write-ahead log as it was.
+    #[error(
+        "deleted, but a reader keeps the old bytes in hookspan.db-wal; close other programs that have it open, and delete again"
+    )]
+    ReaderHolds,
+    /// There is no engine any more.
+    #[error("the collector is about to end; delete again after its next start")]
+    Ending,
+}
+
 /// The fold, the store, and how they go together.
 #[derive(Debug)]
 pub struct Engine {
@@ -184,22 +203,20 @@ impl Engine {
     /// Deletes what is selected, and lets the fold forget it. Returns when no file of the database holds anything of it.
     ///
     /// # Errors
-    /// In words, with what is left to do.
-    pub fn delete(&mut self, what: &Selection, patience: Duration) -> Result<Deleted, String> {
-        let (deleted, committed) = self.store.delete(what).map_err(|error| explain(&error))?;
+    /// [`DeleteError`]; only with [`DeleteError::ReaderHolds`] are the rows gone.
+    pub fn delete(&mut self, what: &Selection, patience: Duration) -> Result<Deleted, DeleteError> {
+        let (deleted, committed) = self.store.delete(what).map_err(DeleteError::Store)?;
         if !what.sessions.is_empty() || !what.conversations.is_empty() {
             // The fold holds conversations by their hooks: it is filled again with those that are left.
             self.sessions = Sessions::new(self.config.clone());
             self.stateless.clear();
-            self.restore().map_err(|stopped| stopped.to_string())?;
+            self.restore()?;
         }
         self.publish(committed, Vec::new());
         let (step, mut waited) = (Duration::from_millis(20), Duration::ZERO);
-        while !self.store.truncate_log().map_err(|error| explain(&error))? {
+        while !self.store.truncate_log().map_err(DeleteError::Store)? {
             if waited >= patience {
-                return Err("deleted, but a reader keeps the old bytes in hookspan.db-wal; close other programs \
-                            that have it open, and delete again"
-                    .to_owned());
+                return Err(DeleteError::ReaderHolds);
             }
             std::thread::sleep(step);
             waited += step;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use hookspan_view::source::Deleted;
 
-use super::{Batch, Engine, Horizon, Outcome, STRAGGLER_NS};
+use super::{Batch, DeleteError, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;
 use crate::store::prune::Selection;
 
@@ -18,7 +18,7 @@ pub enum Input {
     /// Move the write-ahead log into the database; answers whether all of it is there.
     Checkpoint(Sender<bool>),
     /// Delete what is selected; answers when nothing of it is in the database's files.
-    Delete(Selection, Sender<Result<Deleted, String>>),
+    Delete(Selection, Sender<Result<Deleted, DeleteError>>),
 }
 
 /// Pages given back to the file system after a deletion, at most: hooks are waiting.

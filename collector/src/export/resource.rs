@@ -9,6 +9,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use super::value::{base_name, key_value};
 use crate::config::Environment;
 use crate::config::destination::ContentPolicy;
+use crate::config::mistake::{Mistake, Why};
 
 /// What all resources of this process share: the machine, and what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,20 +32,19 @@ impl ResourceBase {
     ///
     /// # Errors
     /// `OTEL_RESOURCE_ATTRIBUTES` that is not a list of `key=value`.
-    pub fn from_env(env: &Environment, host: Option<String>) -> Result<Self, String> {
+    pub fn from_env(env: &Environment, host: Option<String>) -> Result<Self, Mistake> {
+        const KEY: &str = "OTEL_RESOURCE_ATTRIBUTES";
         let mut attributes = BTreeMap::new();
         let mut set = |key: &str, value: String| attributes.insert(key.to_owned(), value);
         set("service.name", "cursor-agent".to_owned());
         if let Some(host) = host {
             set("host.name", host);
         }
-        for pair in env.var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default().split(',') {
+        for pair in env.var(KEY).unwrap_or_default().split(',') {
             if pair.trim().is_empty() {
                 continue;
             }
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or("OTEL_RESOURCE_ATTRIBUTES: is not of the form key=value,key=value")?;
+            let (key, value) = pair.split_once('=').ok_or_else(|| Why::AttributeForm.at(KEY))?;
             let value = percent_encoding::percent_decode_str(value.trim()).decode_utf8_lossy();
             set(key.trim(), value.into_owned());
         }

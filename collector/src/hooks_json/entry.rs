@@ -11,6 +11,23 @@ pub const TIMEOUT_SECONDS: u64 = 10;
 /// File name of the hook program: the marker by which our entries are recognised, wherever it lies.
 pub const PROGRAM: &str = if cfg!(windows) { "hookspan-shim.exe" } else { "hookspan-shim" };
 
+/// Why a path cannot stand in a hook command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitPath {
+    /// It is not Unicode, which JSON must be.
+    #[error("{0}: the path is not Unicode")]
+    NotUnicode(String),
+    /// It holds a line break or the like.
+    #[error(
+        "{0}: a hook command cannot hold a line break or another control character; \
+         choose another state directory with --dir DIR"
+    )]
+    Control(String),
+    /// It holds a character that the shell of Windows reads as its own.
+    #[error("{0}: choose a state directory without spaces or signs, with --dir DIR")]
+    Sign(String),
+}
+
 /// What the commands of one installation have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -24,8 +41,8 @@ impl Entry {
     /// POSIX hosts that start hooks through one.
     ///
     /// # Errors
-    /// A path is not Unicode, or holds a character that no hook command can carry; the text says which path.
-    pub fn new(program: &Path, dir: Option<&Path>, with_exec: bool) -> Result<Self, String> {
+    /// [`UnfitPath`] if a hook command cannot carry one of the paths.
+    pub fn new(program: &Path, dir: Option<&Path>, with_exec: bool) -> Result<Self, UnfitPath> {
         let mut prefix = if with_exec { "exec ".to_owned() } else { String::new() };
         prefix.push_str(&word(program)?);
         if let Some(dir) = dir {
@@ -50,21 +67,14 @@ impl Entry {
 }
 
 /// A path as one word of a command line: bare where possible, since some hosts do not run a quoted program.
-fn word(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let text = path.to_str().ok_or_else(|| format!("{shown}: the path is not Unicode"))?;
+fn word(path: &Path) -> Result<String, UnfitPath> {
+    let text = path.to_str().ok_or_else(|| UnfitPath::NotUnicode(path.display().to_string()))?;
     if text.contains(char::is_control) {
-        let shown = text.escape_debug();
-        return Err(format!(
-            "{shown}: a hook command cannot hold a line break or another control character; \
-             choose another state directory with --dir DIR"
-        ));
+        return Err(UnfitPath::Control(text.escape_debug().to_string()));
     }
     if cfg!(windows) {
         return match text.contains([' ', '&', '(', ')', '\'', '"', '%', '^', '`', '$', ';']) {
-            true => Err(format!(
-                "{shown}: choose a state directory without spaces or signs, with --dir DIR"
-            )),
+            true => Err(UnfitPath::Sign(text.to_owned())),
             false => Ok(text.to_owned()),
         };
     }

@@ -94,7 +94,7 @@ impl Plan {
         let program = program(state, wish.scope);
         let dir = wish.pin_dir.then(|| state.root());
         let with_exec = cfg!(unix) && !wish.no_exec && !bare;
-        let entry = Entry::new(&program, dir, with_exec).map_err(anyhow::Error::msg)?;
+        let entry = Entry::new(&program, dir, with_exec)?;
         let installed = record.of(&wish.path).filter(|_| file.text.is_some()).cloned();
         let mut next = installed.clone().unwrap_or_else(|| Installed {
             path: wish.path.clone(),

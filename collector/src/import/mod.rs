@@ -20,6 +20,7 @@ mod take;
 mod times;
 
 pub use copy::{Found, Remark, Remarks};
+pub use sniff::NotHooks;
 pub use source::{Damage, Source};
 pub use stage::{Judged, Refusal, Report, Staged, judge, pending, stage, sweep};
 pub use take::{Plan, take_in};

@@ -100,20 +100,50 @@ const ANSWER: [&str; 12] = [
     "decision",
 ];
 
+/// What a file is instead of recorded hooks, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotHooks {
+    /// It begins like another kind of file.
+    #[error("it is {0}")]
+    Kind(&'static str),
+    /// Most of its objects have the keys of something else.
+    #[error("it looks like {0}")]
+    LooksLike(&'static str),
+    /// It holds NUL bytes.
+    #[error("line {line} holds NUL bytes: it is a binary file")]
+    Binary {
+        /// The first such line.
+        line: usize,
+    },
+    /// Most of it is text that is no JSON.
+    #[error(
+        "{kind}line {line} is no JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
+         hooks, and the logs of scripts that write each hook as JSON"
+    )]
+    Text {
+        /// What the text looks like.
+        kind: &'static str,
+        /// The first such line.
+        line: u64,
+        /// Its beginning, made visible.
+        shown: String,
+    },
+}
+
 /// Judges a file by its beginning; `whole` says that it is all of it.
 ///
 /// # Errors
 /// What the file is instead of recorded hooks, and what to do.
-pub(super) fn judge(sample: &[u8], whole: bool) -> Result<Form, String> {
+pub(super) fn judge(sample: &[u8], whole: bool) -> Result<Form, NotHooks> {
     if let Some((_, what)) = MAGIC.iter().find(|(magic, _)| starts_with(sample, magic)) {
-        return Err(format!("it is {what}"));
+        return Err(NotHooks::Kind(what));
     }
     if sample.get(257..262) == Some(b"ustar") {
-        return Err("it is a tar archive: unpack it and import the files in it".to_owned());
+        return Err(NotHooks::Kind("a tar archive: unpack it and import the files in it"));
     }
     if let Some(at) = sample.iter().position(|byte| *byte == 0) {
         let line = 1 + sample.iter().take(at).filter(|byte| **byte == b'\n').count();
-        return Err(format!("line {line} holds NUL bytes: it is a binary file"));
+        return Err(NotHooks::Binary { line });
     }
     let mut seen = Seen::default();
     let mut records = Records::new(sample);
@@ -179,25 +209,21 @@ impl Seen {
         }
     }
 
-    fn judge(&self) -> Result<Form, String> {
+    fn judge(&self) -> Result<Form, NotHooks> {
         if let Some((what, count)) = self.foreign.iter().max_by_key(|(_, count)| **count)
             && count * 2 > self.objects
         {
-            return Err(format!("it looks like {what}"));
+            return Err(NotHooks::LooksLike(what));
         }
         if let Some((line, shown)) = &self.first
             && self.text_bytes > self.json_bytes
         {
-            let kind = match self.objects {
-                0 if self.lines > 1 && self.commas == self.lines => {
-                    "it looks like a table (CSV), and "
-                }
-                _ => "",
-            };
-            return Err(format!(
-                "{kind}line {line} is no JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
-                 hooks, and the logs of scripts that write each hook as JSON"
-            ));
+            let table = self.objects == 0 && self.lines > 1 && self.commas == self.lines;
+            return Err(NotHooks::Text {
+                kind: if table { "it looks like a table (CSV), and " } else { "" },
+                line: *line,
+                shown: shown.clone(),
+            });
         }
         Ok(Form { log: self.log })
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hookspan_core::Timestamp;
 
 use super::copy::{Copied, Found, Remark, Remarks, copy};
-use super::sniff::{self, Form};
+use super::sniff::{self, Form, NotHooks};
 use super::source::{Damage, Source};
 use super::times::Zone;
 use crate::dirs::StateDir;
@@ -50,11 +50,11 @@ pub fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
     let form = match sniff::judge(&source.sample, source.whole) {
         Ok(form) => form,
         Err(_) if force => Form::default(),
-        Err(reason) => return Err(Refusal(reason)),
+        Err(reason) => return Err(Refusal::NotHooks(reason)),
     };
     match source.damage() {
         Some(Damage::Archive(error)) if source.sample.is_empty() => {
-            Err(Refusal(Damage::Archive(error).to_string()))
+            Err(Refusal::Damaged(Damage::Archive(error)))
         }
         _ => Ok(Judged { source, form }),
     }
@@ -62,8 +62,14 @@ pub fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
 
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(String);
+pub enum Refusal {
+    /// It is something else.
+    #[error(transparent)]
+    NotHooks(NotHooks),
+    /// It cannot be unpacked.
+    #[error("{0}")]
+    Damaged(Damage),
+}
 
 /// Copies a file into the state directory. `progress` is told how many bytes of the file are read. `unique` tells apart imports
 /// that are made at the same time.

@@ -9,7 +9,7 @@ use hookspan_view::source::Deleted;
 use super::Intake;
 use crate::clock;
 use crate::dirs::{Lock, StateDir};
-use crate::engine::{Batch, Engine, Horizon, Signals, Stopped};
+use crate::engine::{Batch, DeleteError, Engine, Horizon, Signals, Stopped};
 use crate::evidence;
 use crate::import::{self, Plan, Staged};
 use crate::journal::{JournalError, Limits, Position, scrub};
@@ -45,7 +45,7 @@ pub enum LocalError {
     File(#[from] std::io::Error),
     /// Sessions cannot be deleted.
     #[error("{0}")]
-    Delete(String),
+    Delete(#[source] DeleteError),
     /// SQLite refused.
     #[error("the database cannot be changed: {0}")]
     Sqlite(#[from] rusqlite::Error),

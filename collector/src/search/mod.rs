@@ -53,7 +53,21 @@ pub struct Search {
     thread: JoinHandle<()>,
 }
 
-type Deleted = Result<u64, String>;
+type Deleted = Result<u64, RemoveError>;
+
+/// Why the index still holds what was to be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// There is no indexer.
+    #[error("the search index does not run")]
+    NotRunning,
+    /// There is no index to write to.
+    #[error("the search index cannot be opened: {0}")]
+    Unopened(OpenError),
+    /// The index could not be written.
+    #[error(transparent)]
+    Index(rusqlite::Error),
+}
 
 enum Command {
     Remove(Vec<String>, Sender<Deleted>),
@@ -124,7 +138,7 @@ impl Handle {
     /// Deletes everything of these sessions; returns when no file of the index holds anything of it.
     ///
     /// # Errors
-    /// In words.
+    /// [`RemoveError`].
     pub fn delete(&self, roots: &[String]) -> Deleted {
         let deleted = self.remove(roots)?;
         self.clean()?;
@@ -134,7 +148,7 @@ impl Handle {
     /// The same, but words of theirs stay in the file until [`Self::clean`]: for many in a row.
     ///
     /// # Errors
-    /// In words.
+    /// [`RemoveError`].
     pub fn remove(&self, roots: &[String]) -> Deleted {
         self.ask(|answer| Command::Remove(roots.to_vec(), answer))
     }
@@ -142,24 +156,23 @@ impl Handle {
     /// Leaves nothing in the file of what was removed.
     ///
     /// # Errors
-    /// In words.
+    /// [`RemoveError`].
     pub fn clean(&self) -> Deleted {
         self.ask(Command::Clean)
     }
 
     fn ask(&self, command: impl FnOnce(Sender<Deleted>) -> Command) -> Deleted {
         let (answer, deleted) = bounded(1);
-        let gone = "the search index does not run";
-        self.commands.send(command(answer)).map_err(|_| gone.to_owned())?;
-        deleted.recv().map_err(|_| gone.to_owned())?
+        self.commands.send(command(answer)).map_err(|_| RemoveError::NotRunning)?;
+        deleted.recv().map_err(|_| RemoveError::NotRunning)?
     }
 }
 
 impl Command {
-    fn refuse(self, error: &OpenError) {
+    fn refuse(self, error: OpenError) {
         let (Self::Remove(_, answer) | Self::Clean(answer)) = self;
         // Whoever asked may have gone.
-        let _sent = answer.send(Err(format!("the search index cannot be opened: {error}")));
+        let _sent = answer.send(Err(RemoveError::Unopened(error)));
     }
 
     fn obey(self, index: &mut Index) {
@@ -168,7 +181,7 @@ impl Command {
             Self::Clean(answer) => (answer, index.clean().map(|()| 0)),
         };
         // Whoever asked may have gone.
-        let _sent = answer.send(done.map_err(|error| error.to_string()));
+        let _sent = answer.send(done.map_err(RemoveError::Index));
     }
 }
 
@@ -252,7 +265,7 @@ impl Indexer {
                 tracing::warn!(%error, "nothing can be searched; trying again");
             }
             match inbox.recv_timeout(wait) {
-                Ok(command) => command.refuse(&error),
+                Ok(command) => command.refuse(error),
                 Err(RecvTimeoutError::Timeout) => wait = (wait * 2).min(LOOK_EVERY),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }

@@ -7,16 +7,35 @@ use hookspan_view::source::Deleted;
 
 use super::threads::WeakInputs;
 use crate::dirs::StateDir;
+use crate::engine::DeleteError;
 use crate::import;
 use crate::journal::{Position, scrub};
-use crate::search::Handle;
-use crate::store::open::Readers;
+use crate::search::{Handle, RemoveError};
+use crate::store::open::{OpenError, Readers};
 use crate::store::prune::Selection;
 use crate::store::{cli, salvage};
 
 /// How long a deletion waits for the journal to be committed.
 const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
 const SCRUB_STEP: Duration = Duration::from_millis(50);
+
+/// Why something is still in a file. The text says what is left to do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EraseError {
+    #[error(transparent)]
+    Database(#[from] DeleteError),
+    #[error(transparent)]
+    Index(#[from] RemoveError),
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(
+        "deleted from the database and the search index, but {left} bytes of the journal are not committed yet; \
+         delete again in a moment"
+    )]
+    Uncommitted { left: u64 },
+}
 
 /// Deletes, wherever it is stored.
 pub(super) struct Eraser {
@@ -30,8 +49,8 @@ impl Eraser {
     /// Deletes what is selected from the database and the search index, whose file [`Self::scrub`] cleans.
     ///
     /// # Errors
-    /// In words, with what is left to do.
-    pub(super) fn delete_stored(&self, what: &Selection) -> Result<Deleted, String> {
+    /// [`EraseError`].
+    pub(super) fn delete_stored(&self, what: &Selection) -> Result<Deleted, EraseError> {
         let deleted = self.engine.delete(what)?;
         if !what.sessions.is_empty() {
             self.search.remove(&what.sessions)?;
@@ -43,8 +62,8 @@ impl Eraser {
     /// says how many of them there are.
     ///
     /// # Errors
-    /// In words, with what is left to do.
-    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, String> {
+    /// [`EraseError`].
+    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, EraseError> {
         let journal = self.lengths()?;
         let deleted = self.delete_stored(what)?;
         self.scrub(&journal)?;
@@ -52,31 +71,26 @@ impl Eraser {
     }
 
     /// How long each segment of the journal is: what [`Self::scrub`] covers.
-    pub(super) fn lengths(&self) -> Result<scrub::Lengths, String> {
-        scrub::lengths(&self.dir).map_err(|error: io::Error| error.to_string())
+    pub(super) fn lengths(&self) -> Result<scrub::Lengths, EraseError> {
+        Ok(scrub::lengths(&self.dir)?)
     }
 
     /// Cleans the search index, removes copies that interrupted imports left, and blanks the journal up to where it stood, as soon
     /// as all of that is committed: the position follows the hooks.
-    pub(super) fn scrub(&self, before: &scrub::Lengths) -> Result<(), String> {
+    pub(super) fn scrub(&self, before: &scrub::Lengths) -> Result<(), EraseError> {
         self.search.clean()?;
-        import::sweep(&self.dir).map_err(|error| error.to_string())?;
+        import::sweep(&self.dir)?;
         let mut waited = Duration::ZERO;
         loop {
-            let position =
-                self.readers.with(cli::journal_position).map_err(|error| error.to_string())?;
+            let position = self.readers.with(cli::journal_position)?;
             let position: Position =
                 position.and_then(|text| text.parse().ok()).unwrap_or_default();
-            let left =
-                scrub::scrub(&self.dir, &position, before).map_err(|error| error.to_string())?;
+            let left = scrub::scrub(&self.dir, &position, before)?;
             if left == 0 {
                 return Ok(());
             }
             if waited >= SCRUB_PATIENCE {
-                return Err(format!(
-                    "deleted from the database and the search index, but {left} bytes of the journal are not \
-                     committed yet; delete again in a moment"
-                ));
+                return Err(EraseError::Uncommitted { left });
             }
             std::thread::sleep(SCRUB_STEP);
             waited += SCRUB_STEP;

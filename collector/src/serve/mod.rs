@@ -249,7 +249,7 @@ fn export_settings(
 ) -> anyhow::Result<export::Settings> {
     let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     Ok(export::Settings {
-        resource: ResourceBase::from_env(env, host_name()).map_err(Misuse)?,
+        resource: ResourceBase::from_env(env, host_name()).map_err(Misuse::from)?,
         hide_inputs: flag("OPENINFERENCE_HIDE_INPUTS"),
         hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
         redaction: Redaction::load(dir, &config.redact)?,
@@ -356,7 +356,8 @@ impl Control for Controls {
     }
 
     fn delete(&self, roots: &[String]) -> Result<Deleted, SourceError> {
-        self.eraser.delete(&Selection::sessions(roots)).map_err(SourceError)
+        let deleted = self.eraser.delete(&Selection::sessions(roots));
+        deleted.map_err(|error| SourceError(error.to_string()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use super::erase::Eraser;
+use super::erase::{EraseError, Eraser};
 use crate::clock;
 use crate::config::Retention;
 use crate::store::{prune, salvage};
@@ -56,20 +56,19 @@ fn run(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) {
 }
 
 /// Deletes all that is due now, and at last what the journal still has of it.
-fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(), String> {
+fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(), EraseError> {
     let now = clock::now().0;
     if keep.max_age_ns > 0 {
         let before = now.saturating_sub(keep.max_age_ns);
         for aside in salvage::older_than(&eraser.dir, before) {
-            salvage::remove(&aside).map_err(|error| error.to_string())?;
+            salvage::remove(&aside)?;
             tracing::info!(bytes = aside.bytes(), "retention: deleted a damaged database");
         }
     }
     let journal = eraser.lengths()?;
     let mut any = false;
     loop {
-        let due = eraser.readers.with(|db| prune::due(db, keep, now));
-        let due = due.map_err(|error| error.to_string())?;
+        let due = eraser.readers.with(|db| prune::due(db, keep, now))?;
         if due.is_empty() {
             break;
         }

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::config::{Config, Journal};
 use crate::dirs::StateDir;
 use crate::disk;
-use crate::engine::{self, Engine, Input, Signals};
+use crate::engine::{self, DeleteError, Engine, Input, Signals};
 use crate::evidence;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
 use crate::journal::Limits;
@@ -59,15 +59,14 @@ impl WeakInputs {
     /// Deletes what is selected; see [`Input::Delete`].
     ///
     /// # Errors
-    /// In words.
-    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, String> {
-        let ends = || "the collector is about to end; delete again after its next start".to_owned();
+    /// [`DeleteError::Ending`] if the engine has ended, else what the engine says.
+    pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, DeleteError> {
         let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (answer, deleted) = bounded(1);
         inputs
             .and_then(|inputs| inputs.send(Input::Delete(what.clone(), answer)).ok())
-            .ok_or_else(ends)?;
-        deleted.recv().map_err(|_| ends())?
+            .ok_or(DeleteError::Ending)?;
+        deleted.recv().map_err(|_| DeleteError::Ending)?
     }
 }
 

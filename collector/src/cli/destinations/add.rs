@@ -137,7 +137,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
         certificate,
         ..DestinationForm::default()
     };
-    while let Some(need) = form.need(&global.env).map_err(Misuse)? {
+    while let Some(need) = form.need(&global.env).map_err(Misuse::from)? {
         match need {
             Need::Endpoint => {
                 form.endpoint =

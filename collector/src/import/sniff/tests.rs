@@ -4,13 +4,13 @@ use super::*;
 
 const HOOK: &str = r#"{"hook_event_name":"stop","conversation_id":"c","status":"completed"}"#;
 
-fn check(text: &str) -> Result<bool, String> {
+fn check(text: &str) -> Result<bool, NotHooks> {
     judge(text.as_bytes(), true).map(|form| form.log)
 }
 
 #[track_caller]
 fn refused(bytes: &[u8], words: &[&str]) {
-    let reason = judge(bytes, true).expect_err("it is taken");
+    let reason = judge(bytes, true).expect_err("it is taken").to_string();
     for word in words {
         assert!(reason.contains(word), "{word}: {reason}");
     }
@@ -60,7 +60,7 @@ fn what_is_something_else_has_a_sentence_of_its_own() {
 
 #[test]
 fn hostile_text_is_shown_without_what_a_terminal_obeys() {
-    let reason = judge(b"\x1b]0;owned\x07 no JSON at all\nmore\n", true).unwrap_err();
+    let reason = judge(b"\x1b]0;owned\x07 no JSON at all\nmore\n", true).unwrap_err().to_string();
     assert!(!reason.contains('\x1b') && !reason.contains('\x07'), "{reason:?}");
 }
 

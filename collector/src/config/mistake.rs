@@ -1,0 +1,135 @@
+//! A value that cannot be used: the key that holds it, and why.
+
+/// Why a text is no URL.
+type UrlError = <reqwest::Url as std::str::FromStr>::Err;
+
+/// A value that cannot be used. Its text begins with the key, by which `place` finds the line in the file.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct Mistake {
+    /// The key in the file, or the variable's name.
+    pub key: String,
+    /// What is wrong, and what would be right.
+    pub why: Why,
+}
+
+/// What is wrong with a value, and what would be right.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Why {
+    /// A word that is none of the known ones.
+    #[error("{word:?} is unknown; use {known}")]
+    Unknown {
+        /// What was written.
+        word: String,
+        /// What could be written.
+        known: &'static str,
+    },
+    /// The one protocol of OTLP that hookspan does not speak.
+    #[error("http/json is not supported; use http/protobuf or grpc")]
+    HttpJson,
+    /// The preset's receiver does not speak gRPC.
+    #[error("{0} takes http/protobuf only")]
+    HttpOnly(&'static str),
+    /// A timeout of zero.
+    #[error("0 would fail every request; leave it out for 10 s")]
+    NoTime,
+    /// A timeout that is too long, milliseconds.
+    #[error("{0} ms is more than ten minutes")]
+    TooLong(u64),
+    /// No number.
+    #[error("{0:?} is not milliseconds")]
+    Milliseconds(String),
+    /// No duration.
+    #[error("{0:?} is not a duration such as 55m, 6h or 7d")]
+    Duration(String),
+    /// No boolean.
+    #[error("{0:?} is not true or false")]
+    Boolean(String),
+    /// A share that is less than nothing or more than all.
+    #[error("{0} is not between 0 and 1")]
+    Share(f64),
+    /// No URL.
+    #[error("{0}: write http(s)://host:port")]
+    Url(UrlError),
+    /// A URL of another scheme.
+    #[error("scheme {0:?} is unknown; use http or https")]
+    Scheme(String),
+    /// A URL without a host.
+    #[error("has no host")]
+    NoHost,
+    /// A URL with a secret in it.
+    #[error("holds a user or password; put it into headers as env:NAME")]
+    Credentials,
+    /// A link of another scheme.
+    #[error("must start with http:// or https://")]
+    LinkScheme,
+    /// Nothing says where the receiver is.
+    #[error("is missing; this preset has none of its own")]
+    NoEndpoint,
+    /// The endpoint has a placeholder without a value.
+    #[error("{{{0}}} is not known; set values.{0} or write the endpoint out")]
+    EndpointPlaceholder(String),
+    /// The link has a placeholder without a value.
+    #[error("{{{0}}} is not known; set values.{0}")]
+    LinkPlaceholder(String),
+    /// Secrets may only leave where all text leaves.
+    #[error("false needs content = \"full\": with less content, secrets never leave")]
+    RedactBelowFull,
+    /// A name with other characters, or too long.
+    #[error("takes 1 to 64 of A-Z a-z 0-9 . _ -")]
+    Name,
+    /// Two destinations of one name.
+    #[error("is taken already")]
+    Taken,
+    /// A list of headers in a variable.
+    #[error("a header is not of the form key=value")]
+    HeaderForm,
+    /// A list of attributes in a variable.
+    #[error("is not of the form key=value,key=value")]
+    AttributeForm,
+    /// No name that HTTP allows.
+    #[error("{0:?} is not a header name")]
+    HeaderName(String),
+    /// No value that HTTP allows.
+    #[error("its value holds a character no header may hold")]
+    HeaderValue,
+    /// A header that the preset's receiver asks for; the text says where to get its value.
+    #[error("is missing; {0}")]
+    HeaderMissing(&'static str),
+    /// A secret in plain text.
+    #[error("takes env:NAME or file:PATH, so that no secret stands in the file")]
+    PlainSecret,
+    /// The variable that the value names.
+    #[error("the variable {0} is not set")]
+    NotSet(String),
+    /// The file that the value names, and why it cannot be read.
+    #[error("{0} cannot be read: {1}")]
+    Unreadable(String, String),
+    /// The file that the value names.
+    #[error("{0} holds no PEM block")]
+    NoPem(String),
+    /// A key in another encoding.
+    #[error("is not text")]
+    NotText,
+    /// One half of a pair.
+    #[error("needs {0} beside it")]
+    Alone(&'static str),
+}
+
+impl From<Mistake> for super::Misuse {
+    fn from(mistake: Mistake) -> Self {
+        Self(mistake.to_string())
+    }
+}
+
+impl Why {
+    /// The mistake at `key`.
+    #[must_use]
+    pub fn at(self, key: impl Into<String>) -> Mistake {
+        Mistake { key: key.into(), why: self }
+    }
+
+    pub(in crate::config) fn unknown(word: &str, known: &'static str) -> Self {
+        Self::Unknown { word: word.to_owned(), known }
+    }
+}
