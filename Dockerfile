@@ -25,4 +25,5 @@ VOLUME ["/state"]
 EXPOSE 4329
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["hookspan"]
-CMD ["serve", "--listen", "0.0.0.0:4329"]
+# Without TLS, because only the host is to reach the port: publish it on 127.0.0.1, or put a proxy with TLS in front.
+CMD ["serve", "--listen", "0.0.0.0:4329", "--insecure"]

@@ -34,7 +34,7 @@ fn a_played_session_is_on_the_pages_and_grows_while_they_are_open() {
     let output = Command::new("node")
         .arg(binaries::project().join("tests/browser.mjs"))
         .env("URL", &collector.url)
-        .env("TOKEN", &collector.token)
+        .env("LOGIN", collector.login())
         .env("CHROMIUM", chromium)
         .env("EXPECTED", expected.to_string())
         .env("LATER", later.to_string())
@@ -56,9 +56,20 @@ fn the_pages_own_tests_pass_on_a_played_session() {
     let collector = Collector::start(&world);
     player::play(&world, &fixture);
     collector.committed(fixture.bodies.len());
-    let address = format!("{}/login#t={}", collector.url, collector.token);
-    let any_session = "token|list|ticks|payloads|nodes|tabs|theme|blur|axe";
+    let address = collector.login();
+    let any_session = "a new tab|list|ticks|payloads|nodes|tabs|theme|blur|axe";
     pages_own_tests(&chromium, "session.test.mjs", "HOOKSPAN_URL", &address, any_session);
+}
+
+/// Another page on this machine, and a program that takes the port of a stopped collector, against a signed-in browser.
+#[test]
+fn what_is_stolen_from_a_signed_in_browser_is_worth_nothing() {
+    let chromium = match browser() {
+        Ok(chromium) => chromium,
+        Err(reason) => return skip::skip("attacks on a signed-in browser", &reason),
+    };
+    let program = binaries::hookspan();
+    pages_own_tests(&chromium, "door.test.mjs", "HOOKSPAN_BIN", program.to_str().unwrap(), ".");
 }
 
 /// The same over the invented sessions of the dashboard's example: longer, and with every odd text.
@@ -122,7 +133,7 @@ fn pages_own_tests(chromium: &Path, file: &str, variable: &str, value: &str, nam
     let passed = said.lines().filter(|line| line.starts_with("ok ")).count();
     let skipped = said.lines().filter(|line| line.contains("# SKIP")).count();
     let unasked = said.matches("# SKIP test name does not match").count();
-    assert!(passed > 10 && skipped == unasked, "tests of the pages were skipped\n{said}");
+    assert!(passed > 3 && skipped == unasked, "tests of the pages were skipped\n{said}");
 }
 
 /// A straggler of the last turn: it makes exactly one span more.

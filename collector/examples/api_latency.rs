@@ -187,8 +187,8 @@ fn ask(database: &Path, extras: Extras, roots: &[String]) {
     let source = StoreSource::new(database, Box::new(JournalHealth::default), []);
     let (_close, closing) = tokio::sync::watch::channel(false);
     let settings = Settings {
-        token_sha256: None,
-        port: 4329,
+        door: None,
+        address: Some(([127, 0, 0, 1], 4329).into()),
         allow_hosts: vec![],
         closing,
         clock: Clock::new(|| hookspan::clock::now().0),

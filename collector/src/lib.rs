@@ -3,6 +3,7 @@
 //! Reading order: [`cli`] is what a person can ask for; [`serve`] is the running collector; [`journal`], [`ingest`],
 //! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
 
+pub mod access;
 pub mod cli;
 pub mod config;
 pub mod dirs;

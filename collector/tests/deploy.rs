@@ -190,4 +190,6 @@ fn the_collectors_own_configuration_is_one_it_accepts() {
     let file = root().join("deploy/hookspan/config.toml");
     let config = Config::load(Some(&file), true, &Environment::of(&[], "/")).unwrap();
     assert_eq!(config.dashboard.allow_hosts, ["127.0.0.1:4329", "localhost:4329"]);
+    let listen = vec!["0.0.0.0:4329".parse().unwrap()];
+    hookspan::config::Dashboard { listen, ..config.dashboard }.check().unwrap();
 }

@@ -26,10 +26,10 @@ async fn main() {
     let source = Arc::new(ListSource::new(story::library(now_ns(), turns.into())));
     let (_open, closing) = tokio::sync::watch::channel(false);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let address = listener.local_addr().unwrap();
     let settings = Settings {
-        token_sha256: None,
-        port,
+        door: None,
+        address: Some(address),
         allow_hosts: Vec::new(),
         closing,
         clock: source.clock(),
@@ -42,6 +42,6 @@ async fn main() {
             source.change("0176a3f0-live", |data| data.now_ns = now_ns());
         }
     });
-    println!("http://127.0.0.1:{port}/");
+    println!("http://{address}/");
     axum::serve(listener, app).await.unwrap();
 }

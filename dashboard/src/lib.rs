@@ -1,7 +1,7 @@
 //! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few changes a page may ask for).
 //!
 //! No SQL, no clock, no writes of its own. Security is one layer around the whole router ([`guard`]); pages and assets
-//! hold no data, everything else is behind the token. Reading order: [`router`] and [`guard`] are
+//! hold no data, everything else is for who is signed in. Reading order: [`router`] and [`guard`] are
 //! what the collector meets; [`api`] is what pages, scripts and agents meet. What they read is defined in `hookspan-view`.
 
 pub mod guard;
@@ -11,8 +11,9 @@ mod fingerprint;
 mod assets;
 mod shell;
 
-pub use guard::BadHost;
+pub use guard::{Access, BadHost, BadToken, BrowserSession, BySocket, Door, ScriptToken, Vault};
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,7 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::{broadcast, watch};
 
-use guard::{Guard, Hosts, Token};
+use guard::{Guard, Hosts};
 use hookspan_view::Source;
 use hookspan_view::changes::Notice;
 use hookspan_view::source::Control;
@@ -31,10 +32,10 @@ use problem::Problem;
 /// What the router must be told.
 #[derive(Debug)]
 pub struct Settings {
-    /// SHA-256 of the token's text (as in the fragment of the signed-in URL), or `None` when the port needs none.
-    pub token_sha256: Option<[u8; 32]>,
-    /// The port it listens on, as browsers see it.
-    pub port: u16,
+    /// Who may come in, or `None` when everybody may.
+    pub door: Option<Arc<Door>>,
+    /// The address it listens on, or `None` when it listens on Unix sockets alone.
+    pub address: Option<SocketAddr>,
     /// Further `NAME:PORT` entries that may be asked for.
     pub allow_hosts: Vec<String>,
     /// Turns true (or is dropped) when the collector stops: open streams end, so that a graceful shutdown does not wait for them.
@@ -94,8 +95,8 @@ const PAGES: &[&str] = &[
     "/privacy",
 ];
 
-/// API routes that are reached without a token.
-const OPEN: &[&str] = &["/api/v1/login"];
+/// API routes that are reached by who is not signed in.
+const OPEN: &[&str] = &["/api/v1/login", "/api/v1/login/challenge"];
 
 /// The dashboard. Must be called inside a tokio runtime only when served; building it spawns nothing.
 ///
@@ -108,8 +109,9 @@ pub fn router(
     settings: Settings,
 ) -> Result<Router, BadHost> {
     let guard = Arc::new(Guard {
-        hosts: Hosts::new(settings.port, &settings.allow_hosts)?,
-        token: settings.token_sha256.map(|sha256| Token::new(sha256, settings.port)),
+        hosts: Hosts::new(settings.address, &settings.allow_hosts)?,
+        door: settings.door,
+        old_cookie: format!("hookspan_{}", settings.address.map_or(0, |address| address.port())),
         pages: PAGES,
         open: OPEN,
     });

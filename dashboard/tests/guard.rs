@@ -225,13 +225,6 @@ async fn data_needs_the_token_and_pages_do_not() {
             "GET",
             "/api/v1",
             &[HOST, ("cookie", "a=b; hookspan_4329=correct-horse-battery-staple")],
-            200,
-        ),
-        (
-            "cookie of another port",
-            "GET",
-            "/api/v1",
-            &[HOST, ("cookie", "hookspan_4330=correct-horse-battery-staple")],
             401,
         ),
         ("known, then 404", "GET", "/api/v1/nothing", &[HOST, BEARER], 404),
@@ -254,27 +247,6 @@ async fn odd_paths_reach_no_data() {
         ("slash in an id", "GET", "/api/v1/sessions/a%2Fb", &[HOST, BEARER], 404),
     ])
     .await;
-}
-
-#[tokio::test]
-async fn signing_in_sets_a_cookie_that_works_and_signing_out_takes_it_away() {
-    let world = World::locked();
-    let wrong = world.send("POST", "/api/v1/login", &[HOST, JSON], r#"{"token":"wrong"}"#).await;
-    assert_eq!((wrong.status.as_u16(), wrong.headers.get("set-cookie")), (401, None));
-    let body = format!(r#"{{"token":"{TOKEN}"}}"#);
-    let right = world.send("POST", "/api/v1/login", &[HOST, JSON], body).await;
-    assert_eq!(right.status.as_u16(), 200);
-    let cookie = right.header("set-cookie");
-    assert_eq!(
-        cookie,
-        format!("hookspan_4329={TOKEN}; Max-Age=15552000; Path=/; HttpOnly; SameSite=Strict")
-    );
-    let pair = cookie.split(';').next().unwrap();
-    let read =
-        world.send("GET", "/api/v1/sessions", &[HOST, ("cookie", pair)], Body::empty()).await;
-    assert_eq!(read.status.as_u16(), 200);
-    let out = world.send("POST", "/api/v1/logout", &[HOST, JSON, ("cookie", pair)], "{}").await;
-    assert!(out.header("set-cookie").starts_with("hookspan_4329=; Max-Age=0;"));
 }
 
 #[tokio::test]
@@ -303,7 +275,8 @@ async fn every_listed_endpoint_answers_with_its_headers() {
             .replace("{span}", "2")
             .replace("{part}", "prompt")
             .replace("{trace}", "00")
-            .replace("{name}", "datadog");
+            .replace("{name}", "datadog")
+            .replace("{code}", "none");
         let target = if url.ends_with("/compare") {
             format!("{target}?a=0176a3f0-flaky&b=0176a3f0-live")
         } else {
@@ -313,7 +286,7 @@ async fn every_listed_endpoint_answers_with_its_headers() {
         assert_protected(url, &answer);
         let status = answer.status.as_u16();
         assert!(matches!(status, 200 | 400 | 404), "{method} {target}: {status}");
-        let needs_more = ["login", "trace", "/diff", "/delete", "/purge"];
+        let needs_more = ["login", "trace", "/diff", "/delete", "/purge", "/revoke"];
         assert!(status == 200 || needs_more.iter().any(|one| url.contains(one)), "{target}");
     }
 }

@@ -5,6 +5,7 @@
 mod api; // answers, cursors, problems, payloads
 mod attacks; // what an attacker stores or asks for
 mod assets; // vendored files, embedded files, banned sinks
+mod door;
 mod guard; // every request that must be refused, and headers on every answer
 mod openapi; // the description, complete and true
 mod stream; // notices, resuming, bounds

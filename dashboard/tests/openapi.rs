@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::support::client::{TOKEN, World};
+use crate::support::client::World;
 
 fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> =
@@ -126,6 +126,7 @@ async fn every_answer_is_as_described() {
         ("/api/v1/search", "/api/v1/search?q=cargo"),
         ("/api/v1/search", "/api/v1/search"),
         ("/api/v1/privacy", "/api/v1/privacy"),
+        ("/api/v1/access", "/api/v1/access"),
         ("/api/v1/install", "/api/v1/install"),
         ("/api/v1/health", "/api/v1/health"),
     ] {
@@ -147,7 +148,7 @@ async fn what_is_posted_is_answered_as_described() {
     let document = document();
     let world = World::locked();
     for (path, target, body) in [
-        ("/api/v1/login", "/api/v1/login", json!({ "token": TOKEN })),
+        ("/api/v1/login/codes", "/api/v1/login/codes", json!({})),
         ("/api/v1/logout", "/api/v1/logout", json!({})),
         (
             "/api/v1/sessions/{session}/delete",

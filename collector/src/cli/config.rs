@@ -49,6 +49,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 
 fn check(global: &Global) -> anyhow::Result<()> {
     let config = global.config()?;
+    config.dashboard.check()?;
     let all = destination::all(&config, &global.env)
         .map_err(|error| crate::config::Misuse(error.to_string()))?;
     // The collector pauses such a destination and keeps running. This command reports it as an error.

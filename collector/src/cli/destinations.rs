@@ -297,8 +297,7 @@ fn existing(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
 
 /// Whether a running collector looks at the destination at once.
 fn wake(global: &Global, name: &str) -> bool {
-    ServeInfo::running(&global.state)
-        .is_some_and(|info| status::wake(&global.state, &info, name).is_ok())
+    ServeInfo::running(&global.state).is_some_and(|info| status::wake(&info, name).is_ok())
 }
 
 fn unused(name: &str) -> anyhow::Error {

@@ -62,8 +62,8 @@ fn router(global: &Global) -> anyhow::Result<Router> {
     let extras = Extras { search_path: Some(global.state.search()), ..Extras::default() };
     let (_, closing) = tokio::sync::watch::channel(false);
     let settings = Settings {
-        token_sha256: None,
-        port: PORT,
+        door: None,
+        address: Some(([127, 0, 0, 1], PORT).into()),
         allow_hosts: Vec::new(),
         closing,
         clock: Clock::new(|| clock::now().0),

@@ -6,6 +6,7 @@
 pub mod up;
 pub mod serve;
 pub mod open;
+pub mod token;
 pub mod install;
 pub mod uninstall;
 pub mod doctor;
@@ -49,7 +50,7 @@ use crate::config::{Environment, Global};
                   hookspan uninstall     undo it all"
 )]
 pub struct Cli {
-    /// State directory: journal, database, token, hook program
+    /// State directory: journal, database, hook program
     /// [default: $HOOKSPAN_DIR, else $XDG_STATE_HOME/hookspan, else ~/.local/state/hookspan]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     dir: Option<PathBuf>,
@@ -65,6 +66,7 @@ enum Command {
     Up(up::Args),
     Serve(serve::Args),
     Open(open::Args),
+    Token(token::Args),
     Install(install::Args),
     Uninstall(uninstall::Args),
     Doctor(doctor::Args),
@@ -100,6 +102,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(&global, args),
         Command::Serve(args) => serve::run(&global, args),
         Command::Open(args) => open::run(&global, args),
+        Command::Token(args) => token::run(&global, args),
         Command::Install(args) => install::run(&global, args),
         Command::Uninstall(args) => uninstall::run(&global, args),
         Command::Doctor(args) => doctor::run(&global, args),

@@ -59,6 +59,12 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Whether standard output is a terminal: a person reads it, and no log keeps it.
+#[must_use]
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Asks on standard error; only `y` and `yes` count as consent.
 ///
 /// # Errors

@@ -10,13 +10,14 @@ use crate::dirs::{ServeInfo, StateDir};
 use crate::journal;
 
 /// Names of hookspan's own in a state directory.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "journal",
     "journal.stop",
     "losses",
     "torn",
     "lock",
     "token",
+    "access.json",
     "redact.key",
     "serve.json",
     "imports",
@@ -27,13 +28,15 @@ const NAMES: [&str; 10] = [
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
 /// Prefixes of such names. A leading dot marks a file that was being written.
-const BEGINNINGS: [&str; 9] = [
+const BEGINNINGS: [&str; 11] = [
     "seg-",
     "damaged-",
     "hookspan.db",
     "search.db",
     ".serve.json-",
     ".token-",
+    ".access.json-",
+    "open-",
     ".redact.key-",
     ".install.json-",
     ".folders-",

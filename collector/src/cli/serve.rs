@@ -1,12 +1,13 @@
 //! `hookspan serve`: collector and dashboard in the foreground.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{Global, output};
+use crate::config::listen::Place;
 use crate::config::{Misuse, destination};
 use crate::export::{Reread, metrics};
+use crate::serve::Started;
 use crate::telemetry::{self, Telemetry};
 
 /// How long the last of our own traces may take to leave.
@@ -15,7 +16,7 @@ const GOODBYE: Duration = Duration::from_millis(300);
 /// Run the collector and the dashboard in the foreground
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan serve\n  hookspan serve --listen 127.0.0.1:8080\n  hookspan serve --listen 0.0.0.0:4329 --allow-host build.lan:4329"
+    after_help = "Examples:\n  hookspan serve\n  hookspan serve --listen 127.0.0.1:8080\n  hookspan serve --listen 127.0.0.1:4329 --listen unix:/run/user/1000/hookspan.sock\n  hookspan serve --allow-host build.lan:443"
 )]
 pub struct Args {
     /// How to listen.
@@ -27,12 +28,15 @@ pub struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct Options {
-    /// Address and port of the dashboard [default: 127.0.0.1:4329]
+    /// Address and port of the dashboard, or unix:PATH for a socket of yours alone; repeatable [default: 127.0.0.1:4329]
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<SocketAddr>,
-    /// Do not ask for the access token; on loopback only
+    pub listen: Vec<Place>,
+    /// Do not ask who reads; on loopback only
     #[arg(long)]
     pub no_token: bool,
+    /// Listen on an address that other machines reach, without TLS
+    #[arg(long)]
+    pub insecure: bool,
     /// A further NAME:PORT that a browser may use for the dashboard; repeatable
     #[arg(long, value_name = "NAME:PORT")]
     pub allow_host: Vec<String>,
@@ -44,15 +48,17 @@ pub struct Options {
 /// The collector cannot start.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let mut config = global.config()?;
-    let Options { listen, no_token, allow_host } = args.options;
-    config.dashboard.listen = listen.unwrap_or(config.dashboard.listen);
+    let Options { listen, no_token, insecure, allow_host } = args.options;
+    if !listen.is_empty() {
+        config.dashboard.listen = listen;
+    }
     config.dashboard.token &= !no_token;
+    config.dashboard.insecure |= insecure;
     config.dashboard.allow_hosts.extend(allow_host);
     let telemetry = telemetry::init(&global.env).map_err(|error| Misuse(format!("{error:#}")))?;
-    // The first line is for people and for scripts: the address, signed in.
-    let ended = crate::serve::run(&global.state, &config, &global.env, reread(global), |url| {
+    let ended = crate::serve::run(&global.state, &config, &global.env, reread(global), |started| {
         metrics::observe(&global.state.database());
-        output::print(&format!("{url}\n"))
+        say(global, started)
     });
     shut_down(telemetry);
     ended?;
@@ -66,6 +72,22 @@ fn reread(global: &Global) -> Reread {
         let all = destination::all(&global.config().ok()?, &global.env).ok()?;
         all.into_iter().find(|one| one.name == name)
     })
+}
+
+/// The first line is for people and for scripts: the address. On a terminal it signs one browser in; elsewhere it may end up in a
+/// log that others read.
+pub(super) fn say(global: &Global, started: &Started<'_>) -> anyhow::Result<()> {
+    let address = match started.signed_in().filter(|_| output::is_terminal()) {
+        Some(address) => {
+            output::note(&format!(
+                "This address signs one browser in, within a minute; `{}` signs in later ones.",
+                global.command("open")
+            ));
+            address
+        }
+        None => started.place.clone(),
+    };
+    output::print(&format!("{address}\n"))
 }
 
 /// Ends hookspan's own telemetry, without waiting long for a receiver that does not answer.

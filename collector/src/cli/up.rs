@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::output::{Paint, can_ask, note};
-use super::{Global, consent, install, output, serve};
+use super::{Global, consent, install, open, output, serve};
 use crate::clock;
 use crate::dirs::{LockError, ServeInfo};
 use crate::hooks_json::Plan;
@@ -64,9 +64,9 @@ fn beside(global: &Global, info: ServeInfo) -> anyhow::Result<ExitCode> {
         std::thread::sleep(STEP);
         info = ServeInfo::running(&global.state).unwrap_or(info);
     }
-    let Some(url) = info.signed_in(&global.state) else {
+    if info.url().is_none() && info.socket.is_none() {
         anyhow::bail!("the collector (process {}) serves no dashboard yet; try again", info.pid);
-    };
+    }
     note(&format!("A collector is running already: process {}.", info.pid));
     let own = env!("CARGO_PKG_VERSION");
     if info.version != own {
@@ -76,7 +76,7 @@ fn beside(global: &Global, info: ServeInfo) -> anyhow::Result<ExitCode> {
             info.pid
         ));
     }
-    output::print(&format!("{url}\n"))?;
+    output::print(&format!("{}\n", open::address(&info)?))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,12 +6,18 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 # Flags beat the environment, the environment beats this file. `hookspan config check` checks it.
 
 [dashboard]
-# Address and port of the dashboard and its API.
+# Address and port of the dashboard and its API. "unix:/PATH" is a Unix socket of yours alone (0600), for commands and proxies;
+# a list holds one address and any number of sockets.
 #listen = "127.0.0.1:4329"
-# Ask for the access token. Any account of this computer can reach a loopback port.
+# Ask who reads: browsers sign in with `hookspan open`, scripts with a token of `hookspan token create`. Any account of this
+# computer can reach a loopback port.
 #token = true
 # Further NAME:PORT under which a browser may reach the dashboard, as behind a proxy.
 #allow_hosts = []
+# Numbers of accounts whose programs may connect to a loopback port beside your own and root's, as that of a proxy (Linux).
+#allow_uids = []
+# Listen on an address that other machines reach without TLS. They, and whoever is on the way, can then read what is sent.
+#insecure = false
 
 [trace]
 # "generation": a trace per turn, linked, plus a small one per session. "session": one trace per session.
@@ -165,8 +171,10 @@ mod tests {
     #[test]
     fn the_defaults_it_names_are_the_defaults() {
         let mut config = Config::default();
-        config.dashboard.listen.set_port(1);
+        config.dashboard.listen = vec!["unix:/x".parse().unwrap()];
         config.dashboard.token = false;
+        config.dashboard.allow_uids.push(1);
+        config.dashboard.insecure = true;
         config.dashboard.allow_hosts.push("a:1".to_owned());
         config.core = hookspan_core::Config {
             trace_mode: hookspan_core::sessions::TraceMode::Session,

@@ -1,7 +1,6 @@
 //! The configuration file as it is written: every key optional, an unknown one an error.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::Misuse;
 use super::destination::DestinationForm;
+use super::listen;
 use super::place::{self, Place};
 use super::{Config, OpenInference, Profile};
 
@@ -39,10 +39,13 @@ pub(super) struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DashboardTable {
-    listen: Option<SocketAddr>,
+    #[serde(default, deserialize_with = "places")]
+    listen: Option<Vec<listen::Place>>,
     token: Option<bool>,
     #[serde(default, deserialize_with = "hosts")]
     allow_hosts: Option<Vec<String>>,
+    allow_uids: Option<Vec<u32>>,
+    insecure: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -179,6 +182,8 @@ impl File {
             set(&mut config.dashboard.listen, table.listen);
             set(&mut config.dashboard.token, table.token);
             set(&mut config.dashboard.allow_hosts, table.allow_hosts);
+            set(&mut config.dashboard.allow_uids, table.allow_uids);
+            set(&mut config.dashboard.insecure, table.insecure);
         }
         if let Some(table) = self.trace {
             table.apply(&mut config.core);
@@ -369,6 +374,28 @@ fn segment_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::
         )));
     }
     Ok(Some(bytes))
+}
+
+/// One place or a list of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Places {
+    One(String),
+    Several(Vec<String>),
+}
+
+fn places<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<listen::Place>>, D::Error> {
+    let texts = match Places::deserialize(input) {
+        Ok(Places::One(text)) => vec![text],
+        Ok(Places::Several(texts)) => texts,
+        Err(_) => {
+            let form =
+                "this is a text like \"127.0.0.1:4329\" or \"unix:/PATH\", or a list of such texts";
+            return Err(serde::de::Error::custom(form));
+        }
+    };
+    let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
+    parsed.map(Some).map_err(serde::de::Error::custom)
 }
 
 fn hosts<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::Error> {

@@ -5,6 +5,7 @@ pub mod example;
 mod environment;
 mod file;
 mod global;
+pub mod listen;
 pub mod paths;
 mod place;
 mod print;
@@ -18,12 +19,12 @@ pub mod zone;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use environment::Environment;
 pub use file::position;
 pub use global::Global;
+pub use listen::Dashboard;
 
 use hookspan_core::price::Prices;
 use hookspan_redact::UserRule;
@@ -60,17 +61,6 @@ pub struct Config {
     pub places: Vec<place::Place>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
     pub otel: BTreeMap<String, String>,
-}
-
-/// `[dashboard]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dashboard {
-    /// Address and port to listen on.
-    pub listen: SocketAddr,
-    /// Whether the API asks for the access token.
-    pub token: bool,
-    /// Further `NAME:PORT` that a browser may use for it.
-    pub allow_hosts: Vec<String>,
 }
 
 /// `[journal]`.
@@ -166,11 +156,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             core: hookspan_core::Config::default(),
-            dashboard: Dashboard {
-                listen: SocketAddr::from(([127, 0, 0, 1], 4329)),
-                token: true,
-                allow_hosts: Vec::new(),
-            },
+            dashboard: Dashboard::default(),
             journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
             retention: Retention::default(),
             semconv: Semconv::default(),
@@ -260,7 +246,7 @@ mod tests {
     fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
         check_error(
             "[dashboard]\nlistn = \"127.0.0.1:1\"\n",
-            "config.toml:2:1: unknown key `listn`, expected one of `listen`, `token`, `allow_hosts`; \
+            "config.toml:2:1: unknown key `listn`, expected one of `listen`, `token`, `allow_hosts`, `allow_uids`, `insecure`; \
              did you mean `listen`?",
         );
         check_error(

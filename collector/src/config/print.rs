@@ -92,10 +92,19 @@ impl Config {
 
     fn dashboard_table(&self) -> Table {
         let hosts = self.dashboard.allow_hosts.iter().map(|host| Value::from(host.as_str()));
+        let uids = self.dashboard.allow_uids.iter().map(|uid| Value::from(i64::from(*uid)));
+        let listen: Vec<Value> =
+            self.dashboard.listen.iter().map(|place| Value::from(place.to_string())).collect();
+        let listen = match <[Value; 1]>::try_from(listen) {
+            Ok([one]) => one,
+            Err(several) => Value::Array(several),
+        };
         Table::from_iter([
-            ("listen".into(), Value::from(self.dashboard.listen.to_string())),
+            ("listen".into(), listen),
             ("token".into(), Value::from(self.dashboard.token)),
             ("allow_hosts".into(), Value::Array(hosts.collect())),
+            ("allow_uids".into(), Value::Array(uids.collect())),
+            ("insecure".into(), Value::from(self.dashboard.insecure)),
         ])
     }
 

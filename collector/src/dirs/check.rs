@@ -76,7 +76,7 @@ pub(super) fn files(dir: &StateDir) -> Result<(), DirError> {
         dir.torn(),
         dir.folders(),
         dir.lock_file(),
-        dir.token(),
+        dir.access(),
         dir.serve_info(),
         beside("-wal"),
         beside("-shm"),
@@ -268,9 +268,9 @@ mod tests {
         fs::write(&outside, "x").unwrap();
         fs::set_permissions(&outside, Permissions::from_mode(0o600)).unwrap();
 
-        symlink(&outside, dir.token()).unwrap();
+        symlink(&outside, dir.access()).unwrap();
         assert!(dir.verify().unwrap_err().to_string().contains("token: is a symbolic link"));
-        fs::remove_file(dir.token()).unwrap();
+        fs::remove_file(dir.access()).unwrap();
 
         fs::hard_link(&outside, dir.database()).unwrap();
         assert!(dir.verify().unwrap_err().to_string().contains("second name"));

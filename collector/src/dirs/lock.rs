@@ -3,12 +3,13 @@
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::private::sweep_staged;
-use super::{DirError, StateDir, Token, create_private, open_private, write_private};
+use super::{DirError, OwnerKey, StateDir, create_private, open_private, write_private};
 
 /// Held while this process is the collector. The kernel frees it however the process ends.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(io("lock")(error).into()),
             }
         }
-        [dir.serve_info(), dir.token()].iter().for_each(|path| sweep_staged(path));
+        [dir.serve_info(), dir.access()].iter().for_each(|path| sweep_staged(path));
         // Never unlink the file: a second file with the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;
@@ -105,7 +106,7 @@ fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
 
-/// `serve.json`: who serves this state directory. Readable only by its owner; holds no token.
+/// `serve.json`: who serves this state directory. Readable only by its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServeInfo {
     /// Process id.
@@ -118,15 +119,21 @@ pub struct ServeInfo {
     /// Start, nanoseconds since the epoch.
     #[serde(default)]
     pub started_ns: i64,
-    /// Whether the dashboard asks for the token.
+    /// Whether the dashboard asks who reads.
     #[serde(default)]
     pub token_required: bool,
+    /// A Unix socket on which it listens too.
+    #[serde(default)]
+    pub socket: Option<PathBuf>,
+    /// What commands of the owner show it.
+    #[serde(default)]
+    pub key: OwnerKey,
 }
 
 impl ServeInfo {
-    /// The dashboard's address for a browser on this machine, signed in with `token` where it is asked for.
+    /// The dashboard's address for a browser on this machine; `None` when it has none.
     #[must_use]
-    pub fn url(&self, token: Option<&Token>) -> Option<String> {
+    pub fn url(&self) -> Option<String> {
         let mut address: SocketAddr = self.address.as_deref()?.parse().ok()?;
         if address.ip().is_unspecified() {
             let loopback: IpAddr = match address {
@@ -135,17 +142,7 @@ impl ServeInfo {
             };
             address.set_ip(loopback);
         }
-        Some(match token.filter(|_| self.token_required) {
-            Some(token) => format!("http://{address}/login#t={}", token.as_str()),
-            None => format!("http://{address}/"),
-        })
-    }
-
-    /// The same with the token of `dir`; `None` also when it is asked for and cannot be read.
-    #[must_use]
-    pub fn signed_in(&self, dir: &StateDir) -> Option<String> {
-        let token = if self.token_required { Some(Token::load(dir)?) } else { None };
-        self.url(token.as_ref())
+        Some(format!("http://{address}/"))
     }
 
     /// Writes `serve.json`.
@@ -182,6 +179,8 @@ impl ServeInfo {
             version: String::new(),
             started_ns: 0,
             token_required: false,
+            socket: None,
+            key: OwnerKey::default(),
         };
         Some(Self::read(dir).filter(|info| info.pid == pid).unwrap_or(bare))
     }
@@ -211,6 +210,8 @@ mod tests {
             version: "0.1.0".into(),
             started_ns: 5,
             token_required: true,
+            socket: None,
+            key: OwnerKey::default(),
         }
     }
 

@@ -7,9 +7,9 @@ mod check;
 mod exclusive;
 mod lock;
 mod normal;
+mod owner_key;
 mod private;
 mod regular;
-mod token;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ pub(crate) use check::is_our_directory;
 pub use exclusive::Exclusive;
 pub use lock::{Lock, LockError, ServeInfo};
 pub use normal::normal;
+pub use owner_key::{OwnerKey, random};
 pub use private::{create_private, ensure_private, open_private, write_private};
 pub use regular::{Regular, Unfit, read_regular};
-pub use token::Token;
 
 /// The variables that name folders. `config` reads them from the environment; this module does not.
 #[derive(Clone, Debug, Default)]
@@ -281,9 +281,15 @@ impl StateDir {
         self.root.join("lock")
     }
 
-    /// The dashboard's access token.
+    /// Who may read the dashboard: browsers that are signed in, and tokens of scripts. Only hashes.
     #[must_use]
-    pub fn token(&self) -> PathBuf {
+    pub fn access(&self) -> PathBuf {
+        self.root.join("access.json")
+    }
+
+    /// The access token of versions that had one for everybody. It opens nothing any more.
+    #[must_use]
+    pub fn old_token(&self) -> PathBuf {
         self.root.join("token")
     }
 
@@ -396,10 +402,10 @@ mod tests {
         // Asked for again, it still knows.
         dir.prepare().unwrap();
         std::fs::write(dir.losses(), "").unwrap();
-        std::fs::write(dir.token(), "secret").unwrap();
+        std::fs::write(dir.access(), "secret").unwrap();
         dir.remove_if_unused().unwrap();
-        assert!(dir.token().exists(), "it is in use");
-        std::fs::remove_file(dir.token()).unwrap();
+        assert!(dir.access().exists(), "it is in use");
+        std::fs::remove_file(dir.access()).unwrap();
         dir.remove_if_unused().unwrap();
         assert!(home.exists() && !home.join(".local").exists());
 

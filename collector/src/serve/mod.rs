@@ -10,15 +10,17 @@
 
 mod erase;
 mod examiner;
+mod http;
 mod retention;
 mod threads;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hookspan_dashboard::{Clock, Settings};
+use anyhow::Context as _;
+use hookspan_dashboard::{Clock, Door, Settings};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::source::Control;
@@ -26,10 +28,11 @@ use hookspan_view::source::{Deleted, InstallStep, Privacy, PrivacyClass};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use crate::access::AccessFile;
 use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::config::{Config, Environment, Misuse, paths};
-use crate::dirs::{Lock, ServeInfo, StateDir, Token};
+use crate::dirs::{Lock, OwnerKey, ServeInfo, StateDir};
 use crate::engine::Restart;
 use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters, Reread};
@@ -42,14 +45,35 @@ use crate::source::{AskInstall, Extras, StoreSource};
 use crate::store::open::Readers;
 use crate::store::prune::Selection;
 use erase::Eraser;
+use http::{Listeners, Server, Slots};
 use retention::Pruner;
 use threads::Threads;
 
 /// How long open connections and exporters get once the collector is told to stop.
 const GOODBYE: Duration = Duration::from_millis(600);
 
+/// A collector that listens now.
+#[derive(Debug)]
+pub struct Started<'a> {
+    /// Where, without a code: an address for a browser, or `unix:PATH`.
+    pub place: String,
+    door: Option<&'a Door>,
+}
+
+impl Started<'_> {
+    /// An address that signs one browser in, within a minute; `None` when there is none to give.
+    #[must_use]
+    pub fn signed_in(&self) -> Option<String> {
+        let address = self.place.strip_suffix('/').filter(|place| place.starts_with("http"))?;
+        match self.door.map(Door::code) {
+            None => Some(self.place.clone()),
+            Some(code) => Some(format!("{address}/login#c={}", code.ok()?)),
+        }
+    }
+}
+
 /// Runs the collector until it is told to stop. `reread` gives the settings of a destination that could not be used.
-/// `ready` is given the address for the owner's browser once it listens.
+/// `ready` is told where once it listens.
 ///
 /// # Errors
 /// The collector cannot start; the text says what to do.
@@ -58,47 +82,73 @@ pub fn run(
     config: &Config,
     env: &Environment,
     reread: Reread,
-    ready: impl FnOnce(&str) -> anyhow::Result<()>,
+    ready: impl FnOnce(&Started<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let dashboard = &config.dashboard;
-    if !dashboard.token && !dashboard.listen.ip().is_loopback() {
-        return Err(Misuse(format!(
-            "without a token the dashboard listens on this machine only, not on {}: leave out --no-token, or use \
-             --listen 127.0.0.1:{}",
-            dashboard.listen,
-            dashboard.listen.port()
-        ))
-        .into());
-    }
+    config.dashboard.check()?;
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
     let settings = export::Settings { reread, ..export_settings(dir, config, env)? };
 
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
-    let token = Token::load_or_create(dir)?;
-    let mut listener = listen(dashboard.listen)?;
+    forget_what_is_old(dir);
+    let key = OwnerKey::new().context("the system has no randomness")?;
+    let door = config.dashboard.token.then(|| door(dir, &key)).transpose()?;
+    let listeners = Listeners::bind(&config.dashboard)?;
     let mut ready = Some(ready);
-    loop {
-        let address = listener.local_addr()?;
-        let one = One { dir, lock: &lock, config, env, token: &token, settings: &settings };
-        match one.run(listener, destinations.clone(), &mut ready)? {
-            Ended::Asked => break,
-            Ended::Replaced => anyhow::bail!(
-                "{} was deleted or replaced while this collector used it; hooks wait in the new directory: \
-                 start `hookspan serve` again",
-                dir.root().display()
-            ),
-            Ended::Restart(Restart::Damaged) => threads::set_aside(dir)?,
-            Ended::Restart(Restart::FellBack) => {
+    let ended = loop {
+        let one = One {
+            dir,
+            lock: &lock,
+            config,
+            env,
+            key: &key,
+            door: door.as_ref(),
+            settings: &settings,
+        };
+        match one.run(&listeners, destinations.clone(), &mut ready) {
+            Ok(Ended::Asked) => break Ok(()),
+            Ok(Ended::Replaced) => {
+                break Err(anyhow::anyhow!(
+                    "{} was deleted or replaced while this collector used it; hooks wait in the new directory: \
+                     start `hookspan serve` again",
+                    dir.root().display()
+                ));
+            }
+            Ok(Ended::Restart(Restart::Damaged)) => threads::set_aside(dir)?,
+            Ok(Ended::Restart(Restart::FellBack)) => {
                 tracing::error!(
                     "committed hooks are gone from hookspan.db; reading the journal again"
                 );
             }
+            Err(error) => break Err(error),
         }
-        listener = listen(address)?;
-    }
+    };
+    listeners.remove();
     drop(lock);
-    Ok(())
+    ended
+}
+
+fn door(dir: &StateDir, key: &OwnerKey) -> anyhow::Result<Arc<Door>> {
+    let (vault, clock) = (Arc::new(AccessFile::new(dir)), Clock::new(|| clock::now().0));
+    let door = Door::new(vault, clock, key.as_str());
+    door.map(Arc::new).map_err(|error| anyhow::anyhow!(error))
+}
+
+/// Removes the token of earlier versions, which was for everybody and opens nothing any more, and pages that a killed `hookspan
+/// open` left: their codes have ended with the collector that made them.
+fn forget_what_is_old(dir: &StateDir) {
+    if std::fs::remove_file(dir.old_token()).is_ok() {
+        tracing::info!(
+            "the access token of an earlier version was removed: run `hookspan open`, or `hookspan token create`"
+        );
+    }
+    for entry in std::fs::read_dir(dir.root()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("open-") && name.ends_with(".html") {
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// How often to make sure that the state directory is still the same. Less than the age at which a segment may be deleted,
@@ -121,20 +171,21 @@ struct One<'a> {
     lock: &'a Lock,
     config: &'a Config,
     env: &'a Environment,
-    token: &'a Token,
+    key: &'a OwnerKey,
+    door: Option<&'a Arc<Door>>,
     settings: &'a export::Settings,
 }
 
 impl One<'_> {
     fn run(
         self,
-        listener: TcpListener,
+        listeners: &Listeners,
         destinations: Vec<Destination>,
-        ready: &mut Option<impl FnOnce(&str) -> anyhow::Result<()>>,
+        ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
-        let Self { dir, lock, config, env, token, settings } = self;
+        let Self { dir, lock, config, env, key, door, settings } = self;
         let dashboard = &config.dashboard;
-        let address = listener.local_addr()?;
+        let address = listeners.address()?;
         let threads = Threads::start(dir, config)?;
         let restart = threads.signals.restart.subscribe();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -192,29 +243,35 @@ impl One<'_> {
             Arc::new(source.with(extras)),
             Arc::new(controls),
             Settings {
-                token_sha256: dashboard.token.then(|| token.sha256()),
-                port: address.port(),
+                door: door.cloned(),
+                address,
                 allow_hosts: dashboard.allow_hosts.clone(),
                 closing: closing.clone(),
                 clock: Clock::new(|| clock::now().0),
                 changes: threads.signals.notices.clone(),
             },
         )
-        .map_err(|error| Misuse(error.0))?;
+        .map_err(|error| Misuse(error.to_string()))?;
 
         let info = ServeInfo {
             pid: std::process::id(),
-            address: Some(address.to_string()),
+            address: address.map(|address| address.to_string()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_ns: clock::now().0,
             token_required: dashboard.token,
+            socket: listeners.socket().map(Path::to_path_buf),
+            key: key.clone(),
         };
         info.write(dir)?;
         if let Some(ready) = ready.take() {
-            ready(&info.url(Some(token)).unwrap_or_default())?;
+            let socket = || listeners.socket().map(|path| format!("unix:{}", path.display()));
+            let place = info.url().or_else(socket).unwrap_or_default();
+            ready(&Started { place, door: door.map(Arc::as_ref) })?;
         }
+        let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing);
         let replaced = wait_for_replacement(lock, dir);
-        let ended = runtime.block_on(serve(listener, router, &close, closing, restart, replaced));
+        let listeners = listeners.again()?;
+        let ended = runtime.block_on(serve(server, listeners, &close, restart, replaced));
 
         if let Some(pruner) = pruner {
             pruner.stop();
@@ -227,19 +284,6 @@ impl One<'_> {
         search.stop();
         ended
     }
-}
-
-fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "cannot listen on {address}: another program uses that port; stop it, or choose another port with \
-             --listen {}:0",
-            address.ip()
-        ),
-        _ => anyhow::anyhow!("cannot listen on {address}: {error}; choose another address with --listen"),
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 fn export_settings(
@@ -363,19 +407,13 @@ impl Control for Controls {
 
 /// Serves pages until a signal arrives.
 async fn serve(
-    listener: TcpListener,
-    router: axum::Router,
+    server: Server,
+    listeners: Listeners,
     close: &watch::Sender<bool>,
-    mut closing: watch::Receiver<bool>,
     mut restart: watch::Receiver<Option<Restart>>,
     replaced: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        // A sender that is gone means the same as one that says so.
-        let _closed = closing.wait_for(|closed| *closed).await;
-    });
-    let mut server = tokio::spawn(server.into_future());
+    let mut server = tokio::spawn(server.run(listeners));
     let ended = tokio::select! {
         ended = &mut server => {
             ended??;

@@ -1,10 +1,12 @@
 //! Facts that only a running collector knows. They are requested over its API.
 
+use std::path::Path;
 use std::time::Duration;
 
+use reqwest::blocking::ClientBuilder;
 use serde::{Deserialize, Serialize};
 
-use crate::dirs::{ServeInfo, StateDir, Token};
+use crate::dirs::ServeInfo;
 use crate::tls;
 
 /// A collector that hangs must not make a command hang.
@@ -56,8 +58,8 @@ pub struct Queue {
 ///
 /// # Errors
 /// It does not answer in time, in words.
-pub(super) fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> {
-    let text = request(state, info, reqwest::Method::GET, "health")?;
+pub(super) fn ask(info: &ServeInfo) -> Result<Health, String> {
+    let text = request(info, reqwest::Method::GET, "health")?;
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
@@ -65,33 +67,67 @@ pub(super) fn ask(state: &StateDir, info: &ServeInfo) -> Result<Health, String> 
 ///
 /// # Errors
 /// It does not answer in time, or knows no such destination, in words.
-pub fn wake(state: &StateDir, info: &ServeInfo, destination: &str) -> Result<(), String> {
+pub fn wake(info: &ServeInfo, destination: &str) -> Result<(), String> {
     let path = format!("exporters/{destination}/retry");
-    request(state, info, reqwest::Method::POST, &path).map(drop)
+    request(info, reqwest::Method::POST, &path).map(drop)
 }
 
-fn request(
-    state: &StateDir,
-    info: &ServeInfo,
-    method: reqwest::Method,
-    path: &str,
-) -> Result<String, String> {
-    let url = info.url(None).ok_or("it has not said where it listens")?;
-    let address = url.split_once("/login").map_or(url.as_str(), |(address, _)| address);
+/// A code that signs one browser in.
+///
+/// # Errors
+/// The collector does not answer in time, in words.
+pub fn login_code(info: &ServeInfo) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Made {
+        code: String,
+    }
+    let text = request(info, reqwest::Method::POST, "login/codes")?;
+    serde_json::from_str(&text).map(|made: Made| made.code).map_err(|error| error.to_string())
+}
+
+/// Whether a code was used.
+///
+/// # Errors
+/// The collector does not answer in time, or the code's minute is over, in words.
+pub fn is_code_used(info: &ServeInfo, code: &str) -> Result<bool, String> {
+    #[derive(Deserialize)]
+    struct State {
+        used: bool,
+    }
+    let id = code.split('.').next().unwrap_or_default();
+    let text = request(info, reqwest::Method::GET, &format!("login/codes/{id}"))?;
+    serde_json::from_str(&text).map(|state: State| state.used).map_err(|error| error.to_string())
+}
+
+fn request(info: &ServeInfo, method: reqwest::Method, path: &str) -> Result<String, String> {
     // Building a client needs it, also for an address without TLS.
     tls::install_crypto();
-    let client = reqwest::blocking::Client::builder()
-        .no_proxy()
-        .timeout(PATIENCE)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let url = format!("{}/api/v1/{path}", address.trim_end_matches('/'));
-    let mut request = client.request(method, url);
+    let client = reqwest::blocking::Client::builder().no_proxy().timeout(PATIENCE);
+    let (client, address) = match (info.url(), &info.socket) {
+        (Some(url), _) => (client, url),
+        (None, Some(socket)) => (by_socket(client, socket), "http://localhost/".to_owned()),
+        (None, None) => return Err("it has not said where it listens".to_owned()),
+    };
+    let client = client.build().map_err(|error| error.to_string())?;
+    let is_post = method == reqwest::Method::POST;
+    let mut request = client.request(method, format!("{address}api/v1/{path}"));
+    if is_post {
+        request = request.header("content-type", "application/json").body("{}");
+    }
     if info.token_required {
-        let token = Token::load(state).ok_or("its token cannot be read")?;
-        request = request.bearer_auth(token.as_str());
+        request = request.bearer_auth(info.key.as_str());
     }
     let answer = request.send().and_then(reqwest::blocking::Response::error_for_status);
     let text = answer.and_then(reqwest::blocking::Response::text);
     text.map_err(|error| error.without_url().to_string())
+}
+
+#[cfg(unix)]
+fn by_socket(client: ClientBuilder, socket: &Path) -> ClientBuilder {
+    client.unix_socket(socket)
+}
+
+#[cfg(not(unix))]
+fn by_socket(client: ClientBuilder, _: &Path) -> ClientBuilder {
+    client
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use health::{Problem, Queue, wake};
+pub use health::{Problem, Queue, is_code_used, login_code, wake};
 
 use crate::clock;
 use crate::config::{Global, destination};
@@ -36,7 +36,7 @@ pub struct Status {
     pub pid: Option<u32>,
     /// Its version.
     pub version: Option<String>,
-    /// Signed in; `None` while nothing listens.
+    /// Not signed in: `hookspan open` does that. `None` while nothing listens on an address.
     pub dashboard_url: Option<String>,
     /// What lies in the journal.
     pub journal: Journal,
@@ -189,8 +189,8 @@ impl Status {
         let state = &global.state;
         let mut status = Self { running: Lock::is_held(state), ..Self::default() };
         if let Some(info) = ServeInfo::running(state) {
-            status.dashboard_url = info.signed_in(state);
-            match health::ask(state, &info) {
+            status.dashboard_url = info.url();
+            match health::ask(&info) {
                 Ok(health) => {
                     status.trouble = health.trouble;
                     status.queue = Some(health.journal.queue);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::description::{Index, Operation, Output, index};
 use super::{
-    Answer, Table, compare, critical, detail, edits, errors, export, health, install, json,
+    Answer, Table, access, compare, critical, detail, edits, errors, export, health, install, json,
     latency, lints, login, overview, payload, privacy, search, sessions, spans, stream, time,
 };
 
@@ -24,8 +24,22 @@ pub(super) fn endpoints(table: &mut impl Table) {
 fn about(table: &mut impl Table) {
     table.get("/api/v1", "this list", list);
     table.get("/api/v1/openapi.json", "this list as an OpenAPI 3.1 document", openapi);
-    table.post("/api/v1/login", "sets the cookie", login::login);
-    table.post("/api/v1/logout", "removes the cookie", login::logout);
+    signing_in(table);
+}
+
+fn signing_in(table: &mut impl Table) {
+    let challenge = "proves to a page that this is the collector which made its credential";
+    table.post("/api/v1/login/challenge", challenge, login::challenge);
+    let login = "signs a page in; docs/decisions/0005-no-cookie.md describes the proof";
+    table.post("/api/v1/login", login, login::login);
+    let code = "a code that signs one browser in; for `hookspan open`";
+    table.post("/api/v1/login/codes", code, login::code);
+    let state = "whether a code was used; for `hookspan open`";
+    table.get("/api/v1/login/codes/{code}", state, login::code_state);
+    table.post("/api/v1/logout", "signs the browser out", login::logout);
+    let access = "browsers that are signed in, and tokens of scripts";
+    table.get("/api/v1/access", access, access::list);
+    table.post("/api/v1/access/revoke", "ends one of them", access::revoke);
 }
 
 fn of_sessions(table: &mut impl Table) {

@@ -133,7 +133,7 @@ struct ExporterItem {
 
 pub(super) async fn health(State(app): State<Arc<App>>) -> Answer<HealthItem> {
     let health = read(&app, |source| source.health()).await?;
-    json(view(app.clock.now_ns() / 1_000, health, app.guard.token.is_some()))
+    json(view(app.clock.now_ns() / 1_000, health, app.guard.door.is_some()))
 }
 
 fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {

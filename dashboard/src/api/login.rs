@@ -1,80 +1,214 @@
-//! Signing in: the token from the URL's fragment becomes a cookie that scripts cannot read.
+//! Signing in and out, and codes for the command line. See [`crate::guard::Door`].
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::description::{Operation, Output};
-use super::extract::Body;
+use super::extract::{Body, Route};
+use super::{Answer, json};
 use crate::App;
+use crate::guard::{Answered, Door, Handshake, Refused, Who};
 use crate::problem::Problem;
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Login {
-    /// The text of the token.
-    token: String,
+pub(super) struct Hello {
+    /// Of the credential.
+    id: String,
+    /// 16 to 64 random characters.
+    page_nonce: String,
 }
 
-/// Who is signed in, and where to go.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Proof {
+    /// As before.
+    id: String,
+    /// As before.
+    page_nonce: String,
+    /// That of the challenge.
+    nonce: String,
+    /// 64 hexadecimal digits.
+    proof: String,
+}
+
+/// What the collector proves itself with.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Door {
+pub(super) struct Challenged {
     token_required: bool,
-    url: &'static str,
-    #[serde(skip)]
-    cookie: Option<HeaderValue>,
+    /// Null when the credential is not known, which is no error: a page asks after each restart.
+    challenge: Option<Challenge>,
 }
 
-impl IntoResponse for Door {
-    fn into_response(mut self) -> Response {
-        let cookie = self.cookie.take();
-        let mut response = axum::Json(self).into_response();
-        if let Some(cookie) = cookie {
-            response.headers_mut().insert(header::SET_COOKIE, cookie);
-        }
-        response
-    }
+#[derive(Serialize, JsonSchema)]
+struct Challenge {
+    nonce: String,
+    /// 64 hexadecimal digits.
+    proof: String,
 }
 
-impl Output for Door {
-    fn describe(operation: &mut Operation<'_>) {
-        operation.answer::<Self>();
-    }
+/// Shows the page that this is the collector which made its credential.
+pub(super) async fn challenge(
+    State(app): State<Arc<App>>,
+    Body(Hello { id, page_nonce }): Body<Hello>,
+) -> Answer<Challenged> {
+    let Some(door) = &app.guard.door else {
+        return json(Challenged { token_required: false, challenge: None });
+    };
+    let challenge = match door.challenge(&id, &page_nonce) {
+        Ok((nonce, proof)) => Some(Challenge { nonce, proof }),
+        Err(Refused::Unknown) => None,
+        Err(refusal) => return Err(refused(refusal)),
+    };
+    json(Challenged { token_required: true, challenge })
 }
 
-/// The door of a dashboard that wants no token.
-const OPEN: Door = Door { token_required: false, url: "/", cookie: None };
+/// A page that is in.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LoggedIn {
+    token_required: bool,
+    granted: Option<Granted>,
+}
 
+/// What a page has after a handshake. The keys themselves do not travel: both sides derive them.
+#[derive(Serialize, JsonSchema)]
+struct Granted {
+    session: String,
+    /// Id of the key for requests.
+    tab: String,
+    /// Id of the key for other pages of this browser, until the collector stops.
+    page: String,
+    /// Id of the key for this page after that.
+    restart: String,
+    /// What tabs hide their talk with, 64 hexadecimal digits.
+    channel: String,
+    expires_us: i64,
+}
+
+/// Takes the page's proof, and gives it the ids of its keys.
 pub(super) async fn login(
     State(app): State<Arc<App>>,
-    Body(Login { token }): Body<Login>,
-) -> Result<Door, Problem> {
-    let Some(expected) = &app.guard.token else { return Ok(OPEN) };
-    if !expected.is(&token) {
-        return Err(Problem::new(
+    headers: HeaderMap,
+    Body(Proof { id, page_nonce, nonce, proof }): Body<Proof>,
+) -> Answer<LoggedIn> {
+    let Some(door) = app.guard.door.clone() else {
+        return json(LoggedIn { token_required: false, granted: None });
+    };
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let agent = agent.unwrap_or_default().to_owned();
+    // What is granted is kept on disk first.
+    let granted = tokio::task::spawn_blocking(move || {
+        let handshake = Handshake { id: &id, page_nonce: &page_nonce, nonce: &nonce };
+        door.finish(&Answered { handshake, proof: &proof, agent: &agent })
+    });
+    let granted = granted.await.map_err(|_| not_kept("a thread failed".to_owned()))?;
+    let granted = granted.map_err(refused)?;
+    let granted = Granted {
+        session: granted.session,
+        tab: granted.tab,
+        page: granted.page,
+        restart: granted.restart,
+        channel: granted.channel,
+        expires_us: granted.expires_us,
+    };
+    json(LoggedIn { token_required: true, granted: Some(granted) })
+}
+
+/// Where to go.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LoggedOut {
+    url: &'static str,
+}
+
+/// Signs the browser out, all its pages.
+pub(super) async fn logout(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+) -> Answer<LoggedOut> {
+    if let (Who::Page { session }, Some(door)) = (who, app.guard.door.clone()) {
+        end_session(door, session).await?;
+    }
+    json(LoggedOut { url: "/login" })
+}
+
+/// A code: for one browser, once, within a minute.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Code {
+    code: String,
+}
+
+/// A code that signs one browser in. For commands of the owner alone: a browser cannot make another one.
+pub(super) async fn code(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+) -> Answer<Code> {
+    let code = owners(&app, &who)?.code().map_err(not_kept)?;
+    json(Code { code })
+}
+
+/// How a code is.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CodeState {
+    used: bool,
+}
+
+/// Whether a code was used.
+pub(super) async fn code_state(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+    Route(id): Route<String>,
+) -> Answer<CodeState> {
+    let used = owners(&app, &who)?.code_used(&id).ok_or_else(|| Problem::not_found("code"))?;
+    json(CodeState { used })
+}
+
+/// Ends a session and everything that is open in it.
+pub(super) async fn end_session(door: Arc<Door>, session: String) -> Result<bool, Problem> {
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut was_there = false;
+        door.vault().change(&mut |access| was_there = access.revoke_session(&session))?;
+        door.forget(&session);
+        Ok(was_there)
+    });
+    ended.await.unwrap_or_else(|_| Err("a thread failed".to_owned())).map_err(not_kept)
+}
+
+fn owners<'a>(app: &'a App, who: &Who) -> Result<&'a Arc<Door>, Problem> {
+    match &app.guard.door {
+        Some(door) if *who == Who::Owner => Ok(door),
+        Some(_) => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "not-for-tokens",
+            "not with this token",
+            "only a command of hookspan itself may ask for this",
+            "run `hookspan open` or `hookspan token`",
+        )),
+        None => Err(Problem::not_found("code: this dashboard asks for none")),
+    }
+}
+
+fn refused(refused: Refused) -> Problem {
+    match refused {
+        Refused::Unknown => Problem::new(
             StatusCode::UNAUTHORIZED,
-            "wrong-token",
-            "wrong token",
-            "the token is not the one of this dashboard",
-            "run `hookspan open`: it opens the signed-in address",
-        ));
-    }
-    with_cookie(&expected.cookie(&token))
-}
-
-pub(super) async fn logout(State(app): State<Arc<App>>) -> Result<Door, Problem> {
-    match &app.guard.token {
-        Some(token) => with_cookie(&token.no_cookie()),
-        None => Ok(OPEN),
+            "signed-out",
+            "signed out",
+            "the code was used or its minute is over, or this browser was signed out",
+            "run `hookspan open`: it opens the dashboard signed in",
+        ),
+        Refused::Vault(error) => not_kept(error),
     }
 }
 
-fn with_cookie(cookie: &str) -> Result<Door, Problem> {
-    let cookie = HeaderValue::from_str(cookie).map_err(|_| {
-        Problem::bad_parameter("token", "the token holds characters a cookie cannot carry")
-    })?;
-    Ok(Door { token_required: true, url: "/", cookie: Some(cookie) })
+pub(super) fn not_kept(error: String) -> Problem {
+    tracing::warn!(%error, "dashboard.access_not_kept");
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "access-unavailable",
+        "who may read is not known",
+        error,
+        "look at access.json in the state directory; `hookspan doctor` says where that is",
+    )
 }

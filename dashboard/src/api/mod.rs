@@ -3,6 +3,7 @@
 //! Times are integer microseconds (`*_us`), since the epoch or durations. Every item has its page's `url`. Lists are
 //! `{items, next}`; `next` is the `cursor` of the next page, null at the end. Errors are `application/problem+json`.
 
+mod access;
 mod columns;
 mod compare;
 mod critical;

@@ -52,7 +52,7 @@ pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer<Kept> {
         retention_days: privacy.retention_days,
         redacted: privacy.redacted,
         search: privacy.search,
-        token_required: app.guard.token.is_some(),
+        token_required: app.guard.door.is_some(),
         url: "/privacy",
     })
 }

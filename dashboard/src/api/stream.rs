@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -22,6 +23,7 @@ use super::extract::Params;
 use super::hub::{RESUME_MAX, Subscription};
 use super::read;
 use crate::App;
+use crate::guard::Who;
 use crate::problem::Problem;
 
 /// The events, for who reads the description.
@@ -57,6 +59,7 @@ impl Output for Events {
 
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
     headers: HeaderMap,
     Params(from): Params<After>,
 ) -> Result<Events, Problem> {
@@ -68,12 +71,18 @@ pub(super) async fn stream(
     let now_ns = app.clock.now_ns();
     let first =
         read(&app, move |source| opening(source, after.as_deref(), remembered, now_ns)).await?;
-    let body = stream::unfold((Some(first), subscription), |(first, mut subscription)| async {
-        let bytes = match first {
-            Some(first) => first,
-            None => next(&mut subscription).await?,
-        };
-        Some((Ok::<_, Infallible>(bytes), (None, subscription)))
+    let door = app.guard.door.clone();
+    let body = stream::unfold((Some(first), subscription), move |(first, mut subscription)| {
+        let (door, who) = (door.clone(), who.clone());
+        async move {
+            let bytes = match first {
+                Some(first) => first,
+                None => next(&mut subscription).await?,
+            };
+            // Who was signed out meanwhile hears nothing more.
+            let admitted = door.is_none_or(|door| door.still_admits(&who));
+            admitted.then_some((Ok::<_, Infallible>(bytes), (None, subscription)))
+        }
     });
     Ok(Events(Body::from_stream(body)))
 }

@@ -1,12 +1,14 @@
 //! Which names the port answers to.
 
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 /// An entry of `--allow-host` that is not `NAME:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadHost(pub String);
 
 impl core::fmt::Display for BadHost {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "allowed host {:?} is not NAME:PORT", self.0)
+        write!(f, "allowed host `{}` is not NAME:PORT, like build.lan:4329", self.0.escape_debug())
     }
 }
 
@@ -20,15 +22,22 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The three loopback names on `port`, and further `NAME:PORT` entries (which may be asked over https, through a proxy).
+    /// The three loopback names on the port of `address` with its own address if that is a loopback one too, and further
+    /// `NAME:PORT` entries (which may be asked over https, through a proxy).
     ///
     /// # Errors
     ///
     /// The first entry that is not `NAME:PORT`.
-    pub fn new(port: u16, allowed: &[String]) -> Result<Self, BadHost> {
+    pub fn new(address: Option<SocketAddr>, allowed: &[String]) -> Result<Self, BadHost> {
         let mut hosts = Self { hosts: Vec::new(), origins: Vec::new() };
-        for name in ["127.0.0.1", "localhost", "[::1]"] {
-            hosts.add(name, port, &["http"]);
+        if let Some(address) = address {
+            for name in ["127.0.0.1", "localhost", "[::1]"] {
+                hosts.add(name, address.port(), &["http"]);
+            }
+            let own = address.ip();
+            if own.is_loopback() && own != Ipv4Addr::LOCALHOST && own != Ipv6Addr::LOCALHOST {
+                hosts.add(&own.to_string(), address.port(), &["http"]);
+            }
         }
         for entry in allowed {
             let (name, port) = parse(entry).ok_or_else(|| BadHost(entry.clone()))?;
@@ -70,7 +79,7 @@ fn parse(entry: &str) -> Option<(&str, u16)> {
     };
     let bracketed = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let valid = match bracketed {
-        Some(address) => address.parse::<core::net::Ipv6Addr>().is_ok(),
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
         None => !name.is_empty() && plain(name),
     };
     valid.then_some((name, port))
@@ -80,9 +89,25 @@ fn parse(entry: &str) -> Option<(&str, u16)> {
 mod tests {
     use super::*;
 
+    const ADDRESS: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 4329);
+
+    #[test]
+    fn a_loopback_address_other_than_the_usual_one_is_a_name_too() {
+        let of = |address: &str| Hosts::new(Some(address.parse().unwrap()), &[]).unwrap();
+        let hosts = of("127.0.0.5:80");
+        assert!(
+            hosts.lists("127.0.0.5") && hosts.lists("127.0.0.5:80") && hosts.lists("localhost")
+        );
+        assert!(hosts.lists_origin("http://127.0.0.5"));
+        assert!(!of("127.0.0.1:80").lists("127.0.0.5"));
+        // Off loopback the names must be given: an address is no defence against rebinding.
+        assert!(!of("192.0.2.7:80").lists("192.0.2.7"));
+        assert!(!Hosts::new(None, &[]).unwrap().lists("localhost"));
+    }
+
     #[test]
     fn entries_are_names_with_ports() {
-        let allow = |entry: &str| Hosts::new(4329, &[entry.to_owned()]);
+        let allow = |entry: &str| Hosts::new(Some(ADDRESS), &[entry.to_owned()]);
         assert!(allow("dash.example:8443").is_ok_and(|hosts| hosts.lists("DASH.example:8443")));
         assert!(allow("[fd00::1]:80").is_ok_and(|hosts| hosts.lists("[fd00::1]")));
         for entry in ["dash.example", "dash:0", ":80", "a/b:80", "user@a:80", "*:80", "[x]:80"] {
@@ -92,7 +117,7 @@ mod tests {
 
     #[test]
     fn https_is_for_allowed_names_only() {
-        let hosts = Hosts::new(4329, &["dash.example:443".to_owned()]).unwrap();
+        let hosts = Hosts::new(Some(ADDRESS), &["dash.example:443".to_owned()]).unwrap();
         assert!(hosts.lists_origin("https://dash.example"));
         assert!(hosts.lists("dash.example"));
         assert!(hosts.lists_origin("http://localhost:4329"));

@@ -1,26 +1,33 @@
 //! The one layer around everything: pages, assets, API, stream, fallback. The first rule that fails answers.
 //!
 //! A local port is reachable from any page in the user's browser and from any account on the machine. The rules keep out
-//! rebinding (Host), foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (token); the headers make a
+//! rebinding (Host), foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door); the headers make a
 //! page that would render hostile text harmless.
 
+mod access;
+mod door;
 mod headers;
 mod hosts;
-mod token;
+mod proof;
 
+pub use access::{Access, BadToken, BrowserSession, ScriptToken, Vault};
+pub use door::Door;
+pub(crate) use door::{Answered, Refused, Who};
 pub(crate) use headers::POLICY;
 pub use hosts::{BadHost, Hosts};
-pub use token::Token;
+pub(crate) use proof::Handshake;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName};
-use axum::http::{Method, StatusCode, Version};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode, Uri, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use self::door::{Receipt, Shown};
 use crate::problem::Problem;
 
 /// Largest request body, bytes.
@@ -31,33 +38,71 @@ pub const BODY_MAX_BYTES: usize = 64 * 1024;
 pub struct Guard {
     /// Names under which the port may be asked.
     pub hosts: Hosts,
-    /// The access token, or `None` when the owner chose to have none.
-    pub token: Option<Token>,
+    /// Who may come in, or `None` when the owner lets everybody in.
+    pub door: Option<Arc<Door>>,
+    /// Name of the cookie that versions before this one set: it held a token, and goes.
+    pub old_cookie: String,
     /// Routes that hold no data and may be linked to from elsewhere.
     pub pages: &'static [&'static str],
-    /// Routes of the API that are reached before the token is known.
+    /// Routes of the API by which one signs in.
     pub open: &'static [&'static str],
 }
 
+/// Marks a request that came by a Unix socket, which browsers cannot reach: such a request may ask for `localhost` without a port.
+#[derive(Clone, Copy, Debug)]
+pub struct BySocket;
+
+/// Longest a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The layer.
 pub async fn layer(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let mut response = match guard.admit(request).await {
-        Ok(request) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    if request.headers().contains_key(&SERVICE_WORKER) {
+        return no_service_worker();
+    }
+    let had_cookie = guard.has_old_cookie(request.headers());
+    let (mut response, receipt) = match guard.admit(request).await {
+        Ok((request, receipt)) => (next.run(request).await, receipt),
+        Err(problem) => (problem.into_response(), None),
     };
+    if let Some(receipt) = receipt
+        && let Ok(value) = HeaderValue::from_str(&receipt.answer(response.status().as_u16()))
+    {
+        response.headers_mut().insert(HeaderName::from_static("hookspan-proof"), value);
+    }
+    if had_cookie {
+        let gone = format!("{}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict", guard.old_cookie);
+        if let Ok(value) = HeaderValue::from_str(&gone) {
+            response.headers_mut().append(header::SET_COOKIE, value);
+        }
+    }
+    headers::put(response.headers_mut());
+    response
+}
+
+/// The dashboard has no service worker. A browser that asks for one has that of a program which held the port while no collector
+/// ran: it gets one that removes itself and loads the pages anew.
+fn no_service_worker() -> Response {
+    const LEAVE: &str = "self.addEventListener(\"install\", () => self.skipWaiting());\n\
+        self.addEventListener(\"activate\", async () => {\n\
+        \x20 await self.registration.unregister();\n\
+        \x20 for (const tab of await self.clients.matchAll({ type: \"window\", includeUncontrolled: true })) tab.navigate(tab.url);\n\
+        });\n";
+    let mut response = ([(header::CONTENT_TYPE, "text/javascript")], LEAVE).into_response();
     headers::put(response.headers_mut());
     response
 }
 
 impl Guard {
-    async fn admit(&self, request: Request) -> Result<Request, Problem> {
+    async fn admit(&self, request: Request) -> Result<(Request, Option<Receipt>), Problem> {
         method(&request)?;
         self.host(&request)?;
         self.origin(request.headers())?;
         self.fetch_site(&request)?;
-        let request = body(request).await?;
-        self.token(&request)?;
-        Ok(request)
+        let (mut request, body) = body(request).await?;
+        let signed = take_signature(&mut request);
+        let receipt = self.person(&mut request, &body, signed.as_deref())?;
+        Ok((request, receipt))
     }
 
     fn host(&self, request: &Request) -> Result<(), Problem> {
@@ -73,7 +118,8 @@ impl Guard {
         let host = only(request.headers(), &header::HOST).map_err(|_| refused())?;
         let host = host.ok_or_else(refused)?;
         let target = request.uri().authority();
-        if self.hosts.lists(host)
+        let by_socket = request.extensions().get::<BySocket>().is_some() && host == "localhost";
+        if (by_socket || self.hosts.lists(host))
             && target.is_none_or(|authority| self.hosts.lists(authority.as_str()))
         {
             return Ok(());
@@ -103,24 +149,77 @@ impl Guard {
         matched(request).is_some_and(|route| self.pages.contains(&route))
     }
 
-    fn token(&self, request: &Request) -> Result<(), Problem> {
-        let Some(token) = &self.token else { return Ok(()) };
+    /// Finds out who asks, for the handlers, and refuses those who may not.
+    fn person(
+        &self,
+        request: &mut Request,
+        body: &[u8],
+        signed: Option<&str>,
+    ) -> Result<Option<Receipt>, Problem> {
+        let Some(door) = &self.door else {
+            request.extensions_mut().insert(Who::Anyone);
+            return Ok(None);
+        };
         let path = request.uri().path();
         let private = path == "/api" || path.starts_with("/api/");
         let open = matched(request).is_some_and(|route| self.open.contains(&route));
-        if !private || open || token.admits(request.headers()) {
-            return Ok(());
+        if !private || open {
+            return Ok(None);
         }
-        Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "token-required",
-            "the token is missing or wrong",
-            "this data is for the owner of the machine's account only",
-            "run `hookspan open`, or send `Authorization: Bearer` with the token that `hookspan status --json` prints",
-        ))
+        let header = only(request.headers(), &header::AUTHORIZATION).ok().flatten();
+        let target = request.uri().path_and_query().map_or(path, |target| target.as_str());
+        let admitted = header.or(signed).and_then(|authorization| {
+            let method = request.method().as_str();
+            door.admit(&Shown { authorization, method, target, body })
+        });
+        let had_cookie = self.has_old_cookie(request.headers());
+        let (who, receipt) = admitted.ok_or_else(|| not_signed_in(had_cookie))?;
+        request.extensions_mut().insert(who);
+        Ok(receipt)
+    }
+
+    fn has_old_cookie(&self, headers: &HeaderMap) -> bool {
+        let cookies =
+            headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        cookies.flat_map(|value| value.split(';')).any(|pair| {
+            pair.trim().split_once('=').is_some_and(|(name, _)| name == self.old_cookie)
+        })
     }
 }
 
+fn not_signed_in(had_cookie: bool) -> Problem {
+    let detail = match had_cookie {
+        true => {
+            "hookspan no longer signs in by cookie: the one that an earlier version set was removed"
+        }
+        false => "this data is for the owner of the machine's account only",
+    };
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "not-signed-in",
+        "not signed in",
+        detail,
+        "run `hookspan open`: it opens the dashboard signed in. A script sends `Authorization: Bearer` with a token that \
+         `hookspan token create NAME` makes",
+    )
+}
+
+/// Takes `proof=`, which must be the last parameter of a GET, out of the target: a link to a file cannot carry a header. Returns
+/// the authorization that it stands for. What was signed is the target without it.
+fn take_signature(request: &mut Request) -> Option<String> {
+    if *request.method() != Method::GET {
+        return None;
+    }
+    let target = request.uri().path_and_query()?.as_str();
+    let at = target.find("?proof=").or_else(|| target.find("&proof="))?;
+    let proof = target.get(at + "?proof=".len()..)?;
+    let signed = format!("Hookspan {proof}");
+    let uri: Uri = target.get(..at)?.parse().ok()?;
+    *request.uri_mut() = uri;
+    Some(signed)
+}
+
+static SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 static SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -149,9 +248,9 @@ fn is_link(request: &Request) -> bool {
 }
 
 /// The content type keeps out what a foreign page can send without asking first (forms, `text/plain`).
-async fn body(request: Request) -> Result<Request, Problem> {
+async fn body(request: Request) -> Result<(Request, Bytes), Problem> {
     if *request.method() != Method::POST {
-        return Ok(request);
+        return Ok((request, Bytes::new()));
     }
     let essence = only(request.headers(), &header::CONTENT_TYPE).ok().flatten();
     let essence = essence.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
@@ -165,7 +264,17 @@ async fn body(request: Request) -> Result<Request, Problem> {
         ));
     }
     let (parts, body) = request.into_parts();
-    let bytes = to_bytes(body, BODY_MAX_BYTES).await.map_err(|_| {
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX_BYTES)).await;
+    let read = read.map_err(|_| {
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body-timeout",
+            "body too slow",
+            format!("a body must arrive within {} s", BODY_TIMEOUT.as_secs()),
+            "send the body together with the request",
+        )
+    })?;
+    let bytes = read.map_err(|_| {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "body-too-large",
@@ -174,7 +283,7 @@ async fn body(request: Request) -> Result<Request, Problem> {
             "no endpoint needs more",
         )
     })?;
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    Ok((Request::from_parts(parts, Body::from(bytes.clone())), bytes))
 }
 
 fn foreign(detail: &'static str) -> Problem {

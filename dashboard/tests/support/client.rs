@@ -1,23 +1,53 @@
 //! Asking a router without a socket.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use hookspan_dashboard::{Settings, router};
+use hookspan_dashboard::{Access, Door, Settings, Vault, router};
 use http_body_util::BodyExt as _;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use super::{ListSource, OneDestination, story};
 
-/// The token of all tests, and its SHA-256.
+/// What the owner's commands show in all tests.
 pub const TOKEN: &str = "correct-horse-battery-staple";
-const TOKEN_SHA256: &str = "87cbebfeebc05f7c54ac9336c4b4bbec831227a641951a4bde7edd56020f8590";
 
-/// The port in tests.
-pub const PORT: u16 = 4329;
+/// The address in tests.
+pub const ADDRESS: &str = "127.0.0.1:4329";
+
+/// What is kept, in memory.
+#[derive(Default)]
+pub struct MemoryVault {
+    access: Mutex<Arc<Access>>,
+    drawn: AtomicU64,
+}
+
+impl Vault for MemoryVault {
+    fn read(&self) -> Result<Arc<Access>, String> {
+        Ok(Arc::clone(&self.access.lock().unwrap()))
+    }
+
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String> {
+        let mut access = self.access.lock().unwrap();
+        // As a file does: what is kept is read back from text.
+        let mut new: Access =
+            serde_json::from_str(&serde_json::to_string(&**access).unwrap()).unwrap();
+        change(&mut new);
+        *access = Arc::new(new);
+        Ok(())
+    }
+
+    fn random(&self) -> Result<[u8; 32], String> {
+        // Each draw is another one, and each run the same.
+        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
+        Ok(Sha256::digest(drawn.to_le_bytes()).into())
+    }
+}
 
 /// A dashboard and what is needed to change it.
 pub struct World {
@@ -25,11 +55,16 @@ pub struct World {
     pub router: Router,
     /// What it reads.
     pub source: Arc<ListSource>,
+    /// Who may come in.
+    pub door: Option<Arc<Door>>,
+    /// What is kept of them.
+    pub vault: Arc<MemoryVault>,
     /// Sent true when the collector stops.
     pub closing: watch::Sender<bool>,
 }
 
 /// An answer that was read to its end.
+#[derive(Debug)]
 pub struct Answer {
     /// Status.
     pub status: StatusCode,
@@ -52,34 +87,39 @@ impl Answer {
 }
 
 impl World {
-    /// A dashboard that wants the token.
+    /// A dashboard that asks who comes.
     pub fn locked() -> Self {
-        let mut sha256 = [0; 32];
-        for (i, byte) in sha256.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&TOKEN_SHA256[2 * i..2 * i + 2], 16).unwrap();
-        }
-        Self::with(Some(sha256))
+        Self::with(true, Arc::default())
     }
 
-    /// A dashboard that wants no token.
+    /// A dashboard that lets everybody in.
     pub fn open() -> Self {
-        Self::with(None)
+        Self::with(false, Arc::default())
     }
 
-    fn with(token_sha256: Option<[u8; 32]>) -> Self {
+    /// The same after a restart: only what is kept is still known.
+    pub fn restarted(&self) -> Self {
+        Self::with(self.door.is_some(), Arc::clone(&self.vault))
+    }
+
+    fn with(locked: bool, vault: Arc<MemoryVault>) -> Self {
         let source = Arc::new(ListSource::new(story::library(1_795_824_000_000_000_000, 4)));
         let (closing, receiver) = watch::channel(false);
         let allow_hosts = vec!["dash.example:8443".to_owned()];
+        let door = locked.then(|| {
+            let (vault, clock) = (Arc::clone(&vault) as Arc<dyn Vault>, source.clock());
+            Arc::new(Door::new(vault, clock, TOKEN).unwrap())
+        });
         let settings = Settings {
-            token_sha256,
-            port: PORT,
+            door: door.clone(),
+            address: Some(ADDRESS.parse().unwrap()),
             allow_hosts,
             closing: receiver,
             clock: source.clock(),
             changes: source.changes(),
         };
         let router = router(source.clone(), Arc::new(OneDestination), settings).unwrap();
-        Self { router, source, closing }
+        Self { router, source, door, vault, closing }
     }
 
     /// Asks with exactly these headers.

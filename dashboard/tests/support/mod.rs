@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 pub mod client;
+#[cfg(test)]
+pub mod page;
 pub mod story;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,9 @@
 // The frame around every page: navigation, help, palette, messages.
 /** @import { Failure } from "../types/app" */
 import { post } from "./net/api.js";
+import { door } from "./net/door.js";
 import { live } from "./net/event-stream.js";
+import { Login } from "./pages/login.js";
 import { said } from "./pages/overview.js";
 import { page } from "./routes.js";
 import { toggle } from "./ui/dialog.js";
@@ -27,7 +29,8 @@ export function Frame({ failed }) {
   const note = useNote();
   const help = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const palette = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  const overview = useOverview(route.path !== "/login");
+  const out = useSignedOut();
+  const overview = useOverview(!out && route.path !== "/login");
   // Spoken when the list changes, not when an age ticks.
   const needs = said(overview.data?.needs ?? []);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
@@ -53,16 +56,26 @@ export function Frame({ failed }) {
     { name: "next theme: system, dark, light", run: nextTheme },
     { name: "keys", hint: "?", run: actions.help },
     { name: "copy the address of this view", hint: "y", run: copyAddress },
-    { name: "sign out", run: () => post("logout", {}).then(() => location.assign("/login")) },
+    { name: "sign out", run: () => post("logout", {}).finally(() => door.leave()) },
   ];
   return html`<div class="frame">
     <${Rail} path=${route.path} waiting=${overview.data?.needs.length ?? 0} failing=${failing} connection=${connection} actions=${actions} />
     <p class="sr" role="status">${spoken}</p>
-    <main id="main" tabindex="-1">${page(route, failed, overview)}</main>
+    <main id="main" tabindex="-1">${out ? html`<${Login} failed=${failed} go=${go} stay=${route.path !== "/login"} />` : page(route, failed, overview)}</main>
     <p class="toast" role="status">${note}</p>
     <${Palette} dialog=${palette} pages=${PAGES} commands=${commands} go=${go} />
     <${Help} dialog=${help} />
   </div>`;
+}
+
+/** Whether nothing lets this page in. */
+function useSignedOut() {
+  const [out, set] = useState(door.out !== null);
+  useEffect(() => {
+    set(door.out !== null);
+    return door.listen(() => set(door.out !== null));
+  }, []);
+  return out;
 }
 
 /** How the stream is, and which destinations fail. */

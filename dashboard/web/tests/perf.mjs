@@ -5,7 +5,7 @@
 //
 // Without HOOKSPAN_URL the crate's example invents the sessions: 200 turns are about 20,000 spans, 1,000 about 100,000
 // (HOOKSPAN_PERF_TURNS, a comma between). HOOKSPAN_PERF_FACTOR widens the budgets on a slow or busy host. Prints a table.
-import { eventually, missing, world } from "./ui/support.mjs";
+import { ask, eventually, missing, world } from "./ui/support.mjs";
 
 const FACTOR = Number(process.env.HOOKSPAN_PERF_FACTOR ?? 1);
 const TURNS = process.env.HOOKSPAN_URL ? ["stored"] : (process.env.HOOKSPAN_PERF_TURNS ?? "200,1000").split(",");
@@ -45,9 +45,9 @@ async function measure(turns) {
   const debug = await dashboard.context.newCDPSession(tab);
   await tab.goto(dashboard.login);
   await tab.locator(".rail").waitFor();
-  const list = await tab.evaluate(() => fetch("/api/v1/sessions?limit=50&sort=calls").then((answer) => answer.json()));
+  const list = await ask(tab, "sessions?limit=50&sort=calls");
   const session = list.items.toSorted((a, b) => b.calls - a.calls)[0];
-  const [bytes, spans] = await tab.evaluate((id) => fetch(`/api/v1/sessions/${encodeURIComponent(id)}/spans`).then((a) => a.text()).then((text) => [text.length, JSON.parse(text).n]), session.id);
+  const [bytes, spans] = await ask(tab, `sessions/${encodeURIComponent(session.id)}/spans`).then((answer) => [JSON.stringify(answer).length, answer.n]);
   const [paints, readies] = [[], []];
   for (let run = 0; run < RUNS; run += 1) {
     await tab.goto("about:blank");

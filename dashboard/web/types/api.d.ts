@@ -49,6 +49,105 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** browsers that are signed in, and tokens of scripts */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description browsers that are signed in, and tokens of scripts */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Listed"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/access/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** ends one of them */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        /** @description A browser's session, by its id. */
+                        session?: string | null;
+                        /** @description A script's token, by its name. */
+                        token?: string | null;
+                    };
+                };
+            };
+            responses: {
+                /** @description ends one of them */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Revoked"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/compare": {
         parameters: {
             query?: never;
@@ -424,7 +523,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** sets the cookie */
+        /** signs a page in; docs/decisions/0005-no-cookie.md describes the proof */
         post: {
             parameters: {
                 query?: never;
@@ -435,19 +534,25 @@ export interface paths {
             requestBody?: {
                 content: {
                     "application/json": {
-                        /** @description The text of the token. */
-                        token: string;
+                        /** @description As before. */
+                        id: string;
+                        /** @description That of the challenge. */
+                        nonce: string;
+                        /** @description As before. */
+                        page_nonce: string;
+                        /** @description 64 hexadecimal digits. */
+                        proof: string;
                     };
                 };
             };
             responses: {
-                /** @description sets the cookie */
+                /** @description signs a page in; docs/decisions/0005-no-cookie.md describes the proof */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Door"];
+                        "application/json": components["schemas"]["LoggedIn"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -467,7 +572,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/logout": {
+    "/api/v1/login/challenge": {
         parameters: {
             query?: never;
             header?: never;
@@ -476,7 +581,61 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** removes the cookie */
+        /** proves to a page that this is the collector which made its credential */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        /** @description Of the credential. */
+                        id: string;
+                        /** @description 16 to 64 random characters. */
+                        page_nonce: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description proves to a page that this is the collector which made its credential */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Challenged"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** a code that signs one browser in; for `hookspan open` */
         post: {
             parameters: {
                 query?: never;
@@ -490,13 +649,110 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description removes the cookie */
+                /** @description a code that signs one browser in; for `hookspan open` */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Door"];
+                        "application/json": components["schemas"]["Code"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login/codes/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** whether a code was used; for `hookspan open` */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a code: what stands before its dot */
+                    code: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description whether a code was used; for `hookspan open` */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CodeState"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** signs the browser out */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            responses: {
+                /** @description signs the browser out */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LoggedOut"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -1650,12 +1906,31 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Challenge: {
+            nonce: string;
+            /** @description 64 hexadecimal digits. */
+            proof: string;
+        };
+        /** @description What the collector proves itself with. */
+        Challenged: {
+            /** @description Null when the credential is not known, which is no error: a page asks after each restart. */
+            challenge: components["schemas"]["Challenge"] | null;
+            token_required: boolean;
+        };
         ClassItem: {
             exported: string;
             indexed: string;
             /** @description What the store keeps. */
             mode: string;
             name: string;
+        };
+        /** @description A code: for one browser, once, within a minute. */
+        Code: {
+            code: string;
+        };
+        /** @description How a code is. */
+        CodeState: {
+            used: boolean;
         };
         /** @description Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents. */
         Columns: {
@@ -1799,11 +2074,6 @@ export interface components {
             /** @description A space, `-` or `+`. */
             op: string;
             text: string;
-        };
-        /** @description Who is signed in, and where to go. */
-        Door: {
-            token_required: boolean;
-            url: string;
         };
         /** @description A file that was changed. */
         EditItem: {
@@ -1949,6 +2219,20 @@ export interface components {
             /** Format: int64 */
             to_us: number;
             url: string;
+        };
+        /** @description What a page has after a handshake. The keys themselves do not travel: both sides derive them. */
+        Granted: {
+            /** @description What tabs hide their talk with, 64 hexadecimal digits. */
+            channel: string;
+            /** Format: int64 */
+            expires_us: number;
+            /** @description Id of the key for other pages of this browser, until the collector stops. */
+            page: string;
+            /** @description Id of the key for this page after that. */
+            restart: string;
+            session: string;
+            /** @description Id of the key for requests. */
+            tab: string;
         };
         /** @description How hookspan itself is doing. */
         Health: {
@@ -2162,6 +2446,21 @@ export interface components {
             turn: number | null;
             url: string;
         };
+        /** @description Who may read. */
+        Listed: {
+            sessions: components["schemas"]["SessionItem"][];
+            tokens: components["schemas"]["TokenItem"][];
+            url: string;
+        };
+        /** @description A page that is in. */
+        LoggedIn: {
+            granted: components["schemas"]["Granted"] | null;
+            token_required: boolean;
+        };
+        /** @description Where to go. */
+        LoggedOut: {
+            url: string;
+        };
         NamedCount: {
             /** Format: uint64 */
             n: number;
@@ -2196,7 +2495,7 @@ export interface components {
             needs: components["schemas"]["Need"][];
             /** Format: int64 */
             now_us: number;
-            running: components["schemas"]["SessionItem"][];
+            running: components["schemas"]["SessionItem2"][];
             today: components["schemas"]["Today"];
         };
         /** @description A page of a list. */
@@ -2405,6 +2704,11 @@ export interface components {
             retrying: boolean;
             url: string;
         };
+        /** @description One of them has ended. */
+        Revoked: {
+            revoked: boolean;
+            url: string;
+        };
         /** @description What was found. */
         SearchAnswer: {
             items: components["schemas"]["SearchHit"][];
@@ -2494,8 +2798,20 @@ export interface components {
             wall_us: number;
             workspace: string | null;
         };
-        /** @description A session, as lists, the stream and the session's page show it. */
         SessionItem: {
+            browser: string;
+            /** Format: int64 */
+            created_us: number;
+            /** @description It is the one that asks. */
+            current: boolean;
+            /** Format: int64 */
+            expires_us: number;
+            id: string;
+            /** Format: int64 */
+            used_us: number;
+        };
+        /** @description A session, as lists, the stream and the session's page show it. */
+        SessionItem2: {
             /**
              * Format: int64
              * @description Time in turns.
@@ -2749,6 +3065,13 @@ export interface components {
             input: number | null;
             /** Format: uint64 */
             output: number | null;
+        };
+        TokenItem: {
+            /** Format: int64 */
+            created_us: number;
+            name: string;
+            /** Format: int64 */
+            used_us: number | null;
         };
         ToolPair: {
             a: components["schemas"]["ToolSum"];

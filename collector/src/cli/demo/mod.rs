@@ -2,14 +2,16 @@
 
 mod story;
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
+use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::Context as _;
 
 use super::output::{self, note};
-use super::{Global, import, open, purge};
+use super::{Global, import, open, purge, serve};
 use crate::clock;
+use crate::config::listen::Place;
 use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::export::Reread;
 use crate::store::open as database;
@@ -28,7 +30,7 @@ pub struct Args {
     fresh: bool,
     /// Address and port of the demo's dashboard
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4330")]
-    listen: std::net::SocketAddr,
+    listen: Place,
     /// Print the address without starting a browser
     #[arg(long)]
     no_open: bool,
@@ -58,7 +60,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut config = demo.config()?;
-    config.dashboard.listen = args.listen;
+    config.dashboard.listen = vec![args.listen.clone()];
     // Sample data is never exported.
     config.destinations.clear();
     config.otel.clear();
@@ -67,29 +69,28 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         demo.state.root().display(),
         demo.command("open")
     ));
-    crate::serve::run(&demo.state, &config, &demo.env, Reread::default(), |url| {
-        if !args.no_open {
-            start_browser(url);
+    crate::serve::run(&demo.state, &config, &demo.env, Reread::default(), |started| {
+        if !args.no_open
+            && let Some(address) = started.signed_in()
+        {
+            start_browser(&demo, &address);
         }
-        output::print(&format!("{url}\n"))
+        serve::say(&demo, started)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Another demo serves the same data. Print its address.
 fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<ExitCode> {
-    let Some(url) = info.signed_in(&demo.state) else {
-        anyhow::bail!("the demo (process {}) serves no dashboard yet; try again", info.pid);
-    };
     note(&format!("The demo is running already: process {}.", info.pid));
     if args.fresh {
         note("Its history stays: stop it before you ask for a fresh one.");
     }
-    if !args.no_open {
-        start_browser(&url);
+    if args.no_open {
+        output::print(&format!("{}\n", open::address(info)?))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    output::print(&format!("{url}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    open::run(demo, open::Args::default())
 }
 
 /// The same person, beside their own state directory, and without what the environment says about destinations.
@@ -128,19 +129,15 @@ fn remove(state: &StateDir) -> anyhow::Result<()> {
     }
 }
 
-fn start_browser(url: &str) {
-    for (program, arguments) in open::openers() {
-        let started = Command::new(program)
-            .args(*arguments)
-            .arg(url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        if started.is_ok() {
-            return;
-        }
-    }
+/// Starts a browser without waiting for it. The page that sends it on goes when the code in it has ended.
+fn start_browser(demo: &Global, address: &str) {
+    const CODE: Duration = Duration::from_secs(60);
+    let Ok(page) = open::Redirect::write(&demo.state, address) else { return };
+    std::thread::spawn(move || {
+        open::start(page.path.as_os_str());
+        std::thread::sleep(CODE);
+        drop(page);
+    });
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One operation: what its handler takes, and what it answers.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::{Extension, Json};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -135,6 +135,7 @@ fn segment(name: &str) -> &'static str {
         "part" => "name of a part of the span's content, as the span lists it",
         "trace" => "hex id of a trace",
         "name" => "name of a destination, as the configuration has it",
+        "code" => "id of a code: what stands before its dot",
         _ => "",
     }
 }
@@ -146,6 +147,11 @@ pub(crate) trait Input {
 }
 
 impl<S> Input for State<S> {
+    fn describe(_: &mut Operation<'_>) {}
+}
+
+/// What the guard found out about who asks.
+impl<T> Input for Extension<T> {
     fn describe(_: &mut Operation<'_>) {}
 }
 

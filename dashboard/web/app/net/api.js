@@ -1,15 +1,9 @@
 // Asks the API. A problem is thrown as the server describes it, so that a page can say what to do.
 /** @import { Answer, PostAnswer } from "../../types/answers" */
+import { door } from "./door.js";
+import { broken, Problem } from "./problem.js";
 
-export class Problem extends Error {
-  /** @param {number} status 0 when there was no answer @param {{ title?: string, detail?: string, hint?: string }} body */
-  constructor(status, body) {
-    super(body.title ?? `status ${status}`);
-    this.status = status;
-    this.detail = body.detail ?? "";
-    this.hint = body.hint ?? "";
-  }
-}
+export { Problem };
 
 /**
  * The answer of `GET /api/v1/{path}`; its type follows from the path.
@@ -17,7 +11,7 @@ export class Problem extends Error {
  * @param {P} path @param {{ signal?: AbortSignal }} [options] @returns {Promise<Answer<P>>}
  */
 export async function get(path, { signal } = {}) {
-  return answer(await attempt(`/api/v1/${path}`, { signal }));
+  return answer(await attempt("GET", `/api/v1/${path}`, "", signal));
 }
 
 /**
@@ -26,22 +20,42 @@ export async function get(path, { signal } = {}) {
  * @param {P} path @param {unknown} body @returns {Promise<PostAnswer<P>>}
  */
 export async function post(path, body) {
-  const headers = { "Content-Type": "application/json" };
-  return answer(await attempt(`/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
+  return answer(await attempt("POST", `/api/v1/${path}`, JSON.stringify(body)));
 }
 
-/** @param {string} url @param {RequestInit} options */
-async function attempt(url, options) {
+/** The body of `GET /api/v1/{path}`, as it comes. @param {string} path @param {AbortSignal} signal */
+export async function stream(path, signal) {
+  const response = await attempt("GET", `/api/v1/${path}`, "", signal);
+  if (!response.ok || !response.body) throw new Problem(response.status, {});
+  return response.body;
+}
+
+/** @param {string} method @param {string} target @param {string} body @param {AbortSignal} [signal] @returns {Promise<Response>} */
+async function attempt(method, target, body, signal, again = true) {
+  await door.enter();
+  signal?.throwIfAborted();
+  const signed = door.sign(method, target, body);
+  /** @type {Record<string, string>} */
+  const headers = signed ? { Authorization: `Hookspan ${signed.text}` } : {};
+  if (method === "POST") headers["Content-Type"] = "application/json";
+  /** @type {Response} */
+  let response;
   try {
-    return await fetch(url, { ...options, credentials: "same-origin", redirect: "error" });
+    response = await fetch(target, { method, headers, signal, body: method === "POST" ? body : undefined, credentials: "omit", redirect: "error" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
+    door.doubt();
     throw broken();
   }
-}
-
-function broken() {
-  return new Problem(0, { title: "no answer", detail: "hookspan is not running, or the connection broke", hint: "hookspan serve" });
+  if (!signed || signed.proves(response)) return response;
+  // The collector was started anew, or is not what answers.
+  if (response.status === 401 && again) {
+    door.lost();
+    return attempt(method, target, body, signal, false);
+  }
+  door.doubt();
+  if (response.ok) throw broken();
+  return response;
 }
 
 /** @param {Response} response */

@@ -1,13 +1,18 @@
 // One event stream per browser. The tab that holds the lock listens, and passes every event on to the other tabs. Without Web
 // Locks (plain http off loopback) each visible tab has a stream of its own.
 /** @import { StreamEvent } from "../../types/answers" */
+import { stream } from "./api.js";
+import { Channel } from "./channel.js";
+import { door } from "./door.js";
+import { readEvents } from "./sse.js";
 
 const CHANNEL = "hookspan";
 const LOCK = "hookspan-stream";
 const BEAT_MS = 10_000;
 const SILENCE_MS = 30_000;
 const RETRY_MS = 3_000;
-const EVENTS = /** @type {const} */ (["hello", "session", "spans", "health", "install", "resync"]);
+/** @type {Set<string>} */
+const EVENTS = new Set(["hello", "session", "spans", "health", "install", "resync"]);
 
 /**
  * What tabs say to each other. `ask` asks for the state, `beat` tells it.
@@ -26,10 +31,11 @@ export class EventStream {
     this.heard = performance.now();
     this.leads = false;
     this.started = false;
-    /** @type {EventSource | null} */
+    this.regaining = false;
+    /** Ends the stream of this tab. @type {AbortController | null} */
     this.source = null;
-    this.channel = "BroadcastChannel" in self ? new BroadcastChannel(CHANNEL) : null;
-    this.channel?.addEventListener("message", ({ data }) => this.receive(data));
+    const shared = "BroadcastChannel" in self && "subtle" in crypto;
+    this.channel = shared ? new Channel(CHANNEL, (packet) => this.receive(packet)) : null;
   }
 
   /** Calls `listener(event, data)` for every event. Returns a function that stops. @param {Listener} listener */
@@ -73,27 +79,47 @@ export class EventStream {
 
   open() {
     if (this.source) return;
-    const after = this.lastId ? `?after=${encodeURIComponent(this.lastId)}` : "";
-    const source = new EventSource(`/api/v1/stream${after}`);
+    const source = new AbortController();
     this.source = source;
-    source.addEventListener("open", () => this.announce("connected"));
-    source.addEventListener("error", (event) => {
-      // An event that the server named "error" carries data; it is not a broken stream.
-      if (event instanceof MessageEvent) return;
+    this.follow(source.signal).catch(() => {}).finally(() => {
+      if (this.source !== source) return;
+      // Who has the port now is not known.
+      this.close();
       this.announce("connecting");
-      // An EventSource never retries after a refusal (401, 503).
-      if (source.readyState === EventSource.CLOSED) {
-        this.close();
-        setTimeout(() => this.wanted() && this.open(), RETRY_MS);
-      }
+      setTimeout(() => this.wanted() && this.open(), RETRY_MS);
     });
-    for (const event of EVENTS) {
-      source.addEventListener(event, (message) => {
-        const packet = { event, data: parse(message.data), id: message.lastEventId };
-        this.receive(packet);
-        this.pass(packet);
-      });
+  }
+
+  /** Reads the stream until it ends. @param {AbortSignal} signal */
+  async follow(signal) {
+    const after = this.lastId ? `?after=${encodeURIComponent(this.lastId)}` : "";
+    const body = await stream(`stream${after}`, signal);
+    this.announce("connected");
+    await readEvents(body, ({ event, data, id }) => {
+      if (!EVENTS.has(event)) return;
+      /** @type {Packet} */
+      const packet = { event: /** @type {StreamEvent} */ (event), data: parse(data), id };
+      this.receive(packet);
+      this.pass(packet);
+    });
+  }
+
+  /**
+   * The stream broke: this tab asks until the collector has proved itself again. A collector that was started anew has another
+   * key for what tabs say to each other, so a tab that only listens would hear nothing.
+   */
+  async regain() {
+    if (this.regaining || door.open) return;
+    this.regaining = true;
+    while (!door.proven && !door.out) {
+      await door.enter().catch(() => {});
+      if (!door.proven) await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
     }
+    this.regaining = false;
+    if (this.leads || !door.proven) return;
+    this.pass({ event: "ask" });
+    // What the others heard meanwhile is asked for.
+    this.tell("resync", { reason: "lag" });
   }
 
   wanted() {
@@ -101,8 +127,9 @@ export class EventStream {
   }
 
   close() {
-    this.source?.close();
+    const { source } = this;
     this.source = null;
+    source?.abort();
   }
 
   /** @param {string} state */
@@ -115,7 +142,7 @@ export class EventStream {
 
   /** @param {Packet} packet */
   pass(packet) {
-    this.channel?.postMessage(packet);
+    this.channel?.send(packet);
   }
 
   /** @param {Packet} packet */
@@ -134,6 +161,10 @@ export class EventStream {
   /** @param {StreamEvent} event @param {any} data */
   tell(event, data) {
     if (event === "state") {
+      if (data === "connecting") {
+        door.doubt();
+        this.regain();
+      }
       if (this.state === data) return;
       this.state = data;
     }

@@ -1,42 +1,41 @@
-// Signing in. The token arrives in the fragment, is erased at once, and becomes a cookie that scripts cannot read.
+// Signing in. The code arrives in the fragment, which no request holds, and is erased at once.
 /** @import { Failure, Go } from "../../types/app" */
 import { onText } from "../ui/fields.js";
 import { html, useEffect, useState } from "../ui/html.js";
-import { post } from "../net/api.js";
+import { door } from "../net/door.js";
 import { setTitle } from "../ui/title.js";
 import { Trouble } from "../ui/page.js";
 
-/** The token of `#t=…`. It is taken out of the address before anything else happens. */
-export function takeToken() {
-  const token = /^#t=(.+)$/.exec(location.hash)?.[1];
-  if (!token) return null;
+/** The code of `#c=…`. It is taken out of the address before anything else happens. */
+export function takeCode() {
+  const found = /^#([ct])=(.+)$/.exec(location.hash);
+  if (!found) return null;
   history.replaceState(null, "", location.pathname + location.search);
-  return decodeURIComponent(token);
+  // `#t=` held the token of an earlier version: no code, and the page says what to do.
+  return found[1] === "c" ? found[2] : "an-old-address";
 }
 
-/** @param {string} token */
-export async function signIn(token) {
-  await post("login", { token });
-}
-
-/** @param {{ failed: Failure | null, go: Go }} props */
-export function Login({ failed, go }) {
+/** @param {{ failed: Failure | null, go: Go, stay?: boolean }} props `stay` shows the page that was asked for once it can be */
+export function Login({ failed, go, stay = false }) {
   const [error, set] = useState(failed);
-  const [token, type] = useState("");
+  const [code, type] = useState("");
   useEffect(() => { setTitle("Sign in"); }, []);
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
-    signIn(token.trim().replace(/^.*#t=/, "")).then(() => go("/"), set);
+    door.signIn(code.trim().replace(/^.*#c=/, "")).then(() => stay || go("/"), set);
   };
+  const why = error ?? (door.out && { message: door.out.message, detail: door.out.detail });
   return html`<section class="card narrow">
     <h1>Sign in</h1>
-    <p>Run <code>hookspan open</code>: it opens this dashboard signed in. Or paste the token, or the whole address, that
-      <code> hookspan status</code> prints.</p>
+    <p>This dashboard is for the account that runs hookspan. In a terminal of that account, run</p>
+    <p><code>hookspan open</code></p>
+    <p>It opens the dashboard signed in. Where it cannot start your browser, <code>hookspan open --print</code> prints an address that
+      signs one browser in, within a minute: open it, or paste it here.</p>
     <form onSubmit=${submit}>
-      <label>Token <input type="password" autocomplete="off" value=${token} onInput=${onText(type)} /></label>
-      <button type="submit">Sign in</button>
+      <label>Address or code <input type="password" autocomplete="off" value=${code} onInput=${onText(type)} /></label>
+      <button type="submit" disabled=${!code.trim()}>Sign in</button>
     </form>
-    ${error && html`<${Trouble} error=${{ message: error.message, detail: error.detail, hint: error.hint }} />`}
+    ${why && html`<${Trouble} error=${{ message: why.message, detail: why.detail }} />`}
   </section>`;
 }

@@ -4,6 +4,7 @@
 import { onText } from "../ui/fields.js";
 import { html, useRef, useState } from "../ui/html.js";
 import { post } from "../net/api.js";
+import { door } from "../net/door.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { Page, Trouble, useTitle } from "../ui/page.js";
@@ -26,11 +27,33 @@ export function Privacy() {
       <dl class="tiles privacy-tiles">
         <div><dt>retention</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "forever"}</dd></div>
         ${data.redacted !== undefined && html`<div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>`}
-        <div><dt>this page asks for a token</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
+        <div><dt>this page asks who reads</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
       </dl>
       <p class="dim">Set in <code>config.toml</code>; <code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
+    <${Access} />
     <${Purge} done=${reload} />`}<//>`;
 }
+
+/** Who may read: browsers that are signed in, and tokens of scripts. */
+function Access() {
+  const { data, error, reload } = useAnswer("access");
+  const [failed, setFailed] = useState(/** @type {Failure | null} */ (null));
+  /** @param {{ session: string } | { token: string }} what */
+  const end = (what) => post("access/revoke", what).then(reload, setFailed);
+  const trouble = failed ?? error;
+  return html`<section aria-labelledby="access"><h2 id="access">Who may read this</h2>
+    ${data && html`<table class="list narrow-table"><thead><tr><th>browser or script</th><th>since</th><th>last used</th><th>ends</th><th></th></tr></thead>
+      <tbody>${data.sessions.map((one) => html`<tr key=${one.id}><td>${visible(one.browser)}${one.current ? " (this one)" : ""}</td><td class="num">${at(one.created_us)}</td><td class="num">${at(one.used_us)}</td><td class="num">${at(one.expires_us)}</td>
+        <td><button type="button" aria-label=${`sign out ${visible(one.browser)}`} onClick=${() => (one.current ? post("logout", {}).finally(() => door.leave()) : end({ session: one.id }))}>sign out</button></td></tr>`)}
+      ${data.tokens.map((one) => html`<tr key=${`token ${one.name}`}><td>token <code>${visible(one.name)}</code></td><td class="num">${at(one.created_us)}</td><td class="num">${at(one.used_us)}</td><td class="dim">when revoked</td>
+        <td><button type="button" aria-label=${`revoke ${visible(one.name)}`} onClick=${() => end({ token: one.name })}>revoke</button></td></tr>`)}
+      ${data.sessions.length + data.tokens.length === 0 && html`<tr><td colspan="5" class="dim">Nobody is signed in: this dashboard asks nobody.</td></tr>`}</tbody></table>`}
+    <p class="dim"><code>hookspan open</code> signs a browser in, <code>hookspan token create NAME</code> makes a token for a script.</p>
+    ${trouble && html`<${Trouble} error=${trouble} />`}</section>`;
+}
+
+/** @param {number | null} us */
+const at = (us) => (us === null ? "–" : new Date(us / 1_000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
 
 /** @param {{ done: () => void }} props */
 function Purge({ done }) {

@@ -1,5 +1,5 @@
 // The real collector with a state directory of its own, for tests of the pages, the speed script and the pictures.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,14 +41,19 @@ export class Collector {
     this.child = spawn(PROGRAM, ["serve", "--listen", `127.0.0.1:${this.port}`], { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     this.child.stderr.on("data", (data) => { said += data; });
-    this.login = await new Promise((resolve, reject) => {
+    this.base = await new Promise((resolve, reject) => {
       this.child.once("error", reject);
       this.child.once("exit", (code) => reject(new Error(`hookspan ended with ${code}: ${said}`)));
       createInterface({ input: this.child.stdout }).once("line", resolve);
     });
-    this.port = Number(new URL(this.login).port);
-    this.base = new URL(this.login).origin;
+    this.port = Number(new URL(this.base).port);
+    this.base = new URL(this.base).origin;
     return this;
+  }
+
+  /** An address that signs one browser in, once. */
+  get login() {
+    return execFileSync(PROGRAM, ["open", "--print"], { env: this.env, encoding: "utf8" }).trim();
   }
 
   /** Stops it the way a person does, and waits. */

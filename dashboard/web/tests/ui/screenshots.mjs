@@ -3,14 +3,14 @@
 //   cargo build && node dashboard/web/tests/ui/screenshots.mjs [FOLDER]
 //
 // With HOOKSPAN_URL (the signed-in address) those of another dashboard. Says how large each file is.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { noCollector, PROGRAM } from "./collector.mjs";
-import { chromium, eventually, missing } from "./support.mjs";
+import { ask, chromium, eventually, missing } from "./support.mjs";
 
 const FOLDER = process.argv[2] ?? fileURLToPath(new URL("../../../../docs", import.meta.url));
 /** Enough that every page is full; more only take longer to invent. */
@@ -37,15 +37,16 @@ const login = process.env.HOOKSPAN_URL ?? await new Promise((resolve, reject) =>
   demo.once("exit", (code) => reject(new Error(`hookspan demo ended with ${code}`)));
   createInterface({ input: demo.stdout }).on("line", (line) => line.startsWith("http") && resolve(line));
 });
+const code = () => (process.env.HOOKSPAN_URL ? login : execFileSync(PROGRAM, ["--dir", join(home, "state-demo"), "open", "--print"], { env: { PATH: process.env.PATH, HOME: home }, encoding: "utf8" }).trim());
 const browser = await chromium(login);
 mkdirSync(FOLDER, { recursive: true });
 let total = 0;
 for (const colorScheme of ["dark", "light"]) {
   const { tab, close } = await browser.page({ colorScheme, viewport: SIZE });
   await tab.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-  await tab.goto(login);
+  await tab.goto(await code());
   await tab.locator(".rail").waitFor();
-  const { items } = await tab.evaluate(() => fetch("/api/v1/sessions?sort=calls&limit=20").then((answer) => answer.json()));
+  const { items } = await ask(tab, "sessions?sort=calls&limit=20");
   // One whose rows show something of everything, not the longest.
   const full = items.find((one) => one.subagents > 0 && one.errors > 0 && one.turns > 2) ?? items[0];
   const other = items.find((one) => one.id !== full.id) ?? full;

@@ -1,6 +1,6 @@
 // What every browser test needs: a browser, a dashboard with sessions, and a page on which nothing may go wrong.
 //
-// The dashboard is HOOKSPAN_URL (the signed-in address, `…/login#t=TOKEN`, of a collector that holds sessions), else the
+// The dashboard is HOOKSPAN_URL (an address that `hookspan open --print` gave, of a collector that holds sessions), else the
 // example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -88,6 +88,13 @@ export async function eventually(what, condition, ms = 15_000) {
   }
   throw new Error(`${what}: ${JSON.stringify(last)}`);
 }
+
+/** The answer of `GET /api/v1/{path}`, asked by the page's own script: it signs the request. */
+export const ask = (tab, path) => tab.evaluate(async (asked) => {
+  const main = document.querySelector('script[type="module"][src]').src;
+  const { get } = await import(new URL("net/api.js", main).href);
+  return get(asked);
+}, path);
 
 /** What axe-core finds on a page in the dark, and of its colours in the light, as text. Our own policy refuses script tags, so it goes in through the debugger. */
 export async function axe(context, tab) {

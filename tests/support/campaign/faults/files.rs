@@ -32,7 +32,7 @@ pub(super) fn other_account(_: u64) -> Result<Report, String> {
         format!("ls {state}"),
         format!("cat {state}/journal"),
         format!("cat {state}/hookspan.db"),
-        format!("cat {state}/token"),
+        format!("cat {state}/access.json {state}/serve.json"),
         format!("echo x >> {state}/journal"),
         format!("echo x >> {state}/losses"),
         format!("touch {state}/mine"),
@@ -73,7 +73,7 @@ fn as_nobody(script: &str) -> bool {
 /// the collector refuses by name or goes on safely.
 pub(super) fn planted(_: u64) -> Result<Report, String> {
     let (mut refused, mut went_on) = (0, 0);
-    for name in ["journal", "losses", "lock", "token", "serve.json", "hookspan.db"] {
+    for name in ["journal", "losses", "lock", "access.json", "serve.json", "hookspan.db"] {
         for kind in ["symlink", "hard link", "fifo", "directory"] {
             let world = World::new();
             world.shim();

@@ -1,0 +1,125 @@
+//! Who may read the dashboard, in a file of the owner's: `access.json`.
+//!
+//! A running collector and `hookspan token` both change it, so each change reads the file anew while it holds the lock of the state
+//! directory.
+
+use std::io::Read as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+pub use hookspan_dashboard::{Access, BadToken, Vault};
+
+use crate::dirs::{Exclusive, StateDir, open_private, random, write_private};
+
+/// Larger than all that fits into [`Access`].
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The file.
+#[derive(Debug)]
+pub struct AccessFile {
+    dir: StateDir,
+    last: Mutex<Option<(Stamp, Arc<Access>)>>,
+}
+
+/// Tells whether a file is still the one that was read: each change replaces it.
+type Stamp = (u64, Option<SystemTime>, u64);
+
+impl AccessFile {
+    /// The file of a state directory; it need not exist.
+    #[must_use]
+    pub fn new(dir: &StateDir) -> Self {
+        Self { dir: dir.clone(), last: Mutex::new(None) }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let found = std::fs::symlink_metadata(self.dir.access()).ok()?;
+        Some((found.len(), found.modified().ok(), number(&found)))
+    }
+
+    fn load(&self) -> Result<Access, String> {
+        let path = self.dir.access();
+        let told = |error: String| format!("cannot read {}: {error}", path.display());
+        let file = match open_private(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Access::default());
+            }
+            Err(error) => return Err(told(error.to_string())),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| told(error.to_string()))?;
+        serde_json::from_slice(&bytes)
+            .map_err(|_| told("it is damaged; move it away, then sign in again".to_owned()))
+    }
+}
+
+#[cfg(unix)]
+fn number(found: &std::fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    found.ino()
+}
+
+#[cfg(not(unix))]
+fn number(_: &std::fs::Metadata) -> u64 {
+    0
+}
+
+impl Vault for AccessFile {
+    fn read(&self) -> Result<Arc<Access>, String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(stamp) = self.stamp() else { return Ok(Arc::default()) };
+        if let Some((known, access)) = &*last
+            && *known == stamp
+        {
+            return Ok(Arc::clone(access));
+        }
+        // The stamp is older than what is read: a change in between is read again.
+        let access = Arc::new(self.load()?);
+        *last = Some((stamp, Arc::clone(&access)));
+        Ok(access)
+    }
+
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String> {
+        let path = self.dir.access();
+        let told = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+        let _held = Exclusive::wait(&self.dir).map_err(told)?;
+        let mut access = self.load()?;
+        change(&mut access);
+        let text = serde_json::to_vec(&access).map_err(|error| told(error.into()))?;
+        write_private(&path, &text).map_err(told)
+    }
+
+    fn random(&self) -> Result<[u8; 32], String> {
+        random().map_err(|error| format!("the system has no randomness: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_by_another_process_is_seen_and_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        let (collector, command) = (AccessFile::new(&dir), AccessFile::new(&dir));
+        assert!(collector.read().unwrap().tokens.is_empty());
+        let add = |file: &AccessFile, name: &str| {
+            file.change(&mut |access| drop(access.create_token(name, [1; 32], 5).unwrap()))
+                .unwrap();
+        };
+        add(&command, "a");
+        assert_eq!(collector.read().unwrap().tokens.len(), 1);
+        add(&collector, "b");
+        add(&command, "c");
+        let names: Vec<_> =
+            collector.read().unwrap().tokens.iter().map(|token| token.name.clone()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        dir.verify().unwrap();
+
+        std::fs::write(dir.access(), "{").unwrap();
+        assert!(collector.read().unwrap_err().contains("damaged"));
+        assert!(collector.change(&mut |_| ()).is_err(), "what is damaged is not thrown away");
+    }
+}

@@ -1,0 +1,194 @@
+//! `hookspan token`: who may read the dashboard.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::{Global, output};
+use crate::access::{AccessFile, BadToken, Vault as _};
+use crate::clock;
+use crate::config::Misuse;
+use crate::text;
+
+/// Make, list and end access to the dashboard: tokens of scripts, and browsers that are signed in
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a token for a script and print it: it is kept nowhere, and not shown again
+    #[command(
+        after_help = "A script sends it as `Authorization: Bearer TOKEN`. It reads and changes what the dashboard does, but \
+                      manages no access.\n\nExamples:\n  hookspan token create backup-job\n  \
+                      curl -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:4329/api/v1/sessions"
+    )]
+    Create {
+        /// What the token is for: letters, digits, `.`, `-` and `_`
+        name: String,
+    },
+    /// List tokens and signed-in browsers
+    #[command(after_help = "Examples:\n  hookspan token list\n  hookspan token list --json")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a token or sign a browser out, at once
+    #[command(
+        after_help = "Examples:\n  hookspan token revoke backup-job\n  hookspan token revoke 3f9c21aa\n  \
+                      hookspan token revoke --browsers"
+    )]
+    Revoke {
+        /// Name of a token, or the beginning of a browser's id
+        #[arg(required_unless_present = "browsers")]
+        name: Option<String>,
+        /// Sign every browser out
+        #[arg(long, conflicts_with = "name")]
+        browsers: bool,
+    },
+    /// Give a token a new text; the old one ends at once
+    #[command(after_help = "Example:\n  hookspan token rotate backup-job")]
+    Rotate {
+        /// Name of the token
+        name: String,
+    },
+}
+
+/// Runs the command, with or without a running collector.
+///
+/// # Errors
+/// There is no such token, or `access.json` cannot be read or written.
+pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let file = AccessFile::new(&global.state);
+    match args.command {
+        Command::Create { name } => {
+            global.state.prepare()?;
+            create(&file, &name)?;
+        }
+        Command::List { json } => {
+            if global.state.root().exists() {
+                global.state.verify()?;
+            }
+            list(&file, json)?;
+        }
+        Command::Revoke { name, .. } => {
+            global.state.verify()?;
+            revoke(&file, name.as_deref())?;
+        }
+        Command::Rotate { name } => {
+            global.state.verify()?;
+            rotate(&file, &name)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn now_s() -> i64 {
+    clock::now().0 / 1_000_000_000
+}
+
+fn create(file: &AccessFile, name: &str) -> anyhow::Result<()> {
+    let random = file.random().map_err(|error| anyhow!(error))?;
+    let mut made = Err(BadToken::Name);
+    file.change(&mut |access| made = access.create_token(name, random, now_s()))
+        .map_err(|error| anyhow!(error))?;
+    let text = made.map_err(|error| Misuse(error.to_string()))?;
+    output::print(&format!("{text}\n"))
+}
+
+fn rotate(file: &AccessFile, name: &str) -> anyhow::Result<()> {
+    let random = file.random().map_err(|error| anyhow!(error))?;
+    let mut made = None;
+    file.change(&mut |access| made = access.rotate_token(name, random, now_s()))
+        .map_err(|error| anyhow!(error))?;
+    let text = made.ok_or_else(|| unknown(name))?;
+    output::print(&format!("{text}\n"))
+}
+
+/// Ends what `name` names, or all browsers.
+fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<()> {
+    let mut ended = Err(None);
+    let change = file.change(&mut |access| {
+        let Some(name) = name else {
+            ended = Ok(format!("{} browsers signed out", access.sessions.len()));
+            access.sessions.clear();
+            return;
+        };
+        if access.revoke_token(name) {
+            ended = Ok(format!("token {name} ended"));
+            return;
+        }
+        let ids: Vec<String> = access
+            .sessions
+            .iter()
+            .filter(|session| name.len() >= 4 && session.id.starts_with(name))
+            .map(|session| session.id.clone())
+            .collect();
+        if let [id] = &*ids {
+            access.revoke_session(id);
+            ended = Ok("browser signed out".to_owned());
+        }
+    });
+    change.map_err(|error| anyhow!(error))?;
+    let told = ended.map_err(|_: Option<()>| unknown(name.unwrap_or_default()))?;
+    output::note(&told);
+    Ok(())
+}
+
+fn unknown(name: &str) -> Misuse {
+    let name = text::visible(name, 80);
+    Misuse(format!(
+        "there is no token and no one browser called `{name}`: `hookspan token list` shows all"
+    ))
+}
+
+fn list(file: &AccessFile, json: bool) -> anyhow::Result<()> {
+    let access = file.read().map_err(|error| anyhow!(error))?;
+    let now_s = now_s();
+    if json {
+        let tokens: Vec<_> = access
+            .tokens
+            .iter()
+            .map(|one| json!({"name": one.name, "created_s": one.created_s, "used_s": one.used_s}))
+            .collect();
+        let browsers: Vec<_> = access
+            .living(now_s)
+            .map(|one| {
+                json!({
+                    "id": one.id, "browser": one.browser, "created_s": one.created_s,
+                    "used_s": one.used_s, "expires_s": one.expires_s(),
+                })
+            })
+            .collect();
+        return output::print_json(&json!({ "tokens": tokens, "browsers": browsers }));
+    }
+    let ago = |at_s: i64| {
+        format!(
+            "{} ago",
+            text::age(now_s.saturating_sub(at_s).max(0).saturating_mul(1_000_000_000))
+        )
+    };
+    let mut out = String::new();
+    for one in &access.tokens {
+        let used =
+            one.used_s.map_or_else(|| "not used yet".to_owned(), |at| format!("used {}", ago(at)));
+        out += &format!("token    {:<24} made {}, {used}\n", one.name, ago(one.created_s));
+    }
+    for one in access.living(now_s) {
+        let id = one.id.get(..8).unwrap_or(&one.id);
+        let browser = text::visible(&one.browser, 40);
+        out += &format!(
+            "browser  {id}  {browser:<24} signed in {}, used {}\n",
+            ago(one.created_s),
+            ago(one.used_s)
+        );
+    }
+    if out.is_empty() {
+        out = "no token, and no browser is signed in: `hookspan open` signs one in\n".to_owned();
+    }
+    output::print(&out)
+}

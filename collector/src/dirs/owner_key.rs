@@ -1,0 +1,55 @@
+//! What commands of the owner show to the collector that runs.
+
+use serde::{Deserialize, Serialize};
+
+/// Random text, made anew at each start of a collector. It lies in `serve.json`, which only the owner may read, and is worth
+/// nothing once that collector has stopped. Never printed by `Debug`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OwnerKey(String);
+
+impl std::fmt::Debug for OwnerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnerKey(..)")
+    }
+}
+
+impl OwnerKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn new() -> std::io::Result<Self> {
+        let bytes = random()?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// As text, for a request.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// 32 random bytes.
+///
+/// # Errors
+/// The system has none.
+pub fn random() -> std::io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_another_one_each_time_and_not_shown() {
+        let (one, two) = (OwnerKey::new().unwrap(), OwnerKey::new().unwrap());
+        assert_ne!(one, two);
+        assert_eq!(one.as_str().len(), 64);
+        assert_eq!(format!("{one:?}"), "OwnerKey(..)");
+    }
+}

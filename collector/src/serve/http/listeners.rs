@@ -1,0 +1,145 @@
+//! The port and the sockets. They stay bound while the database is opened anew, so that nobody else gets the port meanwhile.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::config::Dashboard;
+
+/// What the dashboard listens on.
+#[derive(Debug)]
+pub(in super::super) struct Listeners {
+    tcp: Option<TcpListener>,
+    #[cfg(unix)]
+    unix: Vec<std::os::unix::net::UnixListener>,
+    paths: Vec<PathBuf>,
+}
+
+#[cfg(unix)]
+type Sockets = Vec<tokio::net::UnixListener>;
+#[cfg(not(unix))]
+type Sockets = ();
+
+impl Listeners {
+    /// Listens everywhere that the configuration names.
+    pub(in super::super) fn bind(dashboard: &Dashboard) -> anyhow::Result<Self> {
+        let tcp = dashboard.tcp().map(listen).transpose()?;
+        let paths: Vec<PathBuf> = dashboard.sockets().map(Path::to_path_buf).collect();
+        #[cfg(unix)]
+        let unix = paths.iter().map(|path| listen_unix(path)).collect::<anyhow::Result<_>>()?;
+        Ok(Self {
+            tcp,
+            #[cfg(unix)]
+            unix,
+            paths,
+        })
+    }
+
+    /// The same again, for another run over the same database.
+    pub(in super::super) fn again(&self) -> io::Result<Self> {
+        Ok(Self {
+            tcp: self.tcp.as_ref().map(TcpListener::try_clone).transpose()?,
+            #[cfg(unix)]
+            unix: self.unix.iter().map(|one| one.try_clone()).collect::<io::Result<_>>()?,
+            paths: self.paths.clone(),
+        })
+    }
+
+    /// The address, with the port that the system chose.
+    pub(in super::super) fn address(&self) -> io::Result<Option<SocketAddr>> {
+        self.tcp.as_ref().map(TcpListener::local_addr).transpose()
+    }
+
+    /// The first socket.
+    pub(in super::super) fn socket(&self) -> Option<&Path> {
+        self.paths.first().map(PathBuf::as_path)
+    }
+
+    /// Removes the sockets, which would otherwise lie about when nobody listens.
+    pub(in super::super) fn remove(&self) {
+        for path in &self.paths {
+            drop(std::fs::remove_file(path));
+        }
+    }
+
+    pub(super) fn into_tokio(self) -> io::Result<(Option<tokio::net::TcpListener>, Sockets)> {
+        let tcp = self.tcp.map(tokio::net::TcpListener::from_std).transpose()?;
+        #[cfg(unix)]
+        let unix = self.unix.into_iter().map(tokio::net::UnixListener::from_std);
+        #[cfg(unix)]
+        let unix = unix.collect::<io::Result<_>>()?;
+        #[cfg(not(unix))]
+        let unix = ();
+        Ok((tcp, unix))
+    }
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "cannot listen on {address}: another program uses that port; stop it, or choose another port with \
+             --listen {}:0",
+            address.ip()
+        ),
+        _ => anyhow::anyhow!("cannot listen on {address}: {error}; choose another address with --listen"),
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A socket of the owner's alone. One that a killed collector left is replaced; whatever else has the name stays.
+#[cfg(unix)]
+fn listen_unix(path: &Path) -> anyhow::Result<std::os::unix::net::UnixListener> {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    let shown = path.display();
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            anyhow::bail!(
+                "cannot listen on unix:{shown}: there is a file of that name, which is no socket; move it away"
+            );
+        }
+        if UnixStream::connect(path).is_ok() {
+            anyhow::bail!("cannot listen on unix:{shown}: another program listens there");
+        }
+        std::fs::remove_file(path)
+            .map_err(|error| anyhow::anyhow!("cannot replace the old socket {shown}: {error}"))?;
+    }
+    let told = |error: io::Error| anyhow::anyhow!("cannot listen on unix:{shown}: {error}");
+    // The socket is closed to others from its first instant: it is made in a folder that nobody else may enter.
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let private =
+        tempfile::Builder::new().prefix(".hs-").rand_bytes(4).tempdir_in(folder).map_err(told)?;
+    let staged = private.path().join("s");
+    let listener = UnixListener::bind(&staged).map_err(told)?;
+    std::fs::set_permissions(&staged, std::fs::Permissions::from_mode(0o600)).map_err(told)?;
+    std::fs::rename(&staged, path).map_err(told)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_its_owners_and_replaces_a_dead_one_only() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("door");
+        let listener = listen_unix(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
+        assert!(listen_unix(&path).unwrap_err().to_string().contains("another program listens"));
+        drop(listener);
+        drop(listen_unix(&path).unwrap());
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "nothing is left beside it");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        assert!(listen_unix(&path).unwrap_err().to_string().contains("no socket"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+}

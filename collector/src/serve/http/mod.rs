@@ -1,0 +1,185 @@
+//! Connections: who may connect, how many at a time, and how long each may take.
+//!
+//! A port of this machine is open to every program on it. A connection that sends nothing, or slowly, must cost little and end;
+//! many of them must neither keep the owner out nor take the descriptors that hooks need.
+
+mod listeners;
+mod peer;
+mod slots;
+mod stalled;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hookspan_dashboard::BySocket;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+pub(super) use listeners::Listeners;
+use peer::Peers;
+use slots::Slot;
+pub(super) use slots::Slots;
+use stalled::Stalled;
+
+/// A request's head must be here after this long, and so must the next one on a connection that is kept. A browser opens
+/// connections ahead of need and opens them again.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// A reader that takes nothing for this long is gone, or holds the connection on purpose.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
+/// Most bytes of a request's head, and of an answer that waits for its reader, in memory.
+const BUFFER_MAX_BYTES: usize = 16 * 1024;
+/// Most headers of a request: browsers send about twenty.
+const HEADERS_MAX: usize = 64;
+/// Wait after `accept` has failed, which happens when the system has no descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// What connections have in common.
+#[derive(Clone)]
+pub(super) struct Server {
+    router: Router,
+    by_socket: Router,
+    refused: Router,
+    slots: Arc<Slots>,
+    peers: Arc<Peers>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// `allow_uids`: accounts that may connect beside the owner's and root.
+    pub(super) fn new(
+        router: Router,
+        slots: Arc<Slots>,
+        allow_uids: &[u32],
+        closing: watch::Receiver<bool>,
+    ) -> Self {
+        let by_socket = router.clone().layer(axum::Extension(BySocket));
+        let peers = Arc::new(Peers::new(allow_uids));
+        Self { router, by_socket, refused: peer::refusal(), slots, peers, closing }
+    }
+
+    /// Serves until the collector closes and every connection has ended.
+    pub(super) async fn run(self, listeners: Listeners) -> io::Result<()> {
+        let (tcp, unix) = listeners.into_tokio()?;
+        let slots = Arc::clone(&self.slots);
+        let mut accepting = tokio::task::JoinSet::new();
+        if let Some(listener) = tcp {
+            accepting.spawn(self.clone().accept_tcp(listener));
+        }
+        #[cfg(unix)]
+        for listener in unix {
+            accepting.spawn(self.clone().accept_unix(listener));
+        }
+        #[cfg(not(unix))]
+        drop(unix);
+        while accepting.join_next().await.is_some() {}
+        slots.empty().await;
+        Ok(())
+    }
+
+    async fn accept_tcp(self, listener: tokio::net::TcpListener) {
+        let mut closing = self.closing.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = closed(&mut closing) => return,
+            };
+            match accepted {
+                Ok((stream, address)) => self.take_tcp(stream, address),
+                Err(error) => pause(&error).await,
+            }
+        }
+    }
+
+    fn take_tcp(&self, stream: tokio::net::TcpStream, address: SocketAddr) {
+        // An answer leaves at once; without it, a small one would wait for the reader's acknowledgement.
+        drop(stream.set_nodelay(true));
+        let own = stream.local_addr().ok();
+        let router = match own.is_none_or(|own| self.peers.admits(address, own)) {
+            true => &self.router,
+            false => &self.refused,
+        };
+        self.serve(stream, router);
+    }
+
+    #[cfg(unix)]
+    async fn accept_unix(self, listener: tokio::net::UnixListener) {
+        let mut closing = self.closing.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = closed(&mut closing) => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let uid = stream.peer_cred().map(|peer| peer.uid()).ok();
+                    let admitted = uid.is_some_and(|uid| self.peers.admits_uid(uid));
+                    self.serve(stream, if admitted { &self.by_socket } else { &self.refused });
+                }
+                Err(error) => pause(&error).await,
+            }
+        }
+    }
+
+    /// Serves one connection in a task of its own, if there is room for it.
+    fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: &Router) {
+        let Some(slot) = self.slots.take() else { return };
+        let (router, closing) = (router.clone(), self.closing.clone());
+        let task = tokio::spawn(connection(stream, router, closing, slot.clone()));
+        self.slots.hold(&slot, task.abort_handle());
+    }
+}
+
+/// Ends when the collector closes; a sender that is gone means the same.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _told = closing.wait_for(|&closing| closing).await;
+}
+
+async fn pause(error: &io::Error) {
+    tracing::warn!(%error, "dashboard.accept_failed");
+    tokio::time::sleep(ACCEPT_AGAIN).await;
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+    slot: Slot,
+) {
+    let service = tower::service_fn(move |request: Request<Incoming>| {
+        let asked = slot.asks();
+        let router = router.clone();
+        async move {
+            let answer = router.oneshot(request.map(Body::new)).await;
+            let answer = answer.unwrap_or_else(|never| match never {});
+            Ok::<Response<Body>, Infallible>(asked.until_sent(answer))
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(BUFFER_MAX_BYTES)
+        .max_headers(HEADERS_MAX)
+        .half_close(false);
+    let stream = TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT));
+    let serving = http.serve_connection(stream, TowerToHyperService::new(service));
+    tokio::pin!(serving);
+    // Errors are the other side's: it went away, was too slow, or does not speak HTTP.
+    tokio::select! {
+        _ended = serving.as_mut() => {}
+        () = closed(&mut closing) => {
+            serving.as_mut().graceful_shutdown();
+            let _ended = serving.await;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Which account has connected to a port of this machine.
+//!
+//! The port is open to every account. On Linux the kernel tells whose socket is at the other end (`sock_diag(7)`).
+//! Everybody but the owner, root and the accounts of `allow_uids` is told why not.
+//! Where the kernel does not tell, as on other systems or for a socket in another network namespace, signing in alone protects.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::http::StatusCode;
+use hookspan_dashboard::problem::Problem;
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+/// Who may connect.
+#[derive(Debug)]
+pub(super) struct Peers {
+    /// `None` where this system does not tell.
+    own: Option<u32>,
+    allowed: Vec<u32>,
+}
+
+impl Peers {
+    pub(super) fn new(allowed: &[u32]) -> Self {
+        Self { own: own_uid(), allowed: allowed.to_vec() }
+    }
+
+    /// Whether a connection from `peer` to `own` is by an account that may.
+    pub(super) fn admits(&self, peer: SocketAddr, own: SocketAddr) -> bool {
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let own = SocketAddr::new(own.ip().to_canonical(), own.port());
+        if !peer.ip().is_loopback() {
+            return true;
+        }
+        uid(peer, own).is_none_or(|uid| self.admits_uid(uid))
+    }
+
+    pub(super) fn admits_uid(&self, uid: u32) -> bool {
+        self.own.is_none_or(|own| own == uid) || uid == 0 || self.allowed.contains(&uid)
+    }
+}
+
+/// Answers those who may not connect.
+pub(super) fn refusal() -> Router {
+    Router::new().fallback(async || {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "another-account",
+            "another account",
+            "this port serves the account that started hookspan, and the program that connects runs as another one",
+            "a proxy of another account is let in by `allow_uids` in [dashboard]",
+        )
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn uid(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    linux::uid(peer, own)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uid(_: SocketAddr, _: SocketAddr) -> Option<u32> {
+    None
+}
+
+#[cfg(unix)]
+fn own_uid() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn own_uid() -> Option<u32> {
+    None
+}

@@ -1,0 +1,352 @@
+//! Who may read the dashboard after a restart too: signed-in browsers and scripts. The collector keeps this in a file of its
+//! owner's. Nothing in it is enough to sign in with.
+
+use serde::{Deserialize, Serialize};
+
+use super::proof::{Bytes32, Verifier, hex, sha256};
+
+/// A browser that was not used for this long is signed out, seconds.
+const IDLE_S: i64 = 7 * DAY_S;
+/// A browser is signed out this long after it signed in, seconds.
+const ABSOLUTE_S: i64 = 30 * DAY_S;
+const DAY_S: i64 = 86_400;
+/// Browsers that are signed in at a time; the one that was used longest ago makes room.
+const SESSIONS_MAX: usize = 32;
+/// Keys of one browser: one for each page that is open, or was.
+const KEYS_MAX: usize = 64;
+/// Tokens of scripts.
+const TOKENS_MAX: usize = 64;
+/// Longest name of a token, characters.
+const NAME_MAX: usize = 40;
+/// What a token's text starts with, so that a person and a secret scanner know what it is.
+const TOKEN_PREFIX: &str = "hookspan_";
+
+/// Where [`Access`] is kept, and where randomness comes from.
+pub trait Vault: Send + Sync {
+    /// What is kept now; an empty one where nothing is kept yet.
+    ///
+    /// # Errors
+    /// In words, when what is kept cannot be read.
+    fn read(&self) -> Result<std::sync::Arc<Access>, String>;
+
+    /// Reads, changes and keeps it, while nobody else does.
+    ///
+    /// # Errors
+    /// In words, when it cannot be read or kept.
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String>;
+
+    /// 32 random bytes.
+    ///
+    /// # Errors
+    /// In words, when the system has none.
+    fn random(&self) -> Result<[u8; 32], String>;
+}
+
+/// Signed-in browsers and tokens of scripts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Access {
+    /// Signed-in browsers, the oldest first.
+    pub sessions: Vec<BrowserSession>,
+    /// Tokens of scripts.
+    pub tokens: Vec<ScriptToken>,
+}
+
+/// A browser that signed in. Times are seconds since the epoch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BrowserSession {
+    /// Random; names it where it is listed. No secret.
+    pub id: String,
+    /// Which browser it says it is.
+    pub browser: String,
+    /// When it signed in.
+    pub created_s: i64,
+    /// When it was last used, to the hour.
+    pub used_s: i64,
+    /// What open pages prove themselves with after a restart of the collector.
+    pub(crate) keys: Vec<PageKey>,
+}
+
+/// A credential of one page, worth one handshake.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct PageKey {
+    pub(crate) id: String,
+    #[serde(flatten)]
+    pub(crate) verifier: Verifier,
+}
+
+/// A token of a script. Times are seconds since the epoch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ScriptToken {
+    /// Given by a person; unique.
+    pub name: String,
+    sha256: Bytes32,
+    /// When it was made or rotated.
+    pub created_s: i64,
+    /// When it was last used, to the hour; `None`: not yet.
+    #[serde(default)]
+    pub used_s: Option<i64>,
+}
+
+/// Why a token was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadToken {
+    /// The name is empty, too long, or holds odd characters.
+    Name,
+    /// There is one of that name.
+    Exists,
+    /// There are too many.
+    Full,
+}
+
+impl core::fmt::Display for BadToken {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Name => write!(
+                f,
+                "the name of a token holds letters, digits, `.`, `-` and `_`, and 1 to {NAME_MAX} of them"
+            ),
+            Self::Exists => f.write_str(
+                "there is a token of that name: revoke it, or give it a new text with `hookspan token rotate`",
+            ),
+            Self::Full => write!(f, "there are {TOKENS_MAX} tokens: revoke one first"),
+        }
+    }
+}
+
+impl core::error::Error for BadToken {}
+
+impl BrowserSession {
+    /// When it ends if nobody uses it.
+    #[must_use]
+    pub fn expires_s(&self) -> i64 {
+        self.used_s.saturating_add(IDLE_S).min(self.created_s.saturating_add(ABSOLUTE_S))
+    }
+
+    fn lives(&self, now_s: i64) -> bool {
+        now_s < self.expires_s()
+    }
+}
+
+impl Access {
+    /// Makes a token from 32 random bytes and returns its text, which is kept nowhere.
+    ///
+    /// # Errors
+    /// See [`BadToken`].
+    pub fn create_token(
+        &mut self,
+        name: &str,
+        random: [u8; 32],
+        now_s: i64,
+    ) -> Result<String, BadToken> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
+            return Err(BadToken::Name);
+        }
+        if self.tokens.iter().any(|token| token.name == name) {
+            return Err(BadToken::Exists);
+        }
+        if self.tokens.len() >= TOKENS_MAX {
+            return Err(BadToken::Full);
+        }
+        let text = format!("{TOKEN_PREFIX}{}", hex(&random));
+        let sha256 = sha256(text.as_bytes());
+        self.tokens.push(ScriptToken {
+            name: name.to_owned(),
+            sha256,
+            created_s: now_s,
+            used_s: None,
+        });
+        Ok(text)
+    }
+
+    /// Gives a token a new text; the old one ends. `None` when there is no such token.
+    pub fn rotate_token(&mut self, name: &str, random: [u8; 32], now_s: i64) -> Option<String> {
+        self.revoke_token(name).then(|| self.create_token(name, random, now_s).ok())?
+    }
+
+    /// Ends a token; false when there is no such token.
+    pub fn revoke_token(&mut self, name: &str) -> bool {
+        let before = self.tokens.len();
+        self.tokens.retain(|token| token.name != name);
+        self.tokens.len() < before
+    }
+
+    /// Signs a browser out; false when there is no such session.
+    pub fn revoke_session(&mut self, id: &str) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|session| session.id != id);
+        self.sessions.len() < before
+    }
+
+    /// The sessions that have not expired.
+    pub fn living(&self, now_s: i64) -> impl Iterator<Item = &BrowserSession> {
+        self.sessions.iter().filter(move |session| session.lives(now_s))
+    }
+
+    /// The token with this text.
+    pub(crate) fn token(&self, text: &str) -> Option<&ScriptToken> {
+        let hash = sha256(text.as_bytes());
+        // All are compared, so that the time does not tell which one it was.
+        self.tokens.iter().filter(|token| token.sha256.is(&hash)).last()
+    }
+
+    /// The session, if it has not expired.
+    pub(crate) fn session(&self, id: &str, now_s: i64) -> Option<&BrowserSession> {
+        self.living(now_s).find(|session| session.id == id)
+    }
+
+    /// The session and the verifier of a page's key.
+    pub(crate) fn page_key(&self, id: &str, now_s: i64) -> Option<(&str, Verifier)> {
+        self.living(now_s).find_map(|session| {
+            let key = session.keys.iter().find(|key| key.id == id)?;
+            Some((session.id.as_str(), key.verifier))
+        })
+    }
+
+    /// Adds a session and forgets those that have expired.
+    pub(crate) fn add_session(&mut self, id: &str, browser: &str, now_s: i64) {
+        self.sessions.retain(|session| session.lives(now_s));
+        while self.sessions.len() >= SESSIONS_MAX {
+            let idle = self.sessions.iter().enumerate().min_by_key(|(_, one)| one.used_s);
+            let Some((at, _)) = idle else { break };
+            self.sessions.remove(at);
+        }
+        self.sessions.push(BrowserSession {
+            id: id.to_owned(),
+            browser: browser.to_owned(),
+            created_s: now_s,
+            used_s: now_s,
+            keys: Vec::new(),
+        });
+    }
+
+    /// Gives a page of a session a new key in place of the one it used; false when the session is gone.
+    pub(crate) fn rotate_key(
+        &mut self,
+        session: &str,
+        used: &str,
+        key: &PageKey,
+        now_s: i64,
+    ) -> bool {
+        let found = self.sessions.iter_mut().find(|one| one.id == session && one.lives(now_s));
+        let Some(session) = found else { return false };
+        session.used_s = now_s;
+        session.keys.retain(|key| key.id != used);
+        if session.keys.len() >= KEYS_MAX {
+            session.keys.remove(0);
+        }
+        session.keys.push(key.clone());
+        true
+    }
+
+    /// Notes that a session or a token is in use.
+    pub(crate) fn touch(&mut self, session: Option<&str>, token: Option<&str>, now_s: i64) {
+        for one in &mut self.sessions {
+            if session == Some(one.id.as_str()) && one.lives(now_s) {
+                one.used_s = now_s;
+            }
+        }
+        for one in &mut self.tokens {
+            if token == Some(one.name.as_str()) {
+                one.used_s = Some(now_s);
+            }
+        }
+    }
+}
+
+/// Which browser a `User-Agent` names, in words of ours: the header is anybody's text.
+pub(crate) fn browser(agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 6] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Chromium/", "Chromium"),
+        ("Safari/", "Safari"),
+    ];
+    const SYSTEMS: [(&str, &str); 6] = [
+        ("Android", "Android"),
+        ("iPhone", "iOS"),
+        ("iPad", "iOS"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ];
+    let named = |names: &[(&str, &'static str)]| {
+        names.iter().find(|(part, _)| agent.contains(part)).map(|(_, name)| *name)
+    };
+    match (named(&BROWSERS), named(&SYSTEMS)) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        _ => "another browser".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_named_once_and_found_by_its_text_alone() {
+        let mut access = Access::default();
+        let text = access.create_token("ci", [7; 32], 5).unwrap();
+        assert_eq!(access.create_token("ci", [8; 32], 5), Err(BadToken::Exists));
+        for name in ["", "a b", "é", &"a".repeat(41)] {
+            assert_eq!(access.create_token(name, [8; 32], 5), Err(BadToken::Name), "{name}");
+        }
+        assert_eq!(access.token(&text).map(|token| token.name.as_str()), Some("ci"));
+        let new = access.rotate_token("ci", [9; 32], 6).unwrap();
+        assert!(access.token(&text).is_none() && access.token(&new).is_some());
+        assert_eq!(access.rotate_token("no", [9; 32], 6), None);
+        let kept = serde_json::to_string(&access).unwrap();
+        assert!(!kept.contains(&new) && !kept.contains(&new["hookspan_".len()..]));
+        assert!(access.revoke_token("ci") && !access.revoke_token("ci"));
+        for n in 0..TOKENS_MAX {
+            access.create_token(&format!("t{n}"), [1; 32], 0).unwrap();
+        }
+        assert_eq!(access.create_token("more", [8; 32], 5), Err(BadToken::Full));
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_idle_and_after_thirty_days_at_the_latest() {
+        let mut access = Access::default();
+        access.add_session("a", "Firefox", 0);
+        assert!(access.session("a", IDLE_S - 1).is_some());
+        assert!(access.session("a", IDLE_S).is_none());
+        for day in 0..40 {
+            access.touch(Some("a"), None, day * DAY_S);
+        }
+        assert!(access.session("a", ABSOLUTE_S - 1).is_some());
+        assert!(access.session("a", ABSOLUTE_S).is_none());
+        access.add_session("b", "Firefox", ABSOLUTE_S);
+        assert_eq!(access.sessions.len(), 1, "what has expired is forgotten");
+    }
+
+    #[test]
+    fn sessions_and_their_keys_are_bounded() {
+        let mut access = Access::default();
+        for n in 0..100 {
+            access.add_session(&format!("s{n}"), "Firefox", n);
+        }
+        assert_eq!(access.sessions.len(), SESSIONS_MAX);
+        assert!(access.session("s99", 100).is_some() && access.session("s0", 100).is_none());
+        let key = |n: u32| PageKey {
+            id: format!("k{n}"),
+            verifier: Verifier::of(&sha256(&n.to_le_bytes())),
+        };
+        for n in 0..100 {
+            assert!(access.rotate_key("s99", "", &key(n), 100));
+        }
+        assert!(access.page_key("k99", 100).is_some() && access.page_key("k0", 100).is_none());
+        assert!(access.rotate_key("s99", "k99", &key(100), 100));
+        assert!(access.page_key("k99", 100).is_none(), "a key is worth one handshake");
+    }
+
+    #[test]
+    fn a_browser_is_named_in_our_words() {
+        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36";
+        assert_eq!(browser(chrome), "Chrome on Linux");
+        assert_eq!(browser("<script>"), "another browser");
+    }
+}

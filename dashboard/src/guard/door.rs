@@ -1,0 +1,331 @@
+//! Signing in, and who a request is from.
+//!
+//! A page never sends a secret. It proves that it knows one, after the collector has proved the same, and signs each request with
+//! a key that both derive. Whoever listens on the port in the collector's place therefore gets nothing that is of use later; why
+//! it is done like this is in `docs/decisions/0005-no-cookie.md`.
+
+mod credentials;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use self::credentials::{Credentials, Tab};
+use super::access::{Vault, browser};
+use super::proof::{Bytes32, Handshake, Verifier, hex, mac, sha256};
+use crate::Clock;
+
+/// How long a code may be used, nanoseconds.
+const CODE_NS: i64 = 60 * SECOND_NS;
+/// How long a nonce of ours may be used, seconds: a page answers at once.
+const NONCE_S: i64 = 30;
+const SECOND_NS: i64 = 1_000_000_000;
+/// Use is noted this often, seconds: each note is a write to disk.
+const TOUCH_S: i64 = 3_600;
+/// Longest nonce or id of a page, bytes.
+const TEXT_MAX: usize = 64;
+
+/// Who may come in, and how. One for each run of the collector.
+pub struct Door {
+    vault: Arc<dyn Vault>,
+    clock: Clock,
+    /// Makes our nonces: they are of this run only.
+    boot: Bytes32,
+    /// What tabs of one browser hide their talk with.
+    channel: Bytes32,
+    owner: Bytes32,
+    credentials: Mutex<Credentials>,
+}
+
+impl core::fmt::Debug for Door {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+/// Who a request is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Commands of the account that runs the collector.
+    Owner,
+    /// A script, by the name of its token.
+    Script(String),
+    /// A page of a signed-in browser.
+    Page {
+        /// Its session.
+        session: String,
+    },
+    /// Anybody: the dashboard asks for no token.
+    Anyone,
+}
+
+/// How an answer shows that it is ours.
+#[derive(Debug)]
+pub(crate) struct Receipt {
+    key: Bytes32,
+    seq: u64,
+}
+
+impl Receipt {
+    /// The value of the header `hookspan-proof`.
+    pub(crate) fn answer(&self, status: u16) -> String {
+        mac(&self.key, &["answer", &self.seq.to_string(), &status.to_string()]).hex()
+    }
+}
+
+/// A page's half of a handshake.
+#[derive(Clone, Copy)]
+pub(crate) struct Answered<'a> {
+    pub(crate) handshake: Handshake<'a>,
+    pub(crate) proof: &'a str,
+    pub(crate) agent: &'a str,
+}
+
+/// What a page has after a handshake: ids of its three keys, which both sides derive.
+pub(crate) struct Granted {
+    pub(crate) session: String,
+    pub(crate) tab: String,
+    pub(crate) page: String,
+    pub(crate) restart: String,
+    pub(crate) channel: String,
+    pub(crate) expires_us: i64,
+}
+
+/// Why a handshake failed.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The credential is unknown, used or expired, or the proof is wrong.
+    Unknown,
+    /// What is kept cannot be read or written.
+    Vault(String),
+}
+
+/// What a request shows of who it is from.
+pub(crate) struct Shown<'a> {
+    pub(crate) authorization: &'a str,
+    pub(crate) method: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+impl Door {
+    /// A door whose owner shows `owner`.
+    ///
+    /// # Errors
+    /// In words, when the system has no randomness.
+    pub fn new(vault: Arc<dyn Vault>, clock: Clock, owner: &str) -> Result<Self, String> {
+        let (boot, channel) = (Bytes32(vault.random()?), Bytes32(vault.random()?));
+        let owner = sha256(owner.as_bytes());
+        Ok(Self { vault, clock, boot, channel, owner, credentials: Mutex::default() })
+    }
+
+    /// A code that signs one browser in, once, within a minute.
+    ///
+    /// # Errors
+    /// In words, when the system has no randomness.
+    pub fn code(&self) -> Result<String, String> {
+        let (id, secret) = (self.id()?, Bytes32(self.vault.random()?));
+        let until_ns = self.clock.now_ns().saturating_add(CODE_NS);
+        self.credentials().add_code(&id, Verifier::of(&secret), until_ns);
+        Ok(format!("{id}.{}", secret.hex()))
+    }
+
+    /// Whether the code with this id was used; `None` when it is unknown or its minute is over.
+    pub(crate) fn code_used(&self, id: &str) -> Option<bool> {
+        self.credentials().code_used(id, self.clock.now_ns())
+    }
+
+    /// What is kept: sessions and tokens.
+    pub(crate) fn vault(&self) -> &Arc<dyn Vault> {
+        &self.vault
+    }
+
+    /// The first half of a handshake: shows the page that this is the collector which it knows.
+    /// Returns our nonce and proof.
+    pub(crate) fn challenge(
+        &self,
+        id: &str,
+        page_nonce: &str,
+    ) -> Result<(String, String), Refused> {
+        if id.len() > TEXT_MAX || !(16..=TEXT_MAX).contains(&page_nonce.len()) {
+            return Err(Refused::Unknown);
+        }
+        let (_, verifier) = self.find(id)?;
+        let nonce = self.nonce(id, page_nonce, self.now_s());
+        let proof = verifier.server_proof(&Handshake { id, page_nonce, nonce: &nonce });
+        Ok((nonce, proof.hex()))
+    }
+
+    /// The second half: the page's proof. Writes to disk.
+    pub(crate) fn finish(&self, answered: &Answered<'_>) -> Result<Granted, Refused> {
+        let Answered { handshake, proof, agent } = *answered;
+        let (from, verifier) = self.find(handshake.id)?;
+        if !self.is_fresh(&handshake) {
+            return Err(Refused::Unknown);
+        }
+        let shared = Bytes32::parse(proof)
+            .and_then(|proof| verifier.shared(&handshake, &proof))
+            .ok_or(Refused::Unknown)?;
+        if matches!(from, From::Code) && !self.credentials().use_code(handshake.id) {
+            return Err(Refused::Unknown);
+        }
+        self.grant(from, handshake.id, &shared, agent)
+    }
+
+    fn grant(
+        &self,
+        from: From,
+        used: &str,
+        shared: &Bytes32,
+        agent: &str,
+    ) -> Result<Granted, Refused> {
+        let id = || self.id().map_err(Refused::Vault);
+        let now_s = self.now_s();
+        let (is_new, session) = match from {
+            From::Code => (true, id()?),
+            From::Page(session) | From::Restart(session) => (false, session),
+        };
+        let (tab, page, restart) = (id()?, id()?, id()?);
+        let verifier = |label| Verifier::of(&mac(shared, &[label]));
+        let key = super::access::PageKey { id: restart.clone(), verifier: verifier("restart") };
+        let mut is_kept = false;
+        let kept = self.vault.change(&mut |access| {
+            if is_new {
+                access.add_session(&session, &browser(agent), now_s);
+            }
+            is_kept = access.rotate_key(&session, used, &key, now_s);
+        });
+        kept.map_err(Refused::Vault)?;
+        if !is_kept {
+            return Err(Refused::Unknown);
+        }
+        let mut credentials = self.credentials();
+        credentials.add_page(&page, verifier("page"), &session);
+        credentials.add_tab(&tab, Tab::new(mac(shared, &["tab"]), &session));
+        drop(credentials);
+        if is_new {
+            tracing::info!("dashboard.signed_in");
+        }
+        let expires_us = self.expires_us(&session);
+        Ok(Granted { session, tab, page, restart, channel: self.channel.hex(), expires_us })
+    }
+
+    /// Who a request is from; `None` when it shows nothing that holds.
+    pub(crate) fn admit(&self, shown: &Shown<'_>) -> Option<(Who, Option<Receipt>)> {
+        let (scheme, text) = shown.authorization.split_once(' ')?;
+        let text = text.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some((self.bearer(text)?, None));
+        }
+        if scheme.eq_ignore_ascii_case("hookspan") {
+            let (who, receipt) = self.page(text, shown)?;
+            return Some((who, Some(receipt)));
+        }
+        None
+    }
+
+    /// Whether who asked may go on reading: streams ask this as they go.
+    pub(crate) fn still_admits(&self, who: &Who) -> bool {
+        let Ok(access) = self.vault.read() else { return false };
+        match who {
+            Who::Page { session } => access.session(session, self.now_s()).is_some(),
+            Who::Script(name) => access.tokens.iter().any(|token| token.name == *name),
+            Who::Owner | Who::Anyone => true,
+        }
+    }
+
+    /// Forgets the keys of a session that ended.
+    pub(crate) fn forget(&self, session: &str) {
+        self.credentials().forget(session);
+    }
+
+    fn bearer(&self, text: &str) -> Option<Who> {
+        // Longer than any token of ours.
+        if text.len() > 4 * TEXT_MAX {
+            return None;
+        }
+        if sha256(text.as_bytes()).is(&self.owner) {
+            return Some(Who::Owner);
+        }
+        let access = self.vault.read().ok()?;
+        let token = access.token(text)?;
+        self.touch(token.used_s.unwrap_or(0), None, Some(&token.name));
+        Some(Who::Script(token.name.clone()))
+    }
+
+    fn page(&self, text: &str, shown: &Shown<'_>) -> Option<(Who, Receipt)> {
+        let mut parts = text.splitn(3, ':');
+        let (tab, seq, proof) = (parts.next()?, parts.next()?, Bytes32::parse(parts.next()?)?);
+        let number: u64 = seq.parse().ok()?;
+        let body = sha256(shown.body).hex();
+        let lines = ["request", shown.method, shown.target, seq, &body];
+        let (session, key) =
+            self.credentials().admit(tab, number, |key| mac(key, &lines).is(&proof))?;
+        let access = self.vault.read().ok()?;
+        let used_s = access.session(&session, self.now_s())?.used_s;
+        self.touch(used_s, Some(&session), None);
+        Some((Who::Page { session }, Receipt { key, seq: number }))
+    }
+
+    fn touch(&self, used_s: i64, session: Option<&str>, token: Option<&str>) {
+        let now_s = self.now_s();
+        if now_s.saturating_sub(used_s) < TOUCH_S {
+            return;
+        }
+        let noted = self.vault.change(&mut |access| access.touch(session, token, now_s));
+        if let Err(error) = noted {
+            tracing::warn!(%error, "dashboard.use_not_noted");
+        }
+    }
+
+    fn find(&self, id: &str) -> Result<(From, Verifier), Refused> {
+        let credentials = self.credentials();
+        if let Some(verifier) = credentials.code(id, self.clock.now_ns()) {
+            return Ok((From::Code, verifier));
+        }
+        if let Some((session, verifier)) = credentials.page(id) {
+            return Ok((From::Page(session.to_owned()), verifier));
+        }
+        drop(credentials);
+        let access = self.vault.read().map_err(Refused::Vault)?;
+        let (session, verifier) = access.page_key(id, self.now_s()).ok_or(Refused::Unknown)?;
+        Ok((From::Restart(session.to_owned()), verifier))
+    }
+
+    fn expires_us(&self, session: &str) -> i64 {
+        let access = self.vault.read().ok();
+        let expires_s = access.and_then(|access| Some(access.session(session, 0)?.expires_s()));
+        expires_s.unwrap_or_default().saturating_mul(1_000_000)
+    }
+
+    /// Tells itself whether it is fresh, so that nothing is kept for a handshake that nobody finishes.
+    fn nonce(&self, id: &str, page_nonce: &str, at_s: i64) -> String {
+        let at = format!("{at_s:016x}");
+        format!("{at}{}", hex(&mac(&self.boot, &["nonce", id, page_nonce, &at]).0[..16]))
+    }
+
+    fn is_fresh(&self, handshake: &Handshake<'_>) -> bool {
+        let at = handshake.nonce.get(..16).and_then(|at| i64::from_str_radix(at, 16).ok());
+        let Some(at_s) = at else { return false };
+        let made = self.nonce(handshake.id, handshake.page_nonce, at_s);
+        let is_ours = sha256(made.as_bytes()).is(&sha256(handshake.nonce.as_bytes()));
+        is_ours && (0..=NONCE_S).contains(&self.now_s().saturating_sub(at_s))
+    }
+
+    fn id(&self) -> Result<String, String> {
+        Ok(hex(&self.vault.random()?[..16]))
+    }
+
+    fn now_s(&self) -> i64 {
+        self.clock.now_ns() / SECOND_NS
+    }
+
+    fn credentials(&self) -> MutexGuard<'_, Credentials> {
+        self.credentials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a credential comes from.
+enum From {
+    Code,
+    Page(String),
+    Restart(String),
+}

@@ -1,0 +1,243 @@
+// Who this page is to the collector, and who the collector is to this page.
+//
+// No secret is ever sent. The page proves that it knows one, after the collector has proved the same; then it signs each request
+// with a key that both derived, and looks for the collector's proof in each answer. After a connection broke, another program may
+// have the port, so the collector proves itself again before anything else is sent. `docs/decisions/0005-no-cookie.md` says why.
+import { broken, Problem } from "./problem.js";
+import { bytes, hex, mac, sha256, unhex, xor } from "./proof.js";
+
+/** Lets other pages of this browser in. It is worth nothing once the collector has stopped. */
+const STORED = "hookspan-page";
+
+/** @typedef {{ id: string, secret: Uint8Array }} Credential */
+
+export class Door {
+  constructor() {
+    /** Whether the dashboard asks nobody who he is. */
+    this.open = false;
+    /** Whether the collector has proved itself since the last connection broke. */
+    this.proven = false;
+    /** Whether nothing lets this page in. @type {Problem | null} */
+    this.out = null;
+    /** Whether a program without proof has answered. */
+    this.impostor = false;
+    /** Signs requests. @type {{ id: string, key: Uint8Array, seq: number } | null} */
+    this.tab = null;
+    /** Lets pages in until the collector stops. @type {Credential | null} */
+    this.page = null;
+    /** Lets this page in after that. It is nowhere but here. @type {Credential | null} */
+    this.restart = null;
+    /** Hides what tabs say to each other. @type {Uint8Array | null} */
+    this.channel = null;
+    /** @type {Set<() => unknown>} */
+    this.listeners = new Set();
+    /** @type {Promise<void> | null} */
+    this.entering = null;
+    /** What was stored when nothing let this page in: another tab may sign in. */
+    this.tried = "";
+    globalThis.addEventListener?.("storage", ({ key }) => { if (key === STORED && this.out) this.enter().catch(() => {}); });
+  }
+
+  /** Calls `listener` when the page comes in or is out. Returns a function that stops. @param {() => unknown} listener */
+  listen(listener) {
+    this.listeners.add(listener);
+    return () => { this.listeners.delete(listener); };
+  }
+
+  /** Signs in with a code. @param {string} code */
+  async signIn(code) {
+    const [id, text] = code.split(".");
+    const secret = unhex(text ?? "");
+    if (!id || !secret) throw new Problem(401, { title: "not a code", detail: "a code is 32 digits, a dot and 64 digits", hint: "hookspan open" });
+    if (!await this.handshake({ id, secret })) throw signedOut("the code was used or its minute is over");
+    this.say(null);
+  }
+
+  /** The connection broke, or an answer proved nothing: who has the port is not known. */
+  doubt() {
+    this.proven = false;
+  }
+
+  /** The collector does not know this page's key: it was started anew, or has forgotten it. */
+  lost() {
+    this.proven = false;
+    this.tab = null;
+  }
+
+  /** Makes sure that the collector is the one that this page knows, and that the page is in. */
+  enter() {
+    if (this.open || (this.proven && this.tab)) return Promise.resolve();
+    if (this.out && this.tried === stored()) return Promise.reject(this.out);
+    this.entering ??= this.tryAll().finally(() => { this.entering = null; });
+    return this.entering;
+  }
+
+  async tryAll() {
+    // The same collector as before: it proves itself by what it still knows.
+    if (this.tab && this.page && await this.isProvedBy(this.page)) {
+      this.proven = true;
+      return;
+    }
+    const restarted = this.restart !== null;
+    this.tab = null;
+    // Another tab of this browser may be the first to come in again.
+    for (const credential of [() => this.restart, load, ...(restarted ? [later(load)] : [])]) {
+      const with_ = await credential();
+      if (with_ && await this.handshake(with_)) {
+        this.say(null);
+        return;
+      }
+    }
+    // Believed on a page that shows nothing yet: it has nothing to lose.
+    if (!restarted && await this.isOpen()) {
+      this.open = true;
+      this.say(null);
+      return;
+    }
+    const problem = signedOut(restarted ? "the collector was started anew, or this browser was signed out" : "nothing in this browser signs this page in");
+    this.tried = stored();
+    this.say(problem);
+    throw problem;
+  }
+
+  /** Whether the dashboard says that it asks nobody. */
+  async isOpen() {
+    return (await ask("login/challenge", { id: "", page_nonce: "" })).token_required === false;
+  }
+
+  /** @param {Credential} credential */
+  async isProvedBy(credential) {
+    return await this.challenge(credential) !== null;
+  }
+
+  /** The first half: the collector proves that it knows the secret. Null when it does not know the credential. @param {Credential} credential */
+  async challenge({ id, secret }) {
+    const page_nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
+    const { challenge } = await ask("login/challenge", { id, page_nonce });
+    if (!challenge) return null;
+    const { nonce, proof } = challenge;
+    if (proof !== hex(mac(mac(secret, ["server"]), ["server", id, page_nonce, String(nonce)]))) {
+      this.impostor = true;
+      throw new Problem(0, {
+        title: "another program answers",
+        detail: "What answers at this address cannot prove that it is your hookspan. Nothing was sent to it.",
+        hint: "hookspan status",
+      });
+    }
+    return { page_nonce, nonce: String(nonce) };
+  }
+
+  /** Both halves; false when the collector does not know the credential. @param {Credential} credential */
+  async handshake(credential) {
+    const { id, secret } = credential;
+    const begun = await this.challenge(credential);
+    if (!begun) {
+      if (credential === this.restart) this.restart = null;
+      return false;
+    }
+    const { page_nonce, nonce } = begun;
+    const client = mac(secret, ["client"]);
+    const proof = hex(xor(client, mac(sha256(client), ["client", id, page_nonce, nonce])));
+    const { granted } = await ask("login", { id, page_nonce, nonce, proof });
+    if (!granted) return false;
+    const shared = mac(client, ["shared", id, page_nonce, nonce]);
+    this.tab = { id: granted.tab, key: mac(shared, ["tab"]), seq: 0 };
+    this.page = { id: granted.page, secret: mac(shared, ["page"]) };
+    this.restart = { id: granted.restart, secret: mac(shared, ["restart"]) };
+    this.channel = unhex(granted.channel);
+    this.proven = true;
+    // Pages that the other program has loaded could read what is stored: after it was seen, new tabs sign in by a code.
+    if (!this.impostor) save(this.page);
+    return true;
+  }
+
+  /**
+   * Signs one request: what stands behind `Hookspan `, and what the answer's proof must be.
+   * @param {string} method @param {string} target path and query @param {string} body
+   */
+  sign(method, target, body) {
+    if (!this.tab) return null;
+    const { id, key } = this.tab;
+    this.tab.seq += 1;
+    const seq = String(this.tab.seq);
+    const proof = hex(mac(key, ["request", method, target, seq, hex(sha256(bytes(body)))]));
+    return {
+      text: `${id}:${seq}:${proof}`,
+      /** @param {Response} response */
+      proves: (response) => response.headers.get("hookspan-proof") === hex(mac(key, ["answer", seq, String(response.status)])),
+    };
+  }
+
+  /** The address of a file with a signature for one download. @param {string} target path and query */
+  async link(target) {
+    await this.enter();
+    const signed = this.sign("GET", target, "");
+    return signed ? `${target}${target.includes("?") ? "&" : "?"}proof=${signed.text}` : target;
+  }
+
+  /** Forgets everything. */
+  leave() {
+    this.tab = null;
+    this.page = null;
+    this.restart = null;
+    this.channel = null;
+    this.proven = false;
+    save(null);
+    this.tried = stored();
+    this.say(signedOut("this browser was signed out"));
+  }
+
+  /** @param {Problem | null} out */
+  say(out) {
+    this.out = out;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** @param {string} detail */
+function signedOut(detail) {
+  return new Problem(401, { title: "not signed in", detail, hint: "hookspan open" });
+}
+
+/** Waits a moment first. @param {() => Credential | null} credential */
+function later(credential) {
+  return () => new Promise((resolve) => { setTimeout(() => resolve(credential()), 1_000); });
+}
+
+/** @param {string} path @param {Record<string, string>} body @returns {Promise<any>} */
+async function ask(path, body) {
+  const options = /** @type {const} */ ({ method: "POST", headers: { "Content-Type": "application/json" }, credentials: "omit", redirect: "error" });
+  const response = await fetch(`/api/v1/${path}`, { ...options, body: JSON.stringify(body) }).catch(() => { throw broken(); });
+  const answer = await response.json().catch(() => null);
+  if (answer === null || typeof answer !== "object") throw broken();
+  if (!response.ok && response.status !== 401) throw new Problem(response.status, answer);
+  return answer;
+}
+
+/** @param {Credential | null} credential */
+function save(credential) {
+  try {
+    if (credential) localStorage.setItem(STORED, `${credential.id}.${hex(credential.secret)}`);
+    else localStorage.removeItem(STORED);
+  } catch {
+    // A browser that keeps nothing signs each tab in by a code.
+  }
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(STORED) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @returns {Credential | null} */
+function load() {
+  const [id, text] = stored().split(".");
+  const secret = unhex(text ?? "");
+  return id && secret ? { id, secret } : null;
+}
+
+/** That of this page. */
+export const door = new Door();
