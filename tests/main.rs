@@ -32,6 +32,8 @@ mod doctor;
 mod export;
 /// The pages in a real browser.
 mod dashboard;
+/// Who gets in at the dashboard, who does not, and what it costs to knock.
+mod door;
 /// What is deleted is in no file any more, and what is exported does nothing.
 mod privacy;
 /// The same by age: `prune` and retention, hooks of nobody included.
