@@ -299,6 +299,8 @@ fn turn(
             usage(attributes, tokens);
         }
     }
+    let is_damaged = facts.into_iter().flatten().any(|fact| fact.damaged);
+    attributes.flag("hookspan.hook_damaged", is_damaged.then_some(true));
     let step = reading.prompt.zip(reading.stop).and_then(|(from, to)| to.0.clock_step(from.0));
     attributes.int("hookspan.clock_step_ms", step.map(|ns| ns / MS));
     attributes.count("hookspan.generation.index", shared.index);

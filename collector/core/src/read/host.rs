@@ -46,8 +46,8 @@ const FOLDERS: [(&str, Host); 4] = [
 pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) -> Host {
     let is_imitator = in_body && sent.starts_with(|c: char| c.is_ascii_uppercase());
     // `conversationId` is Cursor's where the event is named in its way; others call a conversation the same.
-    let talks = fields.has_own("conversation_id")
-        || (!is_imitator && fields.raw("conversation_id").is_some());
+    let talks = fields.raw("conversation_id").is_some()
+        && (!is_imitator || fields.has_own("conversation_id"));
     let cursor = talks || fields.first(&["cursor_version", "workspace_roots"]).is_some();
     if cursor || hook.context.cursor_version.is_some() {
         return Host::Cursor;

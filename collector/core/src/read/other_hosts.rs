@@ -1,6 +1,6 @@
 //! Events that Cursor does not have, and what they mean in our words.
 
-use crate::model::bounded::{ID_BYTES, cut, cut_str};
+use crate::model::bounded::{ID_BYTES, cut_str};
 use crate::model::event::{EventKind, Host, Stop};
 use crate::model::tool::{ToolFacts, ToolMore};
 use crate::read::interner::Words;
@@ -59,7 +59,7 @@ pub(crate) fn kind(
     let kind = match sent {
         "StopFailure" => EventKind::Stop(Box::new(Stop {
             status: Some("error".to_owned()),
-            error: fields.word("error").map(|text| cut(text, 64)),
+            error: fields.word("error").filter(|error| is_word(error)),
             ..Stop::default()
         })),
         "PostCompact" => EventKind::CompactionEnd,
@@ -80,6 +80,11 @@ pub(crate) fn kind(
         _ => return None,
     };
     Some(Ok(kind))
+}
+
+/// Whether a text is a word of a list, which may leave the machine, and not a sentence.
+fn is_word(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn denied(facts: ToolFacts, words: &mut Words) -> ToolFacts {

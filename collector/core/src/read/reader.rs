@@ -275,6 +275,10 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
 
 /// Of several roots the first that a file lies below.
 fn root_of(roots: Raw<'_>, file: &str, words: &mut Words) -> Option<Arc<str>> {
+    // Nearly always there is one, which needs no list.
+    if !roots.get().contains(',') {
+        return None;
+    }
     let roots = array(roots);
     let roots = if roots.len() > 1 { &roots[..roots.len().min(MAX_ROOTS)] } else { &[] };
     let root = roots

@@ -48,7 +48,12 @@ impl Maker {
         if specific && !(fails && kind < 2) {
             let inner = input.to_string();
             let before = match kind {
-                0 | 1 => Some(("beforeReadFile", json!({"file_path": file, "content": "x"}))),
+                // The layers need not spell a file alike.
+                0 => Some(("beforeReadFile", json!({"file_path": file, "content": "x"}))),
+                1 => Some((
+                    "beforeReadFile",
+                    json!({"file_path": format!("file://{file}"), "content": "x"}),
+                )),
                 3 => Some(("beforeShellExecution", json!({"command": command, "cwd": ""}))),
                 4 => Some((
                     "beforeMCPExecution",

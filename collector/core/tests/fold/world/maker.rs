@@ -5,6 +5,15 @@ use serde_json::{Value, json};
 
 use super::{Actor, MS, Maker, Surface, Thing};
 
+/// One folder, in the spellings that hooks have for it. Whose child a conversation is may not depend on them.
+const ROOTS: [&[&str]; 5] = [
+    &["/w/app"],
+    &["/w/app/"],
+    &["file:///w/app"],
+    &["vscode-remote://ssh-remote+forge/w/app", "/w/other"],
+    &["/w/app", "/w/app-two"],
+];
+
 impl Maker {
     pub(super) fn next(&mut self) -> u64 {
         self.count += 1;
@@ -21,7 +30,7 @@ impl Maker {
         let mut body = json!({
             "conversation_id": conversation, "generation_id": generation, "model": model,
             "session_id": conversation, "hook_event_name": name, "cursor_version": version,
-            "workspace_roots": ["/w/app"], "transcript_path": null,
+            "workspace_roots": ROOTS[self.hooks.len() % ROOTS.len()], "transcript_path": null,
         });
         if let (Some(body), Value::Object(own)) = (body.as_object_mut(), own) {
             body.extend(own);
