@@ -1,5 +1,6 @@
 //! Reads what one hook says about a tool call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -207,7 +208,10 @@ impl ToolFacts {
         let mut store = String::new();
         let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
         let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
-        let path = path.and_then(text).unwrap_or_default();
+        let is_edit = self.class == ToolClass::Edit;
+        let patched =
+            || is_edit.then(|| patch(&fields)).flatten().and_then(patch_path).map(Cow::Owned);
+        let path = path.and_then(text).or_else(patched).unwrap_or_default();
         match self.class {
             ToolClass::Shell => self.read_shell_input(&fields, more, words),
             ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
@@ -247,7 +251,7 @@ impl ToolFacts {
         } else if fields.raw("new_string").is_some() {
             Some(edit(fields))
         } else {
-            input.and_then(text).map(|patch| patch_edits(&patch))
+            patch(fields).or_else(|| input.and_then(text)).map(|patch| patch_edits(&patch))
         };
         if content.is_some_and(|content| content.is_empty()) {
             self.note_attachment(path);
@@ -278,7 +282,10 @@ impl ToolFacts {
             return;
         }
         let mut store = String::new();
-        let Some(fields) = object(output, &mut store) else { return };
+        let Some(fields) = object(output, &mut store) else {
+            self.read_text_output(&text(output).unwrap_or_default(), more);
+            return;
+        };
         more.exit_code = ["exitCode", "exit_code"].iter().find_map(|name| fields.int(name));
         if self.class == ToolClass::Shell && more.exit_code.is_none() {
             more.exit_code = fields.text("text_result_for_llm").and_then(|text| told_code(&text));
@@ -295,6 +302,12 @@ impl ToolFacts {
             delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
         }
     }
+}
+
+/// The exit code in the first line of a text (Codex): `Exit code: 1`, and below it `Wall time: 0.2 seconds`.
+fn leading_code(text: &str) -> Option<i64> {
+    let (code, rest) = text.strip_prefix("Exit code: ")?.split_once('\n')?;
+    rest.starts_with("Wall time: ").then(|| code.trim().parse().ok()).flatten()
 }
 
 /// Whether an output says by itself that the call failed.
@@ -314,7 +327,8 @@ fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
 fn may_tell_failure(output: &str) -> bool {
     const SHORT: usize = 65_536;
     let holds = |word: &[u8]| memmem::find(output.as_bytes(), word).is_some();
-    output.len() <= SHORT && (holds(b"rror") || holds(b"success") || holds(b"resultType"))
+    output.len() <= SHORT
+        && (holds(b"rror") || holds(b"success") || holds(b"resultType") || holds(b"Exit code: "))
 }
 
 /// The exit code in the last words of a text for the model: `<shellId: 0 completed with exit code 1>`.
@@ -323,6 +337,17 @@ fn told_code(text: &str) -> Option<i64> {
     let rest = &text[text.rfind(WORDS)? + WORDS.len()..];
     let (code, end) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '-')?);
     (end.trim_end().len() <= 1).then(|| code.parse().ok()).flatten()
+}
+
+impl ToolFacts {
+    /// An output that is no document.
+    fn read_text_output(&mut self, output: &str, more: &mut ToolMore) {
+        let Some(code) = leading_code(output) else { return };
+        self.is_error = code != 0;
+        if self.class == ToolClass::Shell {
+            more.exit_code = Some(code);
+        }
+    }
 }
 
 impl ToolMore {
@@ -449,6 +474,18 @@ fn changes(fields: &Fields<'_>) -> Option<Edits> {
     let modified = changes.int("modified").unwrap_or_default();
     let lines = |name| changes.int(name).unwrap_or_default().saturating_add(modified);
     Some(Edits { count: 1, added: lines("added"), removed: lines("removed") })
+}
+
+/// A patch in a field of the input (Codex).
+fn patch<'a>(fields: &Fields<'a>) -> Option<Cow<'a, str>> {
+    fields.text("command").filter(|patch| patch.starts_with("*** Begin Patch"))
+}
+
+/// The file of a patch that is about one.
+fn patch_path(patch: Cow<'_, str>) -> Option<String> {
+    let named = |line: &str| Some(line.strip_prefix("*** ")?.split_once(" File: ")?.1.to_owned());
+    let mut files = patch.lines().filter_map(named);
+    files.next().filter(|_| files.next().is_none())
 }
 
 fn patch_edits(patch: &str) -> Edits {
