@@ -80,7 +80,8 @@ pub(crate) fn kind(
         "preToolUse" => EventKind::ToolStart(Box::new(ToolFacts::generic(own, words))),
         "postToolUse" => {
             let facts = Box::new(ToolFacts::generic(own, words));
-            let has_failed = facts.more().is_some_and(|more| more.failure.is_some());
+            let is_over = facts.interrupt == Some(true);
+            let has_failed = is_over || facts.more().is_some_and(|more| more.failure.is_some());
             if has_failed { EventKind::ToolFailure(facts) } else { EventKind::ToolEnd(facts) }
         }
         "postToolUseFailure" => EventKind::ToolFailure(Box::new(ToolFacts::generic(own, words))),

@@ -297,6 +297,7 @@ impl ToolFacts {
             let failure = RESULTS.iter().find(|(sent, _)| *sent == kind)?.1;
             Some(words.get(failure))
         });
+        self.interrupt = self.interrupt.or(fields.flag("interrupted").filter(|is_so| *is_so));
         self.content_length = fields.int("content_length");
         if let Some(delegate) = &mut more.delegate {
             delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
