@@ -170,7 +170,7 @@ impl StateDir {
     /// were made for it and are empty.
     ///
     /// # Errors
-    /// As the file system says.
+    /// Returns the error of the file system.
     pub fn remove_if_unused(&self) -> std::io::Result<()> {
         let fine = |error: std::io::Error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => Ok(()),

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Opens `path` for reading and appending, creating it 0600. An existing file keeps its content.
 ///
 /// # Errors
-/// As the file system says; a symbolic link is refused.
+/// Returns the error of the file system. A symbolic link is refused.
 pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -33,7 +33,7 @@ pub fn ensure_private(path: &Path) -> io::Result<()> {
 /// Opens an existing `path` for reading; a symbolic link or a FIFO neither misleads nor blocks it.
 ///
 /// # Errors
-/// As the file system says.
+/// Returns the error of the file system.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options_private(options.read(true)).open(path)
@@ -42,7 +42,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 /// Replaces `path` by `bytes` in one step: readers see the old file or the new one.
 ///
 /// # Errors
-/// As the file system says.
+/// Returns the error of the file system.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(&staging_prefix(path)).tempfile_in(directory)?;

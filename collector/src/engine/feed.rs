@@ -34,7 +34,7 @@ impl Stateless {
 /// or none.
 ///
 /// # Errors
-/// As SQLite fails: then `event` is still there.
+/// Returns SQLite's error if the history cannot be read. `event` is still there.
 pub(super) fn feed(
     sessions: &mut Sessions,
     stateless: &mut Stateless,
@@ -74,7 +74,7 @@ pub(super) fn feed(
 /// Hands the fold the hooks of a settled turn that has left memory, where `event` comes late for that turn.
 ///
 /// # Errors
-/// As SQLite fails. The fold has taken nothing then.
+/// Returns SQLite's error if the history cannot be read. The fold is unchanged.
 fn bring_back(
     sessions: &mut Sessions,
     changes: &mut Changes,

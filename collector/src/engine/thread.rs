@@ -26,8 +26,8 @@ const GIVEN_BACK: u32 = 4_096;
 /// How long readers may be in the way of cutting the write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What has taken longer than this may have kept the reader waiting, or has held up both: then it is not known any more that the
-/// reader has seen all input up to now.
+/// After a delay this long the reader must confirm that it has read everything up to now: the delay may have held up the reader
+/// too.
 const HELD_UP: Duration = Duration::from_nanos(STRAGGLER_NS.unsigned_abs());
 
 /// Runs `engine` until every sender of `inputs` is gone. `look_again` asks the reader for another [`Horizon::End`].
@@ -64,7 +64,7 @@ pub fn spawn(
 fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
     // Whether all input up to now has been seen.
     let mut drained = false;
-    // Whether something has taken so long since then that this is not known any more.
+    // Whether a long delay since then makes `drained` uncertain.
     let mut held_up = false;
     loop {
         let due = if drained { engine.due(clock::now()) } else { None };
@@ -74,7 +74,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
             Ok(input) => input,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) if !drained => continue,
-            // This process was stopped, or had no processor: hooks may have come meanwhile.
+            // This process was stopped or got no processor time, so unread hooks may wait.
             Err(RecvTimeoutError::Timeout) if held_up || asleep.is_longer_than(patience) => {
                 (drained, held_up) = (false, false);
                 look_again();

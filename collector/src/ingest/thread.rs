@@ -145,7 +145,7 @@ struct Reader {
     drained: bool,
     /// The engine wants to know anew.
     look_again: Arc<AtomicBool>,
-    /// Until when hooks gather behind a batch that held all there were.
+    /// After a batch that emptied the journal, wait until this time, so that later hooks share one commit.
     gather_until: Option<Instant>,
     /// A position that came without hooks, and since when it waits.
     lone: Option<(Position, Instant)>,

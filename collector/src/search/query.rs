@@ -48,7 +48,7 @@ pub struct TextHits {
 /// Texts that hold every term of `query` and that `wanted` lets through, at most `limit`, below `before`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn search(
     db: &Connection,
     query: &Query,

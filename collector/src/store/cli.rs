@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 /// How far the journal has been committed, as [`crate::journal::Position`] writes it.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM state WHERE key = 'journal'", [], |row| row.get(0)).optional()
 }
@@ -13,7 +13,7 @@ pub fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
 /// How many of these records are committed.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
     let mut find = db.prepare("SELECT 1 FROM raw_hook WHERE id = ?1")?;
     let mut count = 0;
@@ -26,7 +26,7 @@ pub fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
 /// Root conversations whose id begins with `prefix`, at most `limit`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<String>> {
     db.prepare(
         "SELECT name.text FROM session JOIN name ON name.id = session.root
@@ -39,7 +39,7 @@ pub fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<
 /// The session with the latest event.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.query_row(
         "SELECT name.text FROM session JOIN name ON name.id = session.root
@@ -53,7 +53,7 @@ pub fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
 /// When the latest hook was received, nanoseconds since the epoch.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
     db.query_row("SELECT observed_ns FROM raw_hook ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
         .optional()
@@ -62,7 +62,7 @@ pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
 /// How many hooks are stored.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn hooks(db: &Connection) -> rusqlite::Result<u64> {
     db.query_row("SELECT count(*) FROM raw_hook", [], |row| super::rows::count(row, 0))
 }
@@ -70,7 +70,7 @@ pub fn hooks(db: &Connection) -> rusqlite::Result<u64> {
 /// What SQLite finds wrong with the file, quickly; `None` when nothing.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn quick_check(db: &Connection) -> rusqlite::Result<Option<String>> {
     let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok((found != "ok").then_some(found))

@@ -106,7 +106,7 @@ impl Database {
     /// Whom `composer` works for, by its own rows.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn subagent(&mut self, composer: &str) -> rusqlite::Result<Option<Subagent>> {
         let info = "$.subagentInfo";
         if self.tables.headers {
@@ -126,7 +126,7 @@ impl Database {
     /// Whom those of `composers` work for that older builds keep in one list.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn listed(&mut self, composers: &[&str]) -> rusqlite::Result<Vec<(String, Subagent)>> {
         if !self.tables.items {
             return Ok(Vec::new());
@@ -148,7 +148,7 @@ impl Database {
     /// The composers that `parent` says work for it.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn children(&mut self, parent: &str) -> rusqlite::Result<Vec<String>> {
         if !self.tables.values {
             return Ok(Vec::new());

@@ -11,7 +11,7 @@ const MOST: i64 = 500;
 /// Bodies of the newest hooks of `conversation` that may hold a task. Damaged ones are left out.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn bodies(db: &Connection, conversation: &str) -> rusqlite::Result<Vec<Vec<u8>>> {
     let sql = format!(
         "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES}

@@ -18,7 +18,7 @@ pub struct Run {
 /// The import called `id`, once the collector has begun with it.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
     db.prepare_cached(
         "SELECT new, duplicate, malformed, done, error FROM import_run WHERE id = ?1",
@@ -34,7 +34,7 @@ pub fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
 /// How many lines of the import called `id` are in the raw log, when it was the last one to be worked on.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn lines_done(db: &Connection, id: &str) -> rusqlite::Result<u64> {
     let mark: Option<String> = db
         .prepare_cached("SELECT value FROM state WHERE key = 'import'")?

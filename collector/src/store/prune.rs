@@ -47,7 +47,7 @@ impl Selection {
 /// What retention deletes next. `now_ns` is the wall clock.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Selection> {
     if is_behind(db)? {
         return Ok(Selection::default());
@@ -67,7 +67,7 @@ pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Se
 /// The next of what is older than a time: unowned hooks and conversations, and once there are none, sessions by their last event.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection> {
     let mut found = Selection {
         hooks: unowned_hooks(db, before_ns)?,
@@ -83,7 +83,7 @@ pub fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection
 /// How much is older than a time: what deleting all of it will report.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
     let sql = format!(
         "WITH gone (root) AS MATERIALIZED (SELECT root FROM session WHERE last_ns < ?1),
@@ -117,7 +117,7 @@ pub fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
 /// Those of `roots` that have no session. None while hooks wait to be folded.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be written.
 pub fn without_session(db: &Connection, mut roots: Vec<String>) -> rusqlite::Result<Vec<String>> {
     if is_behind(db)? {
         return Ok(Vec::new());

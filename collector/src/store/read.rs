@@ -22,7 +22,7 @@ use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABL
 /// Where the store stands.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn position(db: &Connection) -> rusqlite::Result<Position> {
     let mut read = db.prepare_cached("SELECT value FROM state WHERE key = ?1")?;
     let mut state = |key: &str| read.query_row([key], |row| row.get::<_, String>(0)).optional();
@@ -33,7 +33,7 @@ pub fn position(db: &Connection) -> rusqlite::Result<Position> {
 /// Sessions that match, in the filter's order, strictly after `before`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn sessions(
     db: &Connection,
     filter: &SessionFilter,
@@ -110,7 +110,7 @@ const fn sort_key(sort: SessionSort) -> &'static str {
 /// Sessions written after `since`, newest activity first.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn changed(db: &Connection, since: u64, limit: usize) -> rusqlite::Result<Vec<SessionSummary>> {
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.rev > ?1 AND s.surface <> 'tab'
@@ -124,7 +124,7 @@ pub fn changed(db: &Connection, since: u64, limit: usize) -> rusqlite::Result<Ve
 /// One session.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn session(db: &Connection, root: &str) -> rusqlite::Result<Option<SessionSummary>> {
     let Some(id) = name(db, root)? else { return Ok(None) };
     let sql = format!("SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.root = ?1");
@@ -134,7 +134,7 @@ pub fn session(db: &Connection, root: &str) -> rusqlite::Result<Option<SessionSu
 /// Turns of a session in order.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSummary>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let sql =
@@ -145,7 +145,7 @@ pub fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSummary>> 
 /// First prompts by turn span, for labels.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId, String>> {
     let Some(id) = name(db, root)? else { return Ok(BTreeMap::new()) };
     db.prepare_cached("SELECT span, prompt FROM turn WHERE root = ?1 AND prompt IS NOT NULL")?
@@ -157,7 +157,7 @@ pub fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId,
 /// queue.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
     let text = db
         .prepare_cached("SELECT value FROM state WHERE key = 'opened'")?
@@ -173,7 +173,7 @@ pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
 /// Sums over turns that started at or after `from_ns`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
     // Sessions without activity since then have no such turn: the index on them spares most of the table.
     db.prepare_cached(
@@ -203,7 +203,7 @@ pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
 /// Tokens by model over the turns that started at or after `from_ns`, each sorted by how it is priced.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let mut statement = db.prepare_cached(
         "SELECT t.model, t.input, t.output, t.cache_read, t.cache_write
@@ -216,7 +216,7 @@ pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<Stri
 /// Tokens by model over the turns of a session.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn usage_of(db: &Connection, root: &str) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let mut statement = db.prepare_cached(
@@ -253,7 +253,7 @@ fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>
 /// Stretches after `from_ns` in which no collector ran and hooks came, newest first.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
     // Ids begin with the time at which a hook was received, so that their index counts them.
     let mut count_between =
@@ -280,7 +280,7 @@ pub fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec
 /// Counters by name.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn counters(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
     db.prepare_cached("SELECT key, value FROM counter ORDER BY key")?
         .query_map([], |row| Ok((row.get(0)?, count(row, 1)?)))?

@@ -117,7 +117,7 @@ impl Index {
     /// A noted value.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {
         meta(&self.db, key)
     }
@@ -139,7 +139,7 @@ impl Index {
     /// Deletes everything of these sessions and leaves nothing of it in a file.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn delete(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
         let deleted = self.remove(roots)?;
         self.clean()?;
@@ -150,7 +150,7 @@ impl Index {
     /// index is large.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn remove(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
         self.batch(|batch| {
             let mut deleted = 0;
@@ -167,7 +167,7 @@ impl Index {
     /// Leaves nothing in the file of what was removed, also by an earlier process.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn clean(&mut self) -> rusqlite::Result<()> {
         if self.meta(UNCLEAN)?.is_some() {
             // Terms of deleted texts lie in older segments of the index until these are merged.
@@ -183,7 +183,7 @@ impl Index {
     /// Roots of which the index holds something.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn roots(&self) -> rusqlite::Result<Vec<String>> {
         // From one to the next in the index, however many texts each has.
         let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
@@ -207,7 +207,7 @@ impl Batch<'_> {
     /// Whether this text is in the index. Hooks never change, so it need not be read again.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn has(&self, span: SpanId, hook: u64, field: &str) -> rusqlite::Result<bool> {
         self.db
             .prepare_cached("SELECT 1 FROM doc WHERE span = ?1 AND hook = ?2 AND field = ?3")?
@@ -217,7 +217,7 @@ impl Batch<'_> {
     /// Adds a text.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn add(
         &self,
         root: &str,
@@ -242,7 +242,7 @@ impl Batch<'_> {
     /// Puts what is known of `span` under another root: a child was bound.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn set_root(&self, span: SpanId, root: &str) -> rusqlite::Result<()> {
         self.db
             .prepare_cached("UPDATE doc SET root = ?2 WHERE span = ?1 AND root <> ?2")?
@@ -253,7 +253,7 @@ impl Batch<'_> {
     /// Notes a value.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn set_meta(&self, key: &str, value: &str) -> rusqlite::Result<()> {
         self.db
             .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?
@@ -264,7 +264,7 @@ impl Batch<'_> {
     /// Adds to a noted number.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the index cannot be read or written.
     pub fn count(&self, key: &str, by: u64) -> rusqlite::Result<()> {
         if by > 0 {
             let sum = meta(self.db, key)?.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -288,7 +288,7 @@ impl Batch<'_> {
 /// Opens the index for reading; `None` when there is none.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the index cannot be read or written.
 pub fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
     if !path.exists() {
         return Ok(None);
@@ -305,7 +305,7 @@ pub fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
 /// A noted value, on any connection.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the index cannot be read or written.
 pub fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?
         .query_row([key], |row| row.get(0))
@@ -334,7 +334,7 @@ impl Table {
 /// an operator.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the index cannot be read or written.
 pub fn find(
     db: &Connection,
     table: Table,
@@ -366,7 +366,7 @@ pub fn find(
 /// How many texts hold all `tokens`, counted up to `most`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the index cannot be read or written.
 pub fn count(db: &Connection, table: Table, tokens: &[String], most: u64) -> rusqlite::Result<u64> {
     let name = table.name();
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE {name} MATCH ?1 LIMIT ?2)");

@@ -63,11 +63,11 @@ pub struct JournalHealth {
     pub unread_bytes: u64,
     /// When the newest hook that has been read was received, nanoseconds since the epoch.
     pub read_up_to_ns: Option<i64>,
-    /// Batches that wait for the one writer, and how many may: when they are as many, reading waits.
+    /// Batches in the queue of the writer, and the capacity of that queue. The reader waits while the queue is full.
     pub queue: (u64, u64),
     /// The journal is at its bound: hooks are counted instead of kept.
     pub stopped: bool,
-    /// What the journal's reader cannot do at present and tries again: since when, nanoseconds since the epoch, and in words.
+    /// Operations of the journal's reader that fail at present and are tried again: since when (nanoseconds since the epoch), and what fails.
     pub problems: Vec<(i64, String)>,
     /// Why the database does not take hooks, while it does not.
     pub trouble: Option<String>,

@@ -11,7 +11,7 @@ pub fn with_subject(head: &str, subject: &str) -> String {
     shorten(&join(head, subject), LABEL_MAX_CHARS)
 }
 
-/// The label of `span`. `detail` is what its content adds: a command, a query, a prompt.
+/// The label of `span`. `detail` comes from its content: a command, a query, a prompt.
 #[must_use]
 pub fn label(span: &Span, detail: Option<&str>) -> String {
     let tool = || span.text("gen_ai.tool.name").unwrap_or(&span.name);

@@ -1,4 +1,4 @@
-//! A span as a line of the waterfall: what is drawn, without anything that would need another read.
+//! A span as a row of the waterfall: everything that is drawn, so that no further read is needed.
 
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp};
 
@@ -108,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// What a line is drawn as: the kind of span, and for tools what they do.
+/// The kind of a row: the kind of span, and for tools the kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineKind {
     /// A segment of a session.

@@ -15,7 +15,7 @@ use crate::label::{LABEL_MAX_CHARS, shorten};
 use crate::line::LineKind;
 use crate::source::Spans;
 
-/// What a call's label needs from the body. A call about a file is called by its path, which the fold has.
+/// The part of the body that a call's label needs. A call about a file has the file's path as its subject, which the fold keeps.
 #[must_use]
 pub fn subject_field(kind: &EventKind) -> Option<Field> {
     match kind {
@@ -176,7 +176,7 @@ mod tests {
             (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
             (r#"{"query":"a","query":"b"}"#, Some("b")),
             (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
-            // What is no text says nothing, and neither does half a character.
+            // A value that is not text gives no subject, and neither does half a character.
             (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
             (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
             (r#"{"command":"","pattern":"p"}"#, None),

@@ -31,7 +31,7 @@ pub struct Found {
 /// Lines of a session by start, then row, at most `limit`; with `since` only those written after it.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn of_session(
     db: &Connection,
     root: &str,
@@ -85,7 +85,7 @@ fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<(
 /// The newest lines of all sessions, newest row first, below `before`, with the root of each.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn latest(
     db: &Connection,
     before: Option<i64>,
@@ -112,7 +112,7 @@ const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace), lower(:pro
 /// a time they are looked for in the newest day first, then further back, until `limit` are found.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn matching(
     db: &Connection,
     filter: &LineFilter,
@@ -185,7 +185,7 @@ fn within(
 /// Failed spans that match, newest first, at most `limit`, with the message of each.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn failures(
     db: &Connection,
     filter: &LineFilter,
@@ -220,7 +220,7 @@ pub fn failures(
 /// A span of the session `of`, or of the one that it was bound to, if `filter` lets it through, with its session.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn of_span(
     db: &Connection,
     of: &str,
@@ -258,7 +258,7 @@ pub fn of_span(
 /// Whole spans of a session that are drawn as one of `kinds`, by start, at most `limit`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn spans_of(
     db: &Connection,
     root: &str,
@@ -278,7 +278,7 @@ pub fn spans_of(
 /// The newest call of a session without an end.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<Found>> {
     let Some(id) = name(db, root)? else { return Ok(None) };
     let sql = format!(

@@ -15,7 +15,7 @@ use crate::store::write::{BLOCK_DAYS, DAY_HOURS, heat_read};
 /// How often which durations happened, of one name of `dimension` or of all, over `hours`; with `daily`, by UTC day.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn heat(
     db: &Connection,
     dimension: &str,
@@ -43,7 +43,7 @@ pub fn heat(
 /// Where the time of settled turns went, over `days`, by day and project.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
     let mut statement = db.prepare_cached(
         "SELECT day, project, turns, calls, errors, active_ns, input, output, thinking, responding,
@@ -80,7 +80,7 @@ pub fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>
 /// The newest day before `day` with a settled span of `dimension`, and how many spans there are before it in all.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn older(db: &Connection, dimension: &str, day: i64) -> rusqlite::Result<Option<(i64, u64)>> {
     db.prepare_cached(
         "SELECT max(day), sum(count) FROM histogram WHERE dimension = ?1 AND days = 1 AND day < ?2",
@@ -94,7 +94,7 @@ pub fn older(db: &Connection, dimension: &str, day: i64) -> rusqlite::Result<Opt
 /// How long hooks took from their stamp to the collector, over `days`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arrival>> {
     const BUDGET_US: u64 = 5_000;
     let sums = sketches(db, "arrival", days)?;
@@ -115,7 +115,7 @@ pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arr
 /// Percentiles per name of `dimension` over `days`, most calls first. A damaged sketch is left out: `rebuild` makes it whole.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn latency(
     db: &Connection,
     dimension: &str,

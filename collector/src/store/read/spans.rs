@@ -14,7 +14,7 @@ const SEGMENTS_MAX: usize = 10_000;
 /// Spans of a session by start, then row, at most `limit`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn spans(db: &Connection, root: &str, limit: usize) -> rusqlite::Result<Vec<(i64, Span)>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let sql = format!(
@@ -27,7 +27,7 @@ pub fn spans(db: &Connection, root: &str, limit: usize) -> rusqlite::Result<Vec<
 /// How many spans a session has.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn span_count(db: &Connection, root: &str) -> rusqlite::Result<u64> {
     let Some(id) = name(db, root)? else { return Ok(0) };
     db.prepare_cached("SELECT count(*) FROM span WHERE root = ?1")?
@@ -59,7 +59,7 @@ pub(super) const IN_SESSION: &str =
 /// One span of a session by id.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
     let Some(root) = name(db, root)? else { return Ok(None) };
     let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE {IN_SESSION} AND s.id = ?2");
@@ -70,7 +70,7 @@ pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Opti
 /// [`span_of`] looks in that alone.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
     let found = db
         .prepare_cached(
@@ -88,7 +88,7 @@ pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>
 /// One span by store row.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span)>> {
     let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.row = ?1");
     db.prepare_cached(&sql)?.query_row([row], rows::span).optional()
@@ -97,7 +97,7 @@ pub fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span
 /// Session and root span of a trace.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String, SpanId)>> {
     db.prepare_cached(
         "SELECT root.text, s.id FROM span s JOIN name root ON root.id = s.root
@@ -110,7 +110,7 @@ pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String
 /// What each destination did with a span: `sent`, `waiting`, `lost`, or `open` while it may still change.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, String)>> {
     db.prepare_cached(
         "SELECT p.destination,
@@ -130,7 +130,7 @@ pub fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, Strin
 /// Spans in the order in which they settled, after `after`, at most `limit`.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn settled_after(
     db: &Connection,
     after: i64,
@@ -148,7 +148,7 @@ pub fn settled_after(
 /// The last place given in the order of settling.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
@@ -157,7 +157,7 @@ pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
 /// settled.
 ///
 /// # Errors
-/// As SQLite fails.
+/// Returns SQLite's error if the database cannot be read.
 pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<i64>> {
     let rows = match since {
         0 => "SELECT s.row FROM unsettled u CROSS JOIN span s WHERE s.row = u.span AND s.rev > ?1",

@@ -18,7 +18,7 @@ impl Store {
     /// Notes that a collector starts, and since when none had run.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn starts(&mut self, now: Timestamp) -> rusqlite::Result<()> {
         let alive = self.state("alive_ns")?.and_then(|text| text.parse::<i64>().ok());
         self.transaction(|open| {
@@ -36,7 +36,7 @@ impl Store {
     /// Notes that the collector is still there.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn is_alive(&mut self, now: Timestamp) -> rusqlite::Result<()> {
         self.transaction(|open| open.set_state("alive_ns", &now.0.to_string()))?;
         Ok(())
@@ -83,7 +83,7 @@ impl Store {
     /// Moves the whole write-ahead log into the database and cuts it to nothing. False while a reader is in the way.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn truncate_log(&self) -> rusqlite::Result<bool> {
         let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
         self.db

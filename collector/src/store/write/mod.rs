@@ -242,7 +242,7 @@ impl Store {
     /// A value of the state table.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn state(&self, key: &str) -> rusqlite::Result<Option<String>> {
         read_state(&self.db, key)
     }
@@ -251,7 +251,7 @@ impl Store {
     /// a journal segment go, since a lost log is refilled from the journal.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn checkpoint(&self) -> rusqlite::Result<bool> {
         let _alone = self.checkpoints.as_ref().map(Checkpoints::pause);
         checkpoints::passive(&self.db)
@@ -276,7 +276,7 @@ impl Store {
     /// its request before it sends it, and that commit syncs everything before it.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn set_haste(&mut self, haste: bool) -> rusqlite::Result<()> {
         if self.haste != haste {
             let level = if haste { open::NORMAL } else { open::FULL };
@@ -324,7 +324,7 @@ impl Transaction<'_> {
     /// Writes a hook alone, see [`Self::hooks`].
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn hook(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<u64>> {
         Ok(self.hooks(std::slice::from_ref(arrival))?.pop().flatten())
     }
@@ -333,7 +333,7 @@ impl Transaction<'_> {
     /// nothing was written, and it must not be folded again.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn hooks(&mut self, arrivals: &[Arrival]) -> rusqlite::Result<Vec<Option<u64>>> {
         if arrivals.is_empty() {
             return Ok(Vec::new());
@@ -367,7 +367,7 @@ impl Transaction<'_> {
     /// Notes that a live hook arrived at `now`. One that waited for a collector says nothing about the way.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn arrived(&mut self, arrival: &Arrival, now: Timestamp) -> rusqlite::Result<()> {
         let ns = now.since(arrival.hook.observed_at);
         if arrival.hook.source != HookSource::Shim || !(0..ARRIVAL_MAX_NS).contains(&ns) {
@@ -380,7 +380,7 @@ impl Transaction<'_> {
     /// Writes everything the fold said.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn changes(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let Store { db, names, ending, marks, .. } = &mut *self.store;
         for (conversation, root) in &changes.bound {
@@ -422,7 +422,7 @@ impl Transaction<'_> {
     /// Notes a value of the state table.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn set_state(&mut self, key: &str, value: &str) -> rusqlite::Result<()> {
         write_state(&self.store.db, key, value)
     }
@@ -430,7 +430,7 @@ impl Transaction<'_> {
     /// Sets a counter that somebody else counts (losses in their own file).
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn set_counter(&mut self, key: &str, value: u64) -> rusqlite::Result<()> {
         self.store
             .db
@@ -450,7 +450,7 @@ impl Transaction<'_> {
     /// Adds to the result of an import.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn import_run(
         &mut self,
         run: &str,

@@ -110,7 +110,7 @@ impl Store {
     /// would no longer find them. `rebuild` counts them again.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub(super) fn renew_names(&mut self, release: &str) -> rusqlite::Result<()> {
         if self.state(COUNTED_BY)?.as_deref() == Some(release) {
             return Ok(());

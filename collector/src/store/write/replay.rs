@@ -19,7 +19,7 @@ impl Store {
     /// The root of `conversation` when the raw log has hooks of it before `before`.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn known_root(&self, conversation: &str, before: u64) -> rusqlite::Result<Option<String>> {
         let earlier = self
             .db
@@ -43,7 +43,7 @@ impl Store {
     /// Numbers and times, in order, of all hooks of `root` and what is bound to it, before `before`.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn group(&self, root: &str, before: u64) -> rusqlite::Result<Vec<(u64, i64)>> {
         self.places(
             "SELECT seq, observed_ns FROM raw_hook WHERE seq < ?2 AND conversation IN
@@ -57,7 +57,7 @@ impl Store {
     /// Numbers and times, in order, of all folded hooks of the conversations that the fold held when it last committed.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn held(&self) -> rusqlite::Result<Vec<(u64, i64)>> {
         self.places(
             "SELECT seq, observed_ns FROM raw_hook WHERE seq <= ?1 AND conversation IN
@@ -82,7 +82,7 @@ impl Store {
     /// The hook at `seq`. One whose body was damaged comes without it, so that it reads as malformed and the rest goes on.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn hook(&mut self, seq: u64) -> rusqlite::Result<Option<Hook>> {
         let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq = ?1");
         let Self { db, unpacker, .. } = self;
@@ -100,7 +100,7 @@ impl Store {
     /// The next hooks whose effects are not in the derived tables, at most `limit`.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn unfolded(&mut self, limit: usize) -> rusqlite::Result<Vec<Hook>> {
         let sql = format!(
             "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2"
@@ -120,7 +120,7 @@ impl Store {
     /// there without overtaking a hook that is still to come. An import is a run, and may lie far in the past.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn horizons(&self, block: usize) -> rusqlite::Result<Vec<i64>> {
         let after = [self.marks.folded.cast_signed()];
         let total = "SELECT count(*) FROM raw_hook WHERE seq > ?1";
@@ -150,7 +150,7 @@ impl Store {
     /// How many hooks wait to be folded. Their numbers have gaps where hooks were deleted, so they are counted.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn unfolded_hooks(&self) -> rusqlite::Result<u64> {
         self.db
             .query_row(
@@ -166,7 +166,7 @@ impl Store {
     /// given again.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn begin(&mut self, epoch: &str) -> rusqlite::Result<()> {
         self.renew_names(env!("CARGO_PKG_VERSION"))?;
         let named = self.state("epoch")?.is_some();
@@ -217,7 +217,7 @@ impl Transaction<'_> {
     /// Notes that the effects of the hook at `seq`, which is in the raw log already, are in this transaction.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn folded(&mut self, seq: u64, reading: &Reading) -> rusqlite::Result<()> {
         raw::reinterpret(&self.store.db, &mut self.store.names, seq, reading)?;
         self.reading(reading);
@@ -234,7 +234,7 @@ impl Transaction<'_> {
     /// Ends a rebuild: every span that could settle again has done so, and the rest of the old places is given up.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn end_rebuild(&mut self) -> rusqlite::Result<()> {
         if std::mem::take(&mut self.store.marks.rebuilding) {
             self.store.db.execute_batch("DELETE FROM settled_before")?;

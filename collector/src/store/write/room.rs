@@ -19,7 +19,7 @@ impl Store {
     /// Gives empty pages back to the file system, at most about so many. Returns how many.
     ///
     /// # Errors
-    /// As SQLite fails.
+    /// Returns SQLite's error if the database cannot be written.
     pub fn give_back(&mut self, most: u32) -> rusqlite::Result<u32> {
         let empty = |db: &rusqlite::Connection| {
             db.query_row("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0))

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::health::Health;
 
-/// The collector itself: what it keeps, sends and lacks. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// Questions about the collector itself. Every call is short (it runs on a blocking thread) and bounded by its arguments.
 pub trait Administration {
     /// What is kept, and for how long.
     fn privacy(&self) -> Result<Privacy>;
@@ -18,7 +18,7 @@ pub trait Administration {
     fn health(&self) -> Result<Health>;
 }
 
-/// What a page may ask for; handed to the one writer.
+/// The changes that a page may ask for. The one writer carries them out.
 pub trait Control: Send + Sync + 'static {
     /// Wakes a paused or waiting destination. False when there is none of that name.
     fn retry(&self, destination: &str) -> Result<bool>;

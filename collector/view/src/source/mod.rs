@@ -1,4 +1,4 @@
-//! What pages, terminal and MCP server ask of the store, one trait per purpose.
+//! Reading traits: what pages, terminal and MCP server read from the store, one trait per purpose.
 
 pub mod sessions;
 pub mod spans;
@@ -15,7 +15,7 @@ pub use sessions::{Position, SessionFilter, SessionSort, Sessions, SpanFilter};
 pub use spans::{Failure, LineFilter, Lines, Spans};
 pub use statistics::{DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
 
-/// All that can be asked. Whoever implements the five traits implements this one.
+/// All reading traits together. A type that implements the five traits implements this one too.
 pub trait Source:
     Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
 {

@@ -62,7 +62,7 @@ pub struct SessionFilter {
     pub sort: SessionSort,
 }
 
-/// What a session must have a span of; all of it must hold for the same one.
+/// Conditions that one span of the session must fulfil, all of them together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanFilter {
     /// A tool by name, whatever the case.
