@@ -166,6 +166,93 @@ fn is_test(file: &Path) -> bool {
     inside.components().any(|part| part.as_os_str() == "tests")
 }
 
+/// Lines of a function, signature and braces included.
+const MOST_LINES: usize = 60;
+
+/// Functions that were longer when this rule came. Take one off when it is in parts; add none.
+const STILL_LONG: &[&str] = &[
+    "collector/core/src/assemble/draft_subagent.rs: add_agent",
+    "collector/core/src/assemble/draft_turn.rs: add",
+    "collector/core/src/assemble/draft_turn.rs: grow",
+    "collector/core/src/assemble/span_builder.rs: span",
+    "collector/core/src/assemble/span_builder.rs: turn",
+    "collector/core/src/correlate/turn.rs: after",
+    "collector/src/cli/destinations/add.rs: form",
+    "collector/src/cli/status.rs: describe",
+    "collector/src/config/destination.rs: build",
+    "collector/src/config/print.rs: to_toml",
+    "collector/src/engine/thread.rs: run",
+    "collector/src/serve/mod.rs: run",
+    "collector/src/status/mod.rs: read",
+    "collector/src/store/write/derived.rs: write",
+    "dashboard/src/api/health.rs: view",
+];
+
+#[test]
+fn no_function_that_ships_is_long() {
+    let shipped = rust_files("").into_iter().filter(|file| !is_test(file) && !is_example(file));
+    let mut long = Vec::new();
+    for file in shipped {
+        let name = file.strip_prefix(binaries::project()).unwrap().to_str().unwrap().to_owned();
+        for (function, lines) in functions(&code(&source(&file))) {
+            let place = format!("{name}: {function}");
+            if lines > MOST_LINES && !STILL_LONG.contains(&&*place) {
+                long.push(format!("{place} has {lines} lines"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "\n{}", long.join("\n"));
+}
+
+#[test]
+fn a_function_ends_where_its_brace_closes() {
+    let source = "fn a() {\n}\nimpl X {\n    pub(crate) const fn b(\n        x: u8,\n    ) -> u8 {\n        {\n        }\n    }\n}\n\
+                  trait Y {\n    fn c();\n}\n";
+    let found = functions(source);
+    let expected = [("a", 2), ("b", 6), ("c", 1)].map(|(name, lines)| (name.to_owned(), lines));
+    assert_eq!(found, expected);
+}
+
+/// The functions of a formatted source with how many lines each has.
+fn functions(source: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = source.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let body = line.trim_start();
+        let mut words = body.split_whitespace().skip_while(|word| {
+            ["const", "async", "unsafe", "extern", "\"C\""].contains(word)
+                || word.starts_with("pub")
+        });
+        if words.next() != Some("fn") {
+            continue;
+        }
+        let name = words.next().unwrap_or_default();
+        let name = name.split(['(', '<']).next().unwrap_or_default().to_owned();
+        let indent = &line[..line.len() - body.len()];
+        // The source is formatted: a body ends with its brace alone, as deep as the function.
+        let is_line = line.ends_with('}') || line.ends_with(';');
+        let signature =
+            lines[at..].iter().take_while(|line| !line.ends_with('{') && !line.ends_with(';'));
+        let signature = signature.count() + 1;
+        let has_body = lines.get(at + signature - 1).is_some_and(|line| line.ends_with('{'));
+        let count = match (is_line, has_body) {
+            (true, _) => 1,
+            (false, false) => signature,
+            (false, true) => {
+                let rest = lines[at..].iter();
+                rest.take_while(|line| line.strip_prefix(indent) != Some("}")).count() + 1
+            }
+        };
+        found.push((name, count));
+    }
+    found
+}
+
+fn is_example(file: &Path) -> bool {
+    let folders = ["examples", "benches", "fuzz_targets"];
+    file.components().any(|part| folders.contains(&part.as_os_str().to_str().unwrap_or_default()))
+}
+
 #[test]
 fn every_member_is_linted() {
     let root = fs::read_to_string(binaries::project().join("Cargo.toml")).unwrap();
