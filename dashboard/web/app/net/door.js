@@ -67,7 +67,7 @@ export class Door {
   /** Makes sure that the collector is the one that this page knows, and that the page is in. */
   enter() {
     if (this.open || (this.proven && this.tab)) return Promise.resolve();
-    if (this.out && this.tried === stored()) return Promise.reject(this.out);
+    if (this.out && !this.restart && this.tried === stored()) return Promise.reject(this.out);
     this.entering ??= this.tryAll().finally(() => { this.entering = null; });
     return this.entering;
   }
@@ -131,10 +131,8 @@ export class Door {
   async handshake(credential) {
     const { id, secret } = credential;
     const begun = await this.challenge(credential);
-    if (!begun) {
-      if (credential === this.restart) this.restart = null;
-      return false;
-    }
+    // The key is kept: what says so may be another program.
+    if (!begun) return false;
     const { page_nonce, nonce } = begun;
     const client = mac(secret, ["client"]);
     const proof = hex(xor(client, mac(sha256(client), ["client", id, page_nonce, nonce])));

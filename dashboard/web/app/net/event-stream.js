@@ -111,7 +111,7 @@ export class EventStream {
   async regain() {
     if (this.regaining || door.open) return;
     this.regaining = true;
-    while (!door.proven && !door.out) {
+    while (!door.proven && (!door.out || door.restart)) {
       await door.enter().catch(() => {});
       if (!door.proven) await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
     }
