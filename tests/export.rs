@@ -1,6 +1,7 @@
 //! OTLP backends that nobody here wrote.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::Duration;
 
 use e2e_support::collector::{self, Collector};
@@ -262,4 +263,30 @@ fn ended(mut fixture: Fixture) -> Fixture {
     );
     fixture.bodies.push(Body { event: "sessionEnd".into(), bytes: body.into_bytes() });
     fixture
+}
+
+#[test]
+fn a_destination_is_added_and_the_file_keeps_its_text() {
+    let world = World::new();
+    let before = "# mine\n[journal]\nsegment_bytes = 1048576 # small\n";
+    let path = world.write_config(before);
+    let text = || fs::read_to_string(&path).unwrap();
+    let dry = world.ok(&["destinations", "add", "jaeger", "--dry-run"]);
+    assert_eq!(dry, "[[destination]]\nname = \"jaeger\"\npreset = \"jaeger\"\n");
+    assert_eq!(text(), before);
+    world.ok(&["destinations", "add", "jaeger", "--content", "full"]);
+    assert!(text().starts_with(before), "{}", text());
+    let key = ["--header", "authorization=Bearer env:LAB_TOKEN"];
+    let lab = ["destinations", "add", "--endpoint", "https://otel.example.com", "--name", "lab"];
+    let said = world.run(&[&lab[..], &key].concat());
+    assert!(said.code == 0 && said.stderr.contains("LAB_TOKEN is not set"), "{said:?}");
+    let listed = world.json(&["destinations", "list", "--json"]);
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["jaeger", "lab"]);
+    let again = world.run(&["destinations", "add", "jaeger"]);
+    assert!(again.code == 2 && again.stderr.contains("is taken already"), "{again:?}");
+    // Nobody can be asked.
+    let missing = world.run(&["destinations", "add"]);
+    assert!(missing.code == 2 && missing.stderr.contains("PRESET"), "{missing:?}");
+    assert_eq!(text().matches("[[destination]]").count(), 2);
 }

@@ -42,8 +42,10 @@ pub(super) fn keep(_: &Path, _: &File) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use rustix::fs::{XattrFlags, getxattr, setxattr};
 
     use crate::hooks_json::file::{FileError, HooksFile};

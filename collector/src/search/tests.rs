@@ -265,3 +265,43 @@ fn while_hooks_wait_only_few_settled_spans_are_indexed() {
     world.follow();
     assert_eq!(world.find(&["walrus"]), [hit("bbbb", "input")]);
 }
+
+#[test]
+fn an_index_that_cannot_be_opened_at_first_is_opened_later() {
+    let world = World::new();
+    // As when the process has no descriptor left: the file cannot be made, and nothing is wrong with it.
+    let path = world.dir.path().join("later").join("search.db");
+    let search =
+        Search::start(world.indexer.readers, &path, Redaction::default(), never(), Arc::default())
+            .unwrap();
+    let handle = search.handle();
+    let error = handle.delete(&["aaaa".to_owned()]).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("cannot be opened"), "{text}");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    let began = crate::clock::instant();
+    while handle.delete(&["aaaa".to_owned()]).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the index is never opened");
+        std::thread::yield_now();
+    }
+    assert!(path.exists());
+}
+
+#[test]
+fn an_index_that_is_locked_is_not_made_anew() {
+    let mut world = World::new();
+    world.turn("aaaa", 0, "make lighthouse", "", true);
+    let path = world.path();
+    drop(world.index);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    Index::open(&path).unwrap_err();
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+    world.index = Index::open(&path).unwrap();
+    assert_eq!(
+        world.find(&["lighthouse"]),
+        [hit("aaaa", "input")],
+        "without reading the store again"
+    );
+}
