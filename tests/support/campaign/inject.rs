@@ -194,6 +194,8 @@ pub fn one(name: &str, when: When, program: Option<&Path>, seed: u64) -> Result<
     if call.files == DATABASE {
         // The first migration is another story: a start that cannot make the database ends.
         drop(Collector::start(&world));
+        // One that is told to end as soon as it listens may leave it behind.
+        let _gone = fs::remove_file(world.state().join("serve.json"));
     }
     let mut ledger = send(&world, 20, seed);
     let log = world.scratch("strace.log");
@@ -204,12 +206,12 @@ pub fn one(name: &str, when: When, program: Option<&Path>, seed: u64) -> Result<
     let error = call.errors[(from as usize) % call.errors.len()];
     let wrapper = wrapper(&world, call, when, error, &log);
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
-    let running = Running::start(&world, &wrapper);
+    let mut running = Running::start(&world, &wrapper);
     let served = running.is_some();
-    if served {
+    if let Some(running) = &mut running {
         extend(&mut ledger, &world, 120, seed);
         roll(&world, &mut ledger);
-        stored_or_held(&world, &ledger, matches!(when, When::Often));
+        stored_or_held(&world, &ledger, running, matches!(when, When::Often));
     }
     drop(running);
     // A call that fails is no damage.
@@ -252,13 +254,13 @@ fn roll(world: &World, ledger: &mut Ledger) {
 
 /// Waits until everything is stored. Where calls go on failing, the collector may leave hooks in the journal: the next one
 /// stores them.
-fn stored_or_held(world: &World, ledger: &Ledger, held: bool) {
+fn stored_or_held(world: &World, ledger: &Ledger, running: &mut Running, held: bool) {
     let waited = Instant::now();
     let patience = if held { GIVEN } else { PATIENCE };
     eventually("everything is stored", PATIENCE * 2, || {
         let status = world.run(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap_or_default();
-        let done = status["backlog"] == 0 || waited.elapsed() > patience;
+        let done = status["backlog"] == 0 || waited.elapsed() > patience || running.has_ended();
         if done { Ok(()) } else { Err(format!("{} hooks, {status:#}", ledger.accepted())) }
     });
 }
@@ -287,6 +289,11 @@ impl Running {
 }
 
 impl Running {
+    /// Whether it ended by itself: the next collector stores what it left.
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Sends a signal to the collector. A tracer that is killed lets go of whom it traces; it ends by itself when that one has.
     fn signal(&self, signal: Signal) {
         let tracer = self.child.id();
