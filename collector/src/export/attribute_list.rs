@@ -1,11 +1,10 @@
 //! The attributes of one span, collected, cut to their limits and put in order.
 
-use std::borrow::Cow;
-
 use hookspan_core::content::Content;
 use hookspan_core::{Attribute, Class, Span, Status, Value};
 use opentelemetry_proto::tonic::common::v1::{ArrayValue, KeyValue, any_value};
 use prost::Message as _;
+use smol_str::SmolStr;
 
 use super::encoding::Encoding;
 use super::limits::{cut_json, cut_text};
@@ -51,8 +50,14 @@ impl List<'_> {
                 None => return,
             },
             (Class::Plain, Value::Str(text)) if off => {
-                let name = private_names::attribute(&attribute.key, text);
-                any_value::Value::StringValue(name.map_or(text.to_string(), Cow::into_owned))
+                let Some(text) = private_names::attribute(&attribute.key, text) else { return };
+                any_value::Value::StringValue(text.into_owned())
+            }
+            (Class::Plain, Value::StrList(items)) if off => {
+                let items = items.iter().filter_map(|item| {
+                    private_names::attribute(&attribute.key, item).map(SmolStr::from)
+                });
+                value_of(&Value::StrList(items.collect()))
             }
             (_, value) => value_of(value),
         };

@@ -44,11 +44,7 @@ impl Encoding {
             PathPolicy::Off => None,
             PathPolicy::Full => Some(path.to_owned()),
             PathPolicy::Relative => Some(relative(path, span.file_root())),
-            PathPolicy::Hash => {
-                let digest = Sha256::digest(path.as_bytes());
-                let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
-                Some(format!("sha256:{hex}"))
-            }
+            PathPolicy::Hash => Some(hashed_path(path)),
         }
     }
 
@@ -65,6 +61,13 @@ impl Encoding {
             (_, key) => Some(key),
         }
     }
+}
+
+/// What stands for a path at `hash`.
+pub(super) fn hashed_path(path: &str) -> String {
+    let digest = Sha256::digest(path.as_bytes());
+    let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    format!("sha256:{hex}")
 }
 
 /// `path` below `root`, else its last part: the name of a home directory is nobody's business.

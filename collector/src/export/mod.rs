@@ -19,6 +19,7 @@ mod limits;
 pub mod otlp;
 pub mod metrics;
 pub mod outcome;
+mod path_text;
 mod plan;
 mod private_names;
 pub mod probe;

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use super::attribute_list::{ERROR_TEXT, List};
 pub use super::encoding::Encoding;
+use super::path_text::Paths;
 use super::resource::{ResourceBase, ResourceKey};
 use super::value::key_value;
 use super::{private_names, view};
@@ -130,6 +131,8 @@ impl Encoding {
         if let Some(redaction) = &self.redaction {
             contents.iter_mut().for_each(|(_, content)| redaction.in_place(&mut content.text));
         }
+        let paths = Paths { policy: self.paths, workspace: span.workspace.as_deref() };
+        contents.iter_mut().for_each(|(_, content)| paths.content(content));
         contents
     }
 
@@ -225,7 +228,7 @@ impl Encoding {
     }
 
     fn resource(&self, key: &ResourceKey) -> Resource {
-        let mut resource = self.resource.resource(key, self.content);
+        let mut resource = self.resource.resource(key, self.content, self.paths);
         if let Some(redaction) = &self.redaction {
             redaction.pairs(&mut resource.attributes);
         }

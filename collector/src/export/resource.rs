@@ -1,14 +1,17 @@
 //! Who speaks: the resource of agent spans.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hookspan_core::Span;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
+use super::encoding::hashed_path;
+use super::private_names;
 use super::value::{base_name, key_value};
 use crate::config::Environment;
-use crate::config::destination::ContentPolicy;
+use crate::config::destination::{ContentPolicy, PathPolicy};
 use crate::config::mistake::{Mistake, Why};
 
 /// What all resources of this process share: the machine, and what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say.
@@ -66,13 +69,28 @@ impl ResourceBase {
         }
     }
 
-    pub(super) fn resource(&self, key: &ResourceKey, content: ContentPolicy) -> Resource {
+    pub(super) fn resource(
+        &self,
+        key: &ResourceKey,
+        content: ContentPolicy,
+        paths: PathPolicy,
+    ) -> Resource {
         let mut all: BTreeMap<&str, &str> =
             self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        if let Some(version) = &key.version {
+        let version = key.version.as_deref().map(|version| match content {
+            ContentPolicy::Off => private_names::version(version),
+            _ => Cow::Borrowed(version),
+        });
+        if let Some(version) = &version {
             all.entry("service.version").or_insert(version);
         }
-        if let Some(project) = &key.project {
+        // The project is called after its folder, which is a part of a path.
+        let project = key.project.as_deref().and_then(|project| match paths {
+            PathPolicy::Off => None,
+            PathPolicy::Hash => Some(Cow::Owned(hashed_path(project))),
+            PathPolicy::Relative | PathPolicy::Full => Some(Cow::Borrowed(project)),
+        });
+        if let Some(project) = &project {
             all.entry("openinference.project.name").or_insert(project);
         }
         if content == ContentPolicy::Off {

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::{FileError, Selection};
 use crate::config::destination::ContentPolicy;
 use crate::export::otlp::Encoding;
+use crate::export::path_text::KEYS as PATHS;
 use crate::export::private_names;
 use crate::export::value::base_name;
 use crate::store::whole;
@@ -45,18 +46,6 @@ const PLAIN: [&str; 26] = [
     "type",
     "permission",
     "attachment_type",
-];
-
-/// Paths: their last part stays at `metadata`.
-const PATHS: [&str; 8] = [
-    "file_path",
-    "path",
-    "cwd",
-    "working_directory",
-    "workspace_roots",
-    "transcript_path",
-    "agent_transcript_path",
-    "target_file",
 ];
 
 pub(super) fn write(
@@ -109,6 +98,9 @@ fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), Fil
         }
         argument = argument.map(|text| Cow::Owned(redaction.text(&text).into_owned()));
     }
+    if policy == ContentPolicy::Off {
+        argument = argument.map(|text| Cow::Owned(private_names::word(&text).into_owned()));
+    }
     let since = Duration::from_nanos(u64::try_from(hook.observed_at.0).unwrap_or(0));
     let observed_at = humantime::format_rfc3339_nanos(UNIX_EPOCH + since).to_string();
     let line = Line { observed_at, argument, event };
@@ -158,10 +150,9 @@ fn is_mcp(event: &str) -> bool {
 fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
     match value {
         Value::String(text) if PLAIN.contains(&key) && !is_detail(key, &text, policy) => {
-            Value::String(match (policy, key) {
-                (ContentPolicy::Off, "tool_name") => private_names::tool(&text).into_owned(),
-                (ContentPolicy::Off, "subagent_type") => private_names::agent(&text).into_owned(),
-                _ => text,
+            Value::String(match policy {
+                ContentPolicy::Off => private_names::field(key, &text).into_owned(),
+                ContentPolicy::Metadata | ContentPolicy::Full => text,
             })
         }
         Value::String(text) if PATHS.contains(&key) && policy == ContentPolicy::Metadata => {
@@ -176,6 +167,10 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
             map.into_iter()
                 .map(|(key, value)| {
                     let value = reduce(&key, value, policy);
+                    let key = match policy {
+                        ContentPolicy::Off => private_names::parameter(&key).into_owned(),
+                        ContentPolicy::Metadata | ContentPolicy::Full => key,
+                    };
                     (key, value)
                 })
                 .collect(),
