@@ -157,6 +157,8 @@ pub struct DestinationForm {
     pub paths: Option<PathPolicy>,
     /// Whether secrets are blanked; `false` needs `content = "full"`.
     pub redact: Option<bool>,
+    /// Whether content may travel to another machine without TLS.
+    pub allow_plain_http: Option<bool>,
     /// `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
     pub semconv: Option<String>,
     /// `kind`, `full` or `off`; unset: as `[semconv]` says.
@@ -239,6 +241,10 @@ impl DestinationForm {
         let redact = self.redact.unwrap_or(true);
         if !redact && content != ContentPolicy::Full {
             return Err(Why::RedactBelowFull.at("redact"));
+        }
+        let is_allowed = self.allow_plain_http.unwrap_or(false);
+        if content == ContentPolicy::Full && !is_allowed {
+            check_transport(&endpoint)?;
         }
         let link = self.link.as_deref().or_else(|| self.preset.link());
         Ok(Destination {
@@ -426,6 +432,15 @@ pub fn from_env(
     };
     let destination = form.build(env, defaults).map_err(failed)?;
     Ok(Some(Destination { connection, unready: missing.words(), ..destination }))
+}
+
+/// Prompts, answers and results must not cross a network in plain text.
+fn check_transport(endpoint: &str) -> Result<(), Mistake> {
+    let is_plain = reqwest::Url::parse(endpoint).is_ok_and(|url| url.scheme() == "http");
+    if !is_plain || is_loopback(endpoint) {
+        return Ok(());
+    }
+    Err(Why::FullWithoutTls(authority(endpoint).to_owned()).at("content"))
 }
 
 fn content_from_env(env: &Environment) -> Result<ContentPolicy, Mistake> {

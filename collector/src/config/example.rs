@@ -101,7 +101,9 @@ pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan 
 #content = "metadata"
 # Blank secrets. false = leave them in, which only content = "full" allows.
 #redact = true
-# Paths: "relative" to the workspace, "full", "hash" or "off".
+# Allow content = "full" over plain http to another machine. Without this, hookspan refuses such a destination.
+#allow_plain_http = false
+# Paths, in arguments and results too: "relative" to the workspace, with ~ for a home folder, "full", "hash" or "off".
 #paths = "relative"
 # As in [semconv], for this destination only.
 #semconv = "genai-1.41"

@@ -51,6 +51,12 @@ pub enum Why {
     /// No URL.
     #[error("{0}: write http(s)://host:port")]
     Url(UrlError),
+    /// Content would cross a network in plain text.
+    #[error(
+        "\"full\" would send prompts, answers and results to {0} without TLS, and whoever sees the network could read them; use \
+         an https endpoint or content = \"metadata\", or set allow_plain_http = true if the network between is trusted"
+    )]
+    FullWithoutTls(String),
     /// A URL of another scheme.
     #[error("scheme {0:?} is unknown; use http or https")]
     Scheme(String),

@@ -226,7 +226,7 @@ fn variables_that_cannot_be_used_are_refused_by_name() {
 fn the_genai_variable_sets_content_only_where_it_is_unset() {
     let capture =
         |value: &'static str| [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)];
-    let bare = "name = 'd'\nendpoint = 'http://h'";
+    let bare = "name = 'd'\nendpoint = 'https://h'";
     assert_eq!(resolved(bare, &[]).content, ContentPolicy::Metadata);
     for (word, policy) in [
         ("true", ContentPolicy::Full),
@@ -323,4 +323,42 @@ fn secrets_are_left_in_only_where_everything_leaves_and_by_name() {
         error.problem,
         "redact: false needs content = \"full\": with less content, secrets never leave"
     );
+}
+
+#[test]
+fn content_does_not_leave_this_machine_without_tls() {
+    let form = |endpoint: &str, more: &str| -> DestinationForm {
+        toml::from_str(&format!("name = 'a'\nendpoint = '{endpoint}'\n{more}")).unwrap()
+    };
+    let resolve = |form: DestinationForm| {
+        form.resolve(&Environment::of(&[], "/"), Semconv::default()).map(drop)
+    };
+    let full = "content = 'full'";
+    for remote in
+        ["http://10.1.2.3:4318", "HTTP://traces.acme.dev", "http://127.0.0.1.acme.dev:4317"]
+    {
+        let error = resolve(form(remote, full)).unwrap_err().problem;
+        assert!(
+            error.starts_with("content: \"full\" would send") && error.contains("TLS"),
+            "{error}"
+        );
+        assert!(resolve(form(remote, "content = 'metadata'")).is_ok());
+        assert!(resolve(form(remote, &format!("{full}\nallow_plain_http = true"))).is_ok());
+    }
+    for fine in [
+        "https://traces.acme.dev",
+        "http://127.0.0.1:4318",
+        "http://[::1]:4318",
+        "http://localhost:1",
+    ] {
+        assert!(resolve(form(fine, full)).is_ok(), "{fine}");
+    }
+    let env = Environment::of(
+        &[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces.acme.dev:4318"),
+            ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
+        ],
+        "/",
+    );
+    assert!(from_env(&env, Semconv::default()).is_err());
 }
