@@ -185,7 +185,7 @@ fn thirty_one_runs_beside_a_collector_leave_no_row_no_counter_and_no_span() {
     let counters = || world.json(&["status", "--json"])["counters"].clone();
     let exports = || {
         ["jsonl", "otlp-json", "chrome-trace"]
-            .map(|format| world.ok(&["export", "--all", "--format", format]))
+            .map(|format| world.ok(&["export", "--all", "--format", format, "--content", "full"]))
     };
     let lists = || [world.ok(&["sessions", "--json"]), world.ok(&["stats", "--json"])];
     let health = || collector.get("health").unwrap()["counters"].clone();

@@ -69,7 +69,16 @@ fn the_raw_log_holds_every_payload_byte_for_byte_and_imports_elsewhere() {
     assert_eq!(verify::raw_bodies(&first), played);
 
     let log = first.scratch("log.jsonl");
-    first.ok(&["export", "--all", "--format", "jsonl", "--output", log.to_str().unwrap()]);
+    first.ok(&[
+        "export",
+        "--all",
+        "--format",
+        "jsonl",
+        "--content",
+        "full",
+        "--output",
+        log.to_str().unwrap(),
+    ]);
     second.ok(&["import", log.to_str().unwrap()]);
     assert_eq!(verify::raw_bodies(&second), played);
     verify::places_are_equal(&verify::exported(&second), &verify::exported(&first));

@@ -44,7 +44,7 @@ fn the_log_of_an_audit_script_is_imported_in_its_zone_and_once() {
     let file = file.to_str().unwrap();
     assert_eq!(counts(&world, &[file, "--timezone", "Europe/Berlin"]), [hooks, 0, 0]);
     assert_eq!(counts(&world, &[file, "--timezone", "+02:00"]), [0, hooks, 0]);
-    let raw = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     let first: Value = serde_json::from_str(raw.lines().next().unwrap()).unwrap();
     assert_eq!(first["observed_at"], "2026-10-05T10:00:00.000000000Z");
     let stored = verify::raw_bodies(&world);
@@ -56,7 +56,7 @@ fn the_log_of_an_audit_script_is_imported_in_its_zone_and_once() {
     let finished = world.run(&["import", file.to_str().unwrap()]);
     assert_eq!(finished.code, 0, "{finished:#?}");
     assert!(finished.stderr.contains("America/New_York"), "{finished:#?}");
-    let raw = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert!(raw.starts_with("{\"observed_at\":\"2026-10-05T16:00:00"), "{raw}");
 }
 

@@ -69,7 +69,7 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
     let roots: Vec<_> =
         sessions["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
     assert_eq!(roots, [KEPT]);
-    let raw = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert!(raw.contains(OTHER) && !raw.contains(MARKER), "{raw}");
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "after the next start");
 }

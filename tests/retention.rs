@@ -196,7 +196,7 @@ fn retention_leaves_no_byte_either_and_keeps_what_is_younger() {
         found => Err(format!("{found:#?}")),
     });
     collector.stop();
-    let raw = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert_eq!(raw.lines().count(), hooks(young, new).len());
     assert_eq!(world.json(&["rebuild", "--json"])["hooks"], hooks(young, new).len());
     assert_eq!(world.ok(&["rebuild"]), format!("Rebuilt from {} hooks\n", hooks(young, new).len()));
@@ -225,7 +225,7 @@ fn a_session_that_is_deleted_takes_the_names_along_that_only_it_brought() {
         }
     }
     // Hooks of nobody cannot be told to be of that session: they are old some day, and go then.
-    let raw = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert!(
         raw.contains(&format!("{word}root")) && !raw.contains(&format!("{word}prompt")),
         "{raw}"

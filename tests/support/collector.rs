@@ -175,7 +175,11 @@ impl<'a> Collector<'a> {
             if status["backlog"] != 0 {
                 return Err(format!("{status:#}\n{}\n{}", world.describe(), log(world)));
             }
-            match world.ok(&["export", "--all", "--format", "jsonl"]).lines().count() {
+            match world
+                .ok(&["export", "--all", "--format", "jsonl", "--content", "full"])
+                .lines()
+                .count()
+            {
                 stored if stored >= hooks => Ok(()),
                 stored => Err(format!("{stored} stored, {status:#}\n{}", log(world))),
             }

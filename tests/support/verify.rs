@@ -32,7 +32,7 @@ pub fn exported(world: &World) -> Vec<Span> {
 #[track_caller]
 #[must_use]
 pub fn otlp_json(world: &World) -> String {
-    world.ok(&["export", "--all", "--format", "otlp-json"])
+    world.ok(&["export", "--all", "--format", "otlp-json", "--content", "full"])
 }
 
 /// Both have the same spans in the same traces below the same parents.
@@ -66,7 +66,7 @@ pub fn spans_are_equal(left: &[Span], right: &[Span]) {
 #[track_caller]
 #[must_use]
 pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
-    let log = world.ok(&["export", "--all", "--format", "jsonl"]);
+    let log = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     log.lines().map(raw_body).collect()
 }
 
@@ -75,7 +75,7 @@ pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
 pub fn each_raw_body(world: &World, mut take: impl FnMut(&[u8])) {
     let mut export = world
         .command(&world.hookspan())
-        .args(["export", "--all", "--format", "jsonl"])
+        .args(["export", "--all", "--format", "jsonl", "--content", "full"])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();

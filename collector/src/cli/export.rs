@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::Connection;
 
 use super::Global;
+use super::output::note;
 use crate::config::Misuse;
 use crate::config::destination::ContentPolicy;
 use crate::export::file::{self, FileError, Selection};
@@ -22,7 +23,7 @@ use crate::store::whole::{self, SessionRow};
 /// Write recorded sessions as OTLP, a Chrome trace or the raw log
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan export --all --format jsonl --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb"
+    after_help = "Examples:\n  hookspan export --all --format jsonl --content full --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb"
 )]
 pub struct Args {
     /// Only this session: its id, the beginning of one, or `last`
@@ -35,7 +36,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     pub format: Format,
     /// How much content leaves
-    #[arg(long, value_enum, default_value_t = Content::Full)]
+    #[arg(long, value_enum, default_value_t = Content::Metadata)]
     pub content: Content,
     /// Do not redact secrets. Needs --content full. Keep the output private
     #[arg(long)]
@@ -54,7 +55,7 @@ pub enum Format {
     OtlpProto,
     /// Chrome trace events, for Perfetto and chrome://tracing
     ChromeTrace,
-    /// The raw log, one hook a line; `import` reads it back
+    /// The raw log, one hook a line; with --content full, `import` reads it back
     Jsonl,
     /// One HTML page without external files
     Html,
@@ -67,7 +68,7 @@ pub enum Content {
     Off,
     /// Names and sizes, no content
     Metadata,
-    /// Everything that was recorded, with secrets redacted; jsonl is the raw log, not redacted
+    /// Prompts, answers, arguments and results too, with secrets redacted; jsonl is the raw log, not redacted
     Full,
 }
 
@@ -87,6 +88,9 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         true => None,
         false => Some(Redaction::load(&global.state, &global.config()?.redact)?),
     };
+    if let Some(warning) = warning(&args) {
+        note(warning);
+    }
     let encoding = Encoding::file(args.content.into(), resource, redaction);
     let selection = Selection { db: &db, sessions: &sessions, all: args.all, encoding: &encoding };
     let bar = progress(sessions.len());
@@ -121,6 +125,25 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 const BUFFER_BYTES: usize = 256 * 1_024;
+
+/// What `--content full` includes, for standard error.
+fn warning(args: &Args) -> Option<&'static str> {
+    match (args.content, args.format) {
+        (Content::Off | Content::Metadata, _) => None,
+        (Content::Full, Format::Jsonl) => Some(
+            "--content full as jsonl is the raw log: prompts, answers, commands, file contents and results, with every secret \
+             in them. Keep the file to yourself.",
+        ),
+        (Content::Full, _) if args.no_redact => Some(
+            "--content full --no-redact includes prompts, answers, arguments and results, with every secret in them. Keep the \
+             file to yourself.",
+        ),
+        (Content::Full, _) => Some(
+            "--content full includes prompts, answers, arguments and results. Known kinds of secrets are replaced; PRIVACY.md \
+             says what is missed.",
+        ),
+    }
+}
 
 fn select(db: &Connection, args: &Args) -> anyhow::Result<Vec<SessionRow>> {
     let Some(wanted) = args.session.as_deref() else { return Ok(whole::sessions(db, None)?) };
