@@ -1,15 +1,24 @@
 //! Text that came from somewhere else, made fit for a terminal.
 
+use std::borrow::Cow;
+use std::str::Chars;
+
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// `text` on one line of at most `columns`, with nothing in it that a terminal would obey: control characters become
-/// pictures of themselves, and what turns the writing direction or takes no room is named.
+/// pictures of themselves, and characters that reorder text, hide text or take no room are named.
+///
+/// Pages follow the same rule (`dashboard/web/app/format/text.js`). Both are tested with
+/// `dashboard/web/tests/corpus/hidden.json`.
 #[must_use]
 pub fn visible(text: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
-    for c in text.chars() {
-        let shown = picture(c);
+    let mut before = None;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let stays = is_presentation(c, before.replace(c), &rest);
+        let shown = if stays { c.to_string() } else { picture(c) };
         used += shown.width();
         out.push_str(&shown);
         if used > columns {
@@ -33,17 +42,82 @@ fn picture(c: char) -> String {
         '\n' => "↵".to_owned(),
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('?').to_string(),
         '\x7f' => "␡".to_owned(),
-        '\u{80}'..='\u{9f}'
-        | '\u{ad}'
-        | '\u{61c}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => format!("[U+{:04X}]", u32::from(c)),
+        c if is_hidden(c) => format!("[U+{:04X}]", u32::from(c)),
         _ => c.to_string(),
     }
+}
+
+/// Characters that reorder text, hide text or take no room: C1 controls, soft hyphen, fillers, marks of direction, joiners,
+/// variation selectors, tags, and the others that Unicode calls ignorable.
+const fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Whether `c` chooses the presentation of the symbol `before` it, as text or as a picture. Such a selector is a part of the
+/// symbol; anywhere else it hides something.
+fn is_presentation(c: char, before: Option<char>, rest: &Chars<'_>) -> bool {
+    let is_symbol = |c: char| {
+        matches!(
+            c,
+            '\u{a9}'
+                | '\u{ae}'
+                | '\u{203c}'
+                | '\u{2049}'
+                | '\u{2122}'
+                | '\u{2139}'
+                | '\u{2190}'..='\u{2bff}'
+                | '\u{3030}'
+                | '\u{303d}'
+                | '\u{3297}'
+                | '\u{3299}'
+                | '\u{1f000}'..='\u{1faff}'
+        )
+    };
+    let is_keycap = || rest.as_str().starts_with('\u{20e3}');
+    matches!(c, '\u{fe0e}' | '\u{fe0f}') && (before.is_some_and(is_symbol) || is_keycap())
+}
+
+/// A JSON document with escapes in place of hidden characters, which JSON lets stand as they are. It means the same.
+#[must_use]
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(|c| c == '\x7f' || is_hidden(c)) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    let mut units = [0; 2];
+    let mut before = None;
+    let mut rest = json.chars();
+    while let Some(c) = rest.next() {
+        let stays = is_presentation(c, before.replace(c), &rest);
+        if stays || (c != '\x7f' && !is_hidden(c)) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut units) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// `text` made visible and filled with spaces to exactly `columns`.
@@ -176,6 +250,21 @@ mod tests {
         let shown = visible(hostile, usize::MAX);
         assert_eq!(shown, "a␛]52;c;aGk=␇b␛[2J[U+009B]31m␍↵[U+202E]c[U+200B]␡");
         assert!(!shown.chars().any(char::is_control));
+    }
+
+    #[test]
+    fn hidden_characters_read_as_they_do_on_the_pages() {
+        let text = include_str!("../../dashboard/web/tests/corpus/hidden.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
+        assert!(cases.len() > 15);
+        for case in cases {
+            let (input, expected) = (case["input"].as_str().unwrap(), &case["visible"]);
+            assert_eq!(visible(input, usize::MAX), *expected, "{}", case["name"]);
+            let json = serde_json::to_string(input).unwrap();
+            let escaped = escaped_json(&json);
+            assert!(!visible(&escaped, usize::MAX).contains("[U+"), "{escaped}");
+            assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), input);
+        }
     }
 
     #[test]

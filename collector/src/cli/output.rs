@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::config::{Environment, Misuse};
 use crate::store::open;
+use crate::text::escaped_json;
 
 /// Writes `text` to standard output. A closed pipe (`| head`) is not an error.
 ///
@@ -18,12 +19,13 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes `value` as indented JSON and a newline.
+/// Writes `value` as indented JSON and a newline. On a terminal, hidden characters are written as escapes.
 ///
 /// # Errors
 /// Standard output cannot be written.
 pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    print(&(serde_json::to_string_pretty(value)? + "\n"))
+    let json = serde_json::to_string_pretty(value)? + "\n";
+    print(&if io::stdout().is_terminal() { escaped_json(&json) } else { json.into() })
 }
 
 /// Writes a line to standard error: progress and advice, never data. Errors are ignored, because no channel is left to report them.

@@ -1,6 +1,6 @@
 // Terminal output as runs of text with classes. SGR bold and the 16 colours are kept. Every other sequence is dropped, even
 // one that never ends.
-import { visible } from "./text.js";
+import { printed } from "./text.js";
 
 const ESC = "\u001B";
 
@@ -17,7 +17,7 @@ export function runs(input) {
   let from = 0;
   /** @param {number} to */
   const emit = (to) => {
-    const text = visible(input.slice(from, to));
+    const text = printed(input.slice(from, to));
     if (!text) return;
     const last = out[out.length - 1];
     if (last && last.bold === bold && last.color === color) last.text += text;

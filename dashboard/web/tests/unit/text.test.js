@@ -29,6 +29,20 @@ test("a megabyte of escapes takes no time worth speaking of", () => {
   }
 });
 
+const hidden = JSON.parse(readFileSync(new URL("../corpus/hidden.json", import.meta.url), "utf8"));
+
+for (const { name, input, visible: expected } of hidden) {
+  test(`hidden characters: ${name}`, () => {
+    assert.equal(visible(input), expected);
+    assert.equal(visible(expected), expected, "twice is once");
+  });
+}
+
+test("lines end as they did, and half a pair is no text", () => {
+  assert.equal(visible("a\r\nb\tc\n"), "a\nb\tc\n");
+  assert.equal(visible("a\ud800b\udc00"), "a\ufffdb\ufffd");
+});
+
 test("text without anything odd is returned as it is", () => {
   assert.equal(visible("plain text"), "plain text");
   assert.equal(visible(null), "");
