@@ -19,7 +19,7 @@ struct Server {
 impl Server {
     fn start(world: &World) -> Self {
         let mut command = world.command(&world.hookspan());
-        command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["mcp", "--all"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());

@@ -205,7 +205,7 @@ fn no_answer_to_an_agent_holds_a_planted_secret() {
     });
     let mut server = world.command(&world.hookspan());
     let mut child: Child =
-        server.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        server.args(["mcp", "--all"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let hello = json!({

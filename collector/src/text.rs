@@ -97,6 +97,26 @@ fn is_presentation(c: char, before: Option<char>, rest: &Chars<'_>) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}') && (before.is_some_and(is_symbol) || is_keycap())
 }
 
+/// `text` with the names of hidden characters in their place, on as many lines as before. `None` where there is none.
+#[must_use]
+pub fn spelled(text: &str) -> Option<String> {
+    if !text.contains(is_hidden) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut before = None;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if is_hidden(c) && !is_presentation(c, before, &rest) {
+            out.push_str(&picture(c));
+        } else {
+            out.push(c);
+        }
+        before = Some(c);
+    }
+    Some(out)
+}
+
 /// A JSON document with escapes in place of hidden characters, which JSON lets stand as they are. It means the same.
 #[must_use]
 pub fn escaped_json(json: &str) -> Cow<'_, str> {

@@ -63,7 +63,7 @@ pub fn sessions(
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
            AND (:completions OR s.surface <> 'tab')
            AND (:state IS NULL OR s.state = :state)
-           AND (:project IS NULL OR instr(lower(s.workspace), lower(:project)) > 0)
+           AND (:project IS NULL OR instr(lower(s.workspace) || '/', lower(:project)) > 0)
            AND (:model IS NULL OR instr(lower(s.model), lower(:model)) > 0)
            AND (:text IS NULL OR instr(lower(s.first_prompt), lower(:text)) > 0
                 OR instr(lower(s.workspace), lower(:text)) > 0 OR instr(root.text, :text) > 0)

@@ -101,7 +101,7 @@ pub fn latest(
 }
 
 /// What a filter asks of a span `s`, its session `v` and the name `root` of that.
-const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace), lower(:project)) > 0)
+const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace) || '/', lower(:project)) > 0)
            AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
            AND (:session IS NULL OR root.text = :session)
            AND (:class IS NULL OR s.class = :class)

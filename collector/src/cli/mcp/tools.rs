@@ -1,0 +1,85 @@
+//! The tools: names, descriptions and parameters, as a model is told.
+
+use rmcp::model::{JsonObject, Tool};
+use serde_json::{Value, json};
+
+/// Name, purpose, parameters, and the parameters that are required.
+pub(super) type Described =
+    (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+
+const SESSION: (&str, &str) = ("session", "A session's id, the beginning of one, or `last`");
+const LIMIT_ABOUT: (&str, &str) = ("limit", "At most so many, up to 500; 10 unless told");
+const CURSOR: (&str, &str) = ("cursor", "`next` of an earlier answer");
+
+pub(super) const TOOLS: [Described; 5] = [
+    (
+        "list_sessions",
+        "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens.",
+        &[
+            (
+                "project",
+                "Part of the workspace's path; only where the server answers about all projects",
+            ),
+            ("state", "running, tool_open, your_turn, done, errored or stale"),
+            ("q", "Part of the first prompt, workspace or id"),
+            LIMIT_ABOUT,
+            CURSOR,
+        ],
+        &[],
+    ),
+    (
+        "show_session",
+        "One session: its turns with prompts, durations, tokens and where their time went, the files it edited, and \
+         patterns that cost time. Turns come in pages.",
+        &[SESSION, LIMIT_ABOUT, CURSOR],
+        &["session"],
+    ),
+    (
+        "errors",
+        "Failures in groups that look alike, most frequent first, each with what the newest one said.",
+        &[
+            SESSION,
+            (
+                "project",
+                "Part of the workspace's path; only where the server answers about all projects",
+            ),
+            ("tool", "Only of this tool"),
+            LIMIT_ABOUT,
+            CURSOR,
+        ],
+        &[],
+    ),
+    (
+        "search",
+        "Full-text search over prompts, answers, commands, paths and output (secrets are blanked), newest first.",
+        &[
+            ("q", "Words and \"phrases\"; kind:, tool: and status:error narrow it down"),
+            SESSION,
+            LIMIT_ABOUT,
+            CURSOR,
+        ],
+        &["q"],
+    ),
+    (
+        "where_did_time_go",
+        "Of one session: the longest steps on the critical path of its longest turn, and its expensive patterns. Without a \
+         session: sums of the project, or durations per tool, model and project where the server answers about all.",
+        &[SESSION, ("days", "Days up to today, 30 unless told"), LIMIT_ABOUT],
+        &[],
+    ),
+];
+
+pub(super) fn tool((name, about, parameters, required): &Described) -> Tool {
+    let properties: JsonObject = parameters
+        .iter()
+        .map(|(name, about)| {
+            let kind = if matches!(*name, "limit" | "days") { "integer" } else { "string" };
+            ((*name).to_owned(), json!({"type": kind, "description": about}))
+        })
+        .collect();
+    let mut schema = JsonObject::new();
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    schema.insert("required".to_owned(), json!(required));
+    Tool::new(*name, *about, schema)
+}
