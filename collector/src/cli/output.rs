@@ -48,7 +48,7 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
 
 /// An error and its causes. A cause is left out if the text before it already ends with the same words.
 fn described(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |told, cause| match cause.to_string() {
+    open::causes(error).fold(String::new(), |told, cause| match cause {
         cause if told.is_empty() => cause,
         cause if told.contains(&cause) => told,
         cause => format!("{told}: {cause}"),

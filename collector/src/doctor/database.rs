@@ -81,7 +81,7 @@ fn examined(path: &Path, size: &str) -> Finding {
     let shown = path.display().to_string();
     match examine::examine(path, &Ending::default(), || std::thread::sleep(examine::WAIT)) {
         Verdict::Damaged(fault) => damaged(&shown, &fault),
-        Verdict::Unreadable(problem) => unreadable(&problem),
+        Verdict::Unreadable(problem) => unreadable(&format!("{shown} cannot be read: {problem}")),
         Verdict::Sound => Finding::warning(
             "database.reread",
             format!("{shown}: {size}, sound, but a read failed at first"),

@@ -271,7 +271,8 @@ impl Engine {
         } else if open::is_doubtful(error) {
             let known = self.store.last_seq();
             if let Err(error) = spare::lend(|| self.store.reopen()) {
-                tracing::warn!(%error, "the database cannot be opened again yet");
+                // Once a second, and the trouble is told.
+                tracing::debug!(%error, "the database cannot be opened again yet");
             } else if self.store.last_seq() < known {
                 self.signals.restart.send_replace(Some(Restart::FellBack));
             }

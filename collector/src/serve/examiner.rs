@@ -208,7 +208,7 @@ mod tests {
         eventually("told", || problem.borrow().is_some());
         let text = problem.borrow().clone().unwrap();
         assert!(
-            text.contains("cannot be read at byte 0") && text.contains("check the disk"),
+            text.contains("cannot be read: byte 0 of") && text.contains("check the disk"),
             "{text}"
         );
         let path = running.temp.path().join("hookspan.db");

@@ -308,7 +308,7 @@ impl Status {
     ) -> anyhow::Result<Option<T>> {
         match read {
             Err(error) if open::is_unreadable_below(&error) => {
-                let cause = error.root_cause();
+                let cause = open::causes(&error).last().unwrap_or_default();
                 let text = || format!("{} cannot be read: {cause}", state.database().display());
                 self.trouble.get_or_insert_with(text);
                 Ok(None)

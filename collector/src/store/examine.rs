@@ -177,7 +177,7 @@ fn read_file(file: &File, path: &Path, ending: &Ending) -> io::Result<()> {
             Ok(count) => offset += count as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                let text = format!("{} cannot be read at byte {offset}: {error}", path.display());
+                let text = format!("byte {offset} of {}: {error}", name(path));
                 return Err(io::Error::new(error.kind(), text));
             }
         }
@@ -185,7 +185,11 @@ fn read_file(file: &File, path: &Path, ending: &Ending) -> io::Result<()> {
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{} cannot be read: {error}", path.display()))
+    io::Error::new(error.kind(), format!("{}: {error}", name(path)))
+}
+
+fn name(path: &Path) -> std::path::Display<'_> {
+    Path::new(path.file_name().unwrap_or_default()).display()
 }
 
 /// The database that was examined last, open until another one is: when a process closes any descriptor of a file, the system

@@ -10,7 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use self::error::{
-    OpenError, is_doubtful, is_locked, is_moved_below, is_suspected_below, is_unreadable_below,
+    OpenError, causes, is_doubtful, is_locked, is_moved_below, is_suspected_below,
+    is_unreadable_below,
 };
 use super::damage::{Suspicion, is_suspected};
 use crate::dirs;

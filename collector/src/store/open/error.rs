@@ -132,6 +132,12 @@ pub fn is_unreadable_below(error: &anyhow::Error) -> bool {
     is_below(error, |error| is_locked(error) || is_doubtful(error), OpenError::is_passing)
 }
 
+/// An error and its causes in words. SQLite's number of an error, which repeats the words before it, is left out.
+pub fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> + '_ {
+    let worded = error.chain().filter(|cause| !cause.is::<rusqlite::ffi::Error>());
+    worded.map(ToString::to_string)
+}
+
 fn is_below(
     error: &anyhow::Error,
     sqlite: impl Fn(&rusqlite::Error) -> bool,
