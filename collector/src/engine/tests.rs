@@ -273,6 +273,25 @@ fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
     assert_eq!(rows(&db, contract), new, "counted anew, not twice");
 }
 
+/// Whatever changes a row after it has settled changes what the row counts for: live and rebuilt, all tables agree.
+#[test]
+fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
+    let reference = reference();
+    for at in 1..stream().len() {
+        let world = World::new();
+        let mut engine = world.engine();
+        let (before, after) = (&stream()[..at], &stream()[at..]);
+        play(&mut engine, before, 1_000);
+        finish(&mut engine);
+        play(&mut engine, after, 1_000);
+        finish(&mut engine);
+        let live = tables(&world.path);
+        for (table, (live, wanted)) in live.iter().zip(&reference).enumerate() {
+            assert_eq!(live, wanted, "table {table}, everything settled after {at}");
+        }
+    }
+}
+
 #[test]
 fn an_interrupted_rebuild_goes_on_where_it_was() {
     let reference = reference();

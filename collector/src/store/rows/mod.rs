@@ -119,8 +119,7 @@ pub fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
 /// # Errors
 /// When a column does not hold what this program writes.
 pub fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
-    let parts = detail::decode_parts(row.get_ref(17)?.as_str()?)
-        .map_err(|error| damaged(17, Box::new(error)))?;
+    let parts = parts(row, 17)?;
     Ok(TurnSummary {
         root: row.get(0)?,
         generation: row.get(1)?,
@@ -138,6 +137,12 @@ pub fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
         tokens: tokens(row, 13)?,
         parts,
     })
+}
+
+/// The `parts` column of a turn, as [`turn_parts`] writes it.
+pub(super) fn parts(row: &Row<'_>, index: usize) -> rusqlite::Result<Parts> {
+    detail::decode_parts(row.get_ref(index)?.as_str()?)
+        .map_err(|error| damaged(index, Box::new(error)))
 }
 
 /// The `detail` column of a span.

@@ -53,6 +53,8 @@ impl Changes {
             }
             Change::Withdraw(key) => {
                 self.drop_span(key.id);
+                // The row of the turn that it may be goes with it.
+                self.turns.remove(&(Arc::clone(&key.conversation), key.id));
                 self.withdrawn.push(key);
             }
             Change::Session(session) => {

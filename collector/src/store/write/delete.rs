@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::checkpoints::Checkpoints;
 use super::novel::Forgotten;
-use super::times::Times;
+use super::sketches::Counted;
 use super::{Committed, GIVEN, Store, Transaction, raw};
 use crate::store::export::ANSWER_DELETED;
 use crate::store::prune::Selection;
@@ -98,12 +98,14 @@ fn delete_session(
     sum: &mut Deleted,
     forgotten: &mut Forgotten,
 ) -> rusqlite::Result<bool> {
-    let Store { db, sketches, .. } = &mut *open.store;
+    let Store { db, sketches, times, .. } = &mut *open.store;
     let Some(id) = name(db, root)? else { return Ok(false) };
+    times.touch_all(db, id)?;
     let spans = spans(db, id)?;
-    let settled = spans.iter().filter(|(_, span)| span.settled);
-    sketches.remove(db, settled.clone().map(|(_, span)| span))?;
-    Times::remove(db, settled.map(|(_, span)| span))?;
+    let settled = spans.iter().map(|(_, span)| span).filter(|span| span.settled);
+    for counted in settled.filter_map(Counted::of) {
+        sketches.take_back(db, &counted)?;
+    }
     clear_answers(db, id)?;
     for (row, span) in &spans {
         // A request that holds the span is built again without it, and so is all that its destination has stored: what was

@@ -7,16 +7,26 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ToSql, named
 use super::names::Names;
 use super::reach::Reach;
 use super::subjects::Subject;
+use super::times::Times;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
-/// Where a span was written.
+/// Where a span is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) row: i64,
     /// `span.root`, which `unsettled` is kept by.
     pub(super) root: i64,
-    /// Whether it had been written before.
-    pub(super) known: bool,
+}
+
+/// What a span that is written was before.
+#[derive(Debug)]
+pub(super) enum Before {
+    /// Not there.
+    New,
+    /// There, and not final.
+    Unsettled,
+    /// Final, as it stood in its row.
+    Settled(Box<Span>),
 }
 
 /// The tables of spans open for writing, with the statements that nearly every span needs.
@@ -51,14 +61,15 @@ impl<'a> SpanRows<'a> {
         })
     }
 
-    /// Writes a span, but for whether it has settled.
+    /// Writes a span, but for whether it has settled; `unsettled` if it is known that it had not.
     pub(super) fn write(
         &mut self,
         names: &mut Names,
         rev: u64,
         span: &Span,
         subject: &Subject<'_>,
-    ) -> rusqlite::Result<Place> {
+        unsettled: bool,
+    ) -> rusqlite::Result<(Place, Before)> {
         let db = self.db;
         let (subject, subject_seq) = match *subject {
             Subject::Known(subject) => (subject, None),
@@ -97,9 +108,13 @@ impl<'a> SpanRows<'a> {
             kept.wait_us,
         ];
         if self.insert.execute(values)? > 0 {
-            return Ok(Place { row: db.last_insert_rowid(), root, known: false });
+            return Ok((Place { row: db.last_insert_rowid(), root }, Before::New));
         }
         let was = find(db, conversation, span.id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let before = match unsettled || is_unsettled(db, was)? {
+            true => Before::Unsettled,
+            false => Before::Settled(Box::new(stored(db, was.row)?)),
+        };
         db.prepare_cached(
             "UPDATE span
              SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
@@ -116,7 +131,7 @@ impl<'a> SpanRows<'a> {
             db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
                 .execute((was.root, was.row, root))?;
         }
-        Ok(Place { root, ..was })
+        Ok((Place { root, ..was }, before))
     }
 
     /// Notes that a span runs, or may still change.
@@ -151,10 +166,14 @@ pub(super) fn place(
 
 fn find(db: &Connection, conversation: i64, id: SpanId) -> rusqlite::Result<Option<Place>> {
     db.prepare_cached("SELECT row, root FROM span WHERE conversation = ?1 AND id = ?2")?
-        .query_row((conversation, id.0), |row| {
-            Ok(Place { row: row.get(0)?, root: row.get(1)?, known: true })
-        })
+        .query_row((conversation, id.0), |row| Ok(Place { row: row.get(0)?, root: row.get(1)? }))
         .optional()
+}
+
+/// Whether a stored span may still change.
+pub(super) fn is_unsettled(db: &Connection, place: Place) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM unsettled WHERE root = ?1 AND span = ?2")?
+        .exists((place.root, place.row))
 }
 
 fn finish(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
@@ -167,11 +186,13 @@ pub(super) fn stored(db: &Connection, row: i64) -> rusqlite::Result<Span> {
     Ok(db.prepare_cached(&sql)?.query_row([row], rows::span)?.1)
 }
 
-/// Removes a span that turned out to be part of another one.
-pub(super) fn withdraw(db: &Connection, names: &mut Names, key: &SpanKey) -> rusqlite::Result<()> {
-    let Some(place) = place(db, names, key)? else { return Ok(()) };
+/// Removes a span that turned out to be part of another one, with the row of the turn that it may be.
+pub(super) fn withdraw(db: &Connection, place: Place, key: &SpanKey) -> rusqlite::Result<()> {
     finish(db)?.execute((place.root, place.row))?;
     db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([place.row])?;
+    let own = "SELECT conversation FROM span WHERE row = ?1";
+    db.prepare_cached(&format!("DELETE FROM turn WHERE root = ({own}) AND span = ?2"))?
+        .execute((place.row, key.id.0))?;
     db.prepare_cached("DELETE FROM span WHERE row = ?1")?.execute([place.row])?;
     Ok(())
 }
@@ -263,7 +284,7 @@ pub(super) fn turn(
 /// Puts a conversation under `root`, with whatever was written while it stood alone.
 pub(super) fn bind(
     db: &Connection,
-    names: &mut Names,
+    (names, times): (&mut Names, &mut Times),
     rev: u64,
     conversation: &str,
     root: &str,
@@ -277,6 +298,7 @@ pub(super) fn bind(
     if own == top {
         return Ok(());
     }
+    times.touch_all(db, own)?;
     let both: [&dyn ToSql; 2] = [&own, &top];
     db.prepare_cached("UPDATE conversation SET root = ?2 WHERE root = ?1")?.execute(both)?;
     db.prepare_cached("UPDATE span SET root = ?2, rev = ?3 WHERE root = ?1")?.execute((

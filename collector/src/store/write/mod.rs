@@ -11,7 +11,6 @@ mod raw;
 mod reach;
 mod replay;
 mod room;
-mod settled_turn;
 mod sketches;
 mod spans;
 mod subjects;
@@ -20,7 +19,6 @@ mod times;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use hookspan_core::{HookSource, Timestamp};
@@ -382,21 +380,19 @@ impl Transaction<'_> {
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
     pub fn changes(&mut self, changes: &Changes) -> rusqlite::Result<()> {
-        let Store { db, names, ending, marks, .. } = &mut *self.store;
+        let Store { db, names, times, marks, .. } = &mut *self.store;
         for (conversation, root) in &changes.bound {
-            derived::bind(db, names, marks.rev, conversation, root)?;
-        }
-        for key in &changes.withdrawn {
-            ending.remove(&key.id);
-            derived::withdraw(db, names, key)?;
+            derived::bind(db, (names, times), marks.rev, conversation, root)?;
         }
         let mut spans = Spans::open(self.store, &mut self.committed)?;
-        let mut turns = Vec::new();
+        for key in &changes.withdrawn {
+            spans.withdraw(key)?;
+        }
         for told in changes.spans.iter().flatten() {
-            turns.extend(match told {
+            match told {
                 Told::Whole(span) => spans.write(span)?,
                 Told::Final(key) => spans.settle(key)?,
-            });
+            }
         }
         drop(spans);
         let Store { db, names, times, marks, .. } = &mut *self.store;
@@ -405,13 +401,9 @@ impl Transaction<'_> {
             self.committed.add(&session.root, 0);
         }
         for turn in changes.turns.values() {
+            let root = names.id(db, &turn.root)?;
+            times.touch(db, root, turn.span)?;
             derived::turn(db, names, marks.rev, turn)?;
-        }
-        for settled in turns {
-            match changes.turns.get(&(Arc::clone(&settled.root), settled.span)) {
-                Some(turn) => times.add(&settled.project, turn),
-                None => times.add_stored(db, &settled)?,
-            }
         }
         for root in &changes.forgotten {
             derived::forget(db, names, root)?;

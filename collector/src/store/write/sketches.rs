@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
@@ -12,7 +11,6 @@ use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
 use super::reach::Reached;
-use super::settled_turn::SettledTurn;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
@@ -55,7 +53,7 @@ impl Sketch {
         self.errors += u64::from(failed);
         self.total_us = self.total_us.saturating_add(us);
         let us = us.clamp(1, LONGEST_US);
-        // Growing here, not in the histogram, so that its bytes follow from what it holds, and not from the order of it.
+        // Growing here, not in the histogram, which would grow to a size of its own.
         if us > self.values.high()
             && let Some(mut larger) = covering(us)
             && larger.add(&self.values).is_ok()
@@ -65,10 +63,37 @@ impl Sketch {
         self.values.saturating_record(us);
         self.dirty = true;
     }
+
+    /// Takes values back. A damaged sketch may hold less than it should; a rebuild makes it whole.
+    fn take_back(&mut self, gone: &[(u64, bool)]) {
+        let most = gone.iter().map(|(us, _)| *us).max().unwrap_or(1);
+        if let Some(mut values) = covering(most) {
+            gone.iter().for_each(|(us, _)| values.saturating_record((*us).clamp(1, LONGEST_US)));
+            let _subtracted = self.values.subtract(&values);
+        }
+        let failed = gone.iter().filter(|(_, failed)| *failed).count() as u64;
+        let total_us = gone.iter().fold(0_u64, |sum, (us, _)| sum.saturating_add(*us));
+        self.count = self.count.saturating_sub(gone.len() as u64);
+        self.errors = self.errors.saturating_sub(failed);
+        self.total_us = self.total_us.saturating_sub(total_us);
+        self.dirty = true;
+    }
+
+    /// Brings the histogram to the size that its largest value needs, so that its bytes follow from what it holds, and not from
+    /// the way there.
+    fn fit(&mut self) {
+        let most = self.values.max();
+        if size(most) != self.values.high()
+            && let Some(mut fitting) = covering(most)
+            && fitting.add(&self.values).is_ok()
+        {
+            self.values = fitting;
+        }
+    }
 }
 
-/// What a settled span counts for.
-#[derive(Debug)]
+/// What a settled span counts for: nothing but columns of its row, so that a row that changes is taken back as it was counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     day: i64,
     hour: i64,
@@ -77,8 +102,7 @@ pub(super) struct Counted {
     names: Vec<(&'static str, SmolStr)>,
     /// For the row of its session.
     pub(super) reached: Reached,
-    /// The turn that it is, for the sums of its day.
-    turn: Option<SettledTurn>,
+    is_turn: bool,
 }
 
 impl Counted {
@@ -87,19 +111,13 @@ impl Counted {
         let end = span.end?;
         let mut names = Vec::with_capacity(3);
         names.push(("kind", SmolStr::new_static(span.kind.as_str())));
-        let mut turn = None;
         match span.kind {
             SpanKind::Tool => {
                 names.extend(told(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
             }
             SpanKind::Generation => {
                 names.extend(told(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
-                let project = span.workspace.as_deref().map(folder).map(cut);
-                turn = Some(SettledTurn {
-                    root: Arc::clone(&span.root),
-                    span: span.id,
-                    project: project.clone().unwrap_or_default().into(),
-                });
+                let project = span.workspace.as_deref().map(project_of);
                 names.extend(project.filter(|name| !name.is_empty()).map(|name| ("project", name)));
             }
             _ => {}
@@ -111,13 +129,13 @@ impl Counted {
             failed: matches!(span.status, Status::Error { .. }),
             names,
             reached: Reached::of(span, end.at),
-            turn,
+            is_turn: span.kind == SpanKind::Generation,
         })
     }
 
-    /// The turn that it is, once.
-    pub(super) fn take_turn(&mut self) -> Option<SettledTurn> {
-        self.turn.take()
+    /// Whether it is the span of a turn.
+    pub(super) fn is_turn(&self) -> bool {
+        self.is_turn
     }
 }
 
@@ -125,19 +143,32 @@ impl Counted {
 #[derive(Default)]
 pub(super) struct Sketches {
     held: BTreeMap<Key, Sketch>,
+    /// Values to take back: duration in microseconds, and whether it failed.
+    gone: BTreeMap<Key, Vec<(u64, bool)>>,
     heat: Heat,
 }
 
 impl Sketches {
-    /// Counts a span that has just settled, once for each name it has.
-    pub(super) fn count(&mut self, db: &Connection, counted: Counted) -> rusqlite::Result<()> {
-        for (dimension, name) in counted.names {
-            self.heat.add(dimension, counted.hour, &name, counted.us);
-            for key in keys(dimension, counted.day, &name) {
+    /// Counts a settled span, once for each name it has.
+    pub(super) fn count(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
+        for (dimension, name) in &counted.names {
+            self.heat.add(dimension, counted.hour, name, counted.us, 1);
+            for key in keys(dimension, counted.day, name) {
                 self.add(db, key, counted.us, counted.failed)?;
             }
         }
         Ok(())
+    }
+
+    /// Takes back what a settled span counted for: its row changes or goes, and a rebuild would not count it like this.
+    pub(super) fn take_back(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
+        for (dimension, name) in &counted.names {
+            self.heat.add(dimension, counted.hour, name, counted.us, -1);
+            for key in keys(dimension, counted.day, name) {
+                self.gone.entry(key).or_default().push((counted.us, counted.failed));
+            }
+        }
+        if self.gone.len() >= MOST { self.write(db) } else { Ok(()) }
     }
 
     /// Counts how long a hook took from its stamp to here.
@@ -156,89 +187,49 @@ impl Sketches {
         )
     }
 
-    /// Takes back what these spans counted for: they are deleted, and a rebuild would not find them.
-    pub(super) fn remove<'a>(
-        &mut self,
-        db: &Connection,
-        spans: impl Iterator<Item = &'a Span>,
-    ) -> rusqlite::Result<()> {
-        let mut gone = Self::default();
-        for counted in spans.filter_map(Counted::of) {
-            for (dimension, name) in counted.names {
-                gone.heat.add(dimension, counted.hour, &name, counted.us);
-                for key in keys(dimension, counted.day, &name) {
-                    let sketch = match gone.held.entry(key) {
-                        Entry::Occupied(held) => held.into_mut(),
-                        Entry::Vacant(free) => free.insert(Sketch::new()?),
-                    };
-                    sketch.record(counted.us, counted.failed);
-                }
-            }
-        }
-        self.write(db)?;
-        self.held.clear();
-        for (key, gone) in gone.held {
-            let mut left = load(db, &key)?;
-            left.count = left.count.saturating_sub(gone.count);
-            left.errors = left.errors.saturating_sub(gone.errors);
-            left.total_us = left.total_us.saturating_sub(gone.total_us);
-            left.dirty = true;
-            // A damaged sketch may hold less than it should; it is what a rebuild makes whole.
-            let _subtracted = left.values.subtract(&gone.values);
-            if left.count == 0 {
-                db.prepare_cached(
-                    "DELETE FROM histogram
-                     WHERE dimension = ?1 AND days = ?2 AND day = ?3 AND name = ?4",
-                )?
-                .execute((key.0, key.1, key.2, key.3.as_str()))?;
-            } else {
-                self.held.insert(key, left);
-            }
-        }
-        self.write(db)?;
-        self.held.clear();
-        gone.heat.take_back(db)
-    }
-
     fn add(&mut self, db: &Connection, key: Key, us: u64, failed: bool) -> rusqlite::Result<()> {
         if self.held.len() >= MOST && !self.held.contains_key(&key) {
             self.write(db)?;
             self.held.clear();
         }
-        let sketch = match self.held.entry(key) {
-            Entry::Occupied(held) => held.into_mut(),
+        self.hold(db, key)?.record(us, failed);
+        Ok(())
+    }
+
+    fn hold(&mut self, db: &Connection, key: Key) -> rusqlite::Result<&mut Sketch> {
+        match self.held.entry(key) {
+            Entry::Occupied(held) => Ok(held.into_mut()),
             Entry::Vacant(free) => {
                 let loaded = load(db, free.key())?;
-                free.insert(loaded)
+                Ok(free.insert(loaded))
             }
-        };
-        sketch.record(us, failed);
-        Ok(())
+        }
     }
 
     /// Writes what changed.
     pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        let mut statement = db.prepare_cached(
-            "INSERT INTO histogram (dimension, days, day, name, count, errors, total_us, sketch)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (dimension, days, day, name) DO UPDATE
-             SET count = excluded.count, errors = excluded.errors, total_us = excluded.total_us,
-                 sketch = excluded.sketch",
-        )?;
+        for (key, values) in std::mem::take(&mut self.gone) {
+            self.hold(db, key)?.take_back(&values);
+        }
         let mut serializer = V2Serializer::new();
         let mut bytes = Vec::new();
-        for ((dimension, days, day, name), sketch) in &mut self.held {
+        for (key, sketch) in &mut self.held {
             if !std::mem::take(&mut sketch.dirty) {
                 continue;
             }
+            if sketch.count == 0 {
+                delete(db, key)?;
+                continue;
+            }
+            sketch.fit();
             bytes.clear();
             serializer
                 .serialize(&sketch.values, &mut bytes)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-            let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
-            let total_us = sketch.total_us.cast_signed();
-            let name = name.as_str();
-            statement.execute((dimension, days, day, name, count, errors, total_us, &bytes))?;
+            put(db, key, sketch, &bytes)?;
+        }
+        if self.held.len() > MOST {
+            self.held.clear();
         }
         self.heat.write(db)
     }
@@ -246,8 +237,36 @@ impl Sketches {
     /// Forgets all: what was counted in a transaction that was rolled back was not counted.
     pub(super) fn clear(&mut self) {
         self.held.clear();
+        self.gone.clear();
         self.heat.counts.clear();
     }
+}
+
+fn put(
+    db: &Connection,
+    (dimension, days, day, name): &Key,
+    sketch: &Sketch,
+    bytes: &[u8],
+) -> rusqlite::Result<()> {
+    let (count, errors) = (sketch.count.cast_signed(), sketch.errors.cast_signed());
+    let (total_us, name) = (sketch.total_us.cast_signed(), name.as_str());
+    db.prepare_cached(
+        "INSERT INTO histogram (dimension, days, day, name, count, errors, total_us, sketch)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (dimension, days, day, name) DO UPDATE
+         SET count = excluded.count, errors = excluded.errors, total_us = excluded.total_us,
+             sketch = excluded.sketch",
+    )?
+    .execute((dimension, days, day, name, count, errors, total_us, bytes))?;
+    Ok(())
+}
+
+fn delete(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "DELETE FROM histogram WHERE dimension = ?1 AND days = ?2 AND day = ?3 AND name = ?4",
+    )?
+    .execute((dimension, days, day, name.as_str()))?;
+    Ok(())
 }
 
 /// Where a span of a day is counted: in its day, and in the block of days that it lies in.
@@ -261,25 +280,25 @@ fn cut(name: &str) -> SmolStr {
     if name.len() <= LONGEST_NAME { name.into() } else { name.chars().take(LONGEST_NAME).collect() }
 }
 
-/// The last name of a path, on either kind of system.
-fn folder(path: &str) -> &str {
-    hookspan_core::path::name(path)
+/// The project of a workspace.
+pub(super) fn project_of(path: &str) -> SmolStr {
+    cut(hookspan_core::path::name(path))
 }
 
 /// Counts of one transaction by hour and by day, of each name and of all (a name that is empty), to be added to what is stored.
 #[derive(Default)]
 struct Heat {
-    counts: BTreeMap<Key, [u32; HEAT_BUCKETS]>,
+    counts: BTreeMap<Key, [i64; HEAT_BUCKETS]>,
 }
 
 impl Heat {
-    fn add(&mut self, dimension: &'static str, hour: i64, name: &SmolStr, us: u64) {
+    fn add(&mut self, dimension: &'static str, hour: i64, name: &SmolStr, us: u64, by: i64) {
         let bucket = (us.max(1).ilog2() as usize).min(HEAT_BUCKETS - 1);
         let day = hour.div_euclid(DAY_HOURS) * DAY_HOURS;
         for (hours, first) in [(1, hour), (DAY_HOURS, day)] {
             for name in [name.clone(), SmolStr::default()] {
                 let key = (dimension, hours, first, name);
-                self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket] += 1;
+                self.counts.entry(key).or_insert([0; HEAT_BUCKETS])[bucket] += by;
             }
         }
     }
@@ -293,47 +312,24 @@ impl Heat {
             "INSERT OR REPLACE INTO heat (dimension, name, hours, hour, counts)
              VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
-        for ((dimension, hours, hour, name), mut counts) in std::mem::take(&mut self.counts) {
+        for ((dimension, hours, hour, name), counts) in std::mem::take(&mut self.counts) {
             let key = (dimension, name.as_str(), hours, hour);
             let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
-            for (sum, more) in counts.iter_mut().zip(stored.optional()?.unwrap_or_default()) {
-                *sum = sum.saturating_add(more);
-            }
-            let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-            put.execute((dimension, name.as_str(), hours, hour, bytes))?;
-        }
-        Ok(())
-    }
-}
-
-impl Heat {
-    /// Subtracts these counts from what is stored.
-    fn take_back(self, db: &Connection) -> rusqlite::Result<()> {
-        let mut find = db.prepare_cached(
-            "SELECT counts FROM heat
-             WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
-        )?;
-        for ((dimension, hours, hour, name), gone) in self.counts {
-            let key = (dimension, name.as_str(), hours, hour);
-            let stored = find.query_row(key, |row| Ok(heat_read(row.get_ref(0)?.as_blob()?)));
-            let Some(mut left) = stored.optional()? else { continue };
-            for (left, gone) in left.iter_mut().zip(gone) {
-                *left = left.saturating_sub(gone);
-            }
-            if left.iter().all(|count| *count == 0) {
+            let stored = stored.optional()?.unwrap_or_default();
+            let stored = stored.into_iter().map(i64::from).chain(std::iter::repeat(0));
+            let sums = counts.iter().zip(stored).map(|(more, sum)| sum.saturating_add(*more));
+            let sums: Vec<u32> =
+                sums.map(|sum| u32::try_from(sum.max(0)).unwrap_or(u32::MAX)).collect();
+            if sums.iter().all(|count| *count == 0) {
                 db.prepare_cached(
                     "DELETE FROM heat
                      WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
                 )?
                 .execute(key)?;
-            } else {
-                let bytes: Vec<u8> = left.iter().flat_map(|count| count.to_le_bytes()).collect();
-                db.prepare_cached(
-                    "UPDATE heat SET counts = ?5
-                     WHERE dimension = ?1 AND name = ?2 AND hours = ?3 AND hour = ?4",
-                )?
-                .execute((dimension, name.as_str(), hours, hour, bytes))?;
+                continue;
             }
+            let bytes: Vec<u8> = sums.iter().flat_map(|count| count.to_le_bytes()).collect();
+            put.execute((dimension, name.as_str(), hours, hour, bytes))?;
         }
         Ok(())
     }
@@ -369,7 +365,12 @@ fn load(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result
 
 /// An empty one for values up to `us`.
 fn covering(us: u64) -> Option<Histogram<u32>> {
-    Histogram::new_with_bounds(1, us.clamp(4_096, LONGEST_US).next_power_of_two(), DIGITS).ok()
+    Histogram::new_with_bounds(1, size(us), DIGITS).ok()
+}
+
+/// The largest value of a histogram for values up to `us`.
+fn size(us: u64) -> u64 {
+    us.clamp(4_096, LONGEST_US).next_power_of_two()
 }
 
 /// A text attribute that is not empty.

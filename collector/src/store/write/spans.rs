@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hookspan_core::{Span, SpanId, SpanKey};
+use hookspan_core::{Span, SpanId, SpanKey, SpanKind};
 use rusqlite::Connection;
 
-use super::derived::{self, Place, SpanRows};
+use super::derived::{self, Before, Place, SpanRows};
 use super::names::Names;
 use super::reach::Reach;
-use super::settled_turn::SettledTurn;
 use super::sketches::{Counted, Sketches};
 use super::subjects::Subjects;
+use super::times::Times;
 use super::{Committed, Marks, Store, replay};
 
 /// Spans whose settling is expected: those of the last seconds, 200 to 300 bytes each. Of others the row is read.
@@ -29,6 +29,7 @@ pub(super) struct Spans<'a> {
     ending: &'a mut Ending,
     sketches: &'a mut Sketches,
     reach: &'a mut Reach,
+    times: &'a mut Times,
     marks: &'a mut Marks,
     committed: &'a mut Committed,
 }
@@ -38,60 +39,108 @@ impl<'a> Spans<'a> {
         store: &'a mut Store,
         committed: &'a mut Committed,
     ) -> rusqlite::Result<Self> {
-        let Store { db, names, subjects, ending, sketches, reach, marks, .. } = store;
+        let Store { db, names, subjects, ending, sketches, reach, times, marks, .. } = store;
         let rows = SpanRows::open(db)?;
-        Ok(Self { db, rows, names, subjects, ending, sketches, reach, marks, committed })
+        Ok(Self { db, rows, names, subjects, ending, sketches, reach, times, marks, committed })
     }
 
-    /// Writes a span. Says which turn it is when it has just settled.
-    pub(super) fn write(&mut self, span: &Span) -> rusqlite::Result<Option<SettledTurn>> {
-        let place = self.rows.write(self.names, self.marks.rev, span, &self.subjects.of(span))?;
+    /// Writes a span, and what it counts for.
+    pub(super) fn write(&mut self, span: &Span) -> rusqlite::Result<()> {
+        if span.kind == SpanKind::Generation {
+            let turn = self.names.id(self.db, &span.conversation)?;
+            self.times.touch(self.db, turn, span.id)?;
+        }
+        let subject = self.subjects.of(span);
+        let unsettled = self.ending.contains_key(&span.id);
+        let (place, before) =
+            self.rows.write(self.names, self.marks.rev, span, &subject, unsettled)?;
         self.committed.add(&span.root, 1);
         let counted = Counted::of(span);
-        if !span.settled {
-            if !place.known {
-                self.rows.unsettled(place)?;
-            }
-            if let Some(counted) = counted {
-                if self.ending.len() >= ENDING {
-                    self.ending.clear();
+        match before {
+            // It keeps its place in the export queue, whatever is learnt of it.
+            Before::Settled(before) => self.count_anew(Counted::of(&before), counted),
+            Before::New | Before::Unsettled if span.settled => {
+                if matches!(before, Before::Unsettled) {
+                    self.ending.remove(&span.id);
+                    self.rows.finish(place)?;
                 }
-                self.ending.insert(span.id, (place, counted));
+                self.settled(span.id, place, counted)
             }
-            return Ok(None);
+            Before::New => {
+                self.rows.unsettled(place)?;
+                self.expect(span.id, place, counted);
+                Ok(())
+            }
+            Before::Unsettled => {
+                self.expect(span.id, place, counted);
+                Ok(())
+            }
         }
-        self.ending.remove(&span.id);
-        if place.known && !self.rows.finish(place)? {
-            // It had settled: it keeps its place, and counts once.
-            return Ok(None);
-        }
-        self.settled(span.id, place, counted)
     }
 
-    /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays. Says which turn it
-    /// is.
-    pub(super) fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<Option<SettledTurn>> {
-        if let Some((place, counted)) = self.ending.remove(&key.id)
-            && self.rows.finish(place)?
+    /// Remembers what a span would count for if it settled as it is.
+    fn expect(&mut self, id: SpanId, place: Place, counted: Option<Counted>) {
+        let Some(counted) = counted else {
+            self.ending.remove(&id);
+            return;
+        };
+        if self.ending.len() >= ENDING {
+            self.ending.clear();
+        }
+        self.ending.insert(id, (place, counted));
+    }
+
+    /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays.
+    pub(super) fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<()> {
+        let expected = self.ending.remove(&key.id);
+        if let Some((place, counted)) = expected
+            && derived::is_unsettled(self.db, place)?
         {
-            return self.settled(key.id, place, Some(counted));
+            return self.finish(key, place, Some(counted));
         }
         // Written long ago, or since then bound to another root.
-        let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(None) };
-        if !self.rows.finish(place)? {
-            return Ok(None);
+        let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(()) };
+        if !derived::is_unsettled(self.db, place)? {
+            return Ok(());
         }
         let counted = Counted::of(&derived::stored(self.db, place.row)?);
+        self.finish(key, place, counted)
+    }
+
+    fn finish(
+        &mut self,
+        key: &SpanKey,
+        place: Place,
+        counted: Option<Counted>,
+    ) -> rusqlite::Result<()> {
+        if counted.as_ref().is_some_and(Counted::is_turn) {
+            let turn = self.names.id(self.db, &key.conversation)?;
+            self.times.touch(self.db, turn, key.id)?;
+        }
+        self.rows.finish(place)?;
         self.settled(key.id, place, counted)
     }
 
-    /// A span has just settled: it takes its place in the export queue, and counts. Says which turn it is.
+    /// Removes a span, and takes back what it counted for.
+    pub(super) fn withdraw(&mut self, key: &SpanKey) -> rusqlite::Result<()> {
+        self.ending.remove(&key.id);
+        let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(()) };
+        let turn = self.names.id(self.db, &key.conversation)?;
+        self.times.touch(self.db, turn, key.id)?;
+        if !derived::is_unsettled(self.db, place)? {
+            let before = Counted::of(&derived::stored(self.db, place.row)?);
+            self.count_anew(before, None)?;
+        }
+        derived::withdraw(self.db, place, key)
+    }
+
+    /// A span has just settled: it takes its place in the export queue, and counts.
     fn settled(
         &mut self,
         id: SpanId,
         place: Place,
         counted: Option<Counted>,
-    ) -> rusqlite::Result<Option<SettledTurn>> {
+    ) -> rusqlite::Result<()> {
         let before = if self.marks.rebuilding { replay::take_place(self.db, id)? } else { None };
         let seq = before.unwrap_or_else(|| {
             self.marks.settled += 1;
@@ -99,10 +148,30 @@ impl<'a> Spans<'a> {
         });
         self.rows.queue(seq, place)?;
         self.committed.settled = true;
-        let Some(mut counted) = counted else { return Ok(None) };
-        let turn = counted.take_turn();
+        match counted {
+            Some(counted) => self.count(&counted),
+            None => Ok(()),
+        }
+    }
+
+    /// The sums follow a settled span that changed.
+    fn count_anew(
+        &mut self,
+        before: Option<Counted>,
+        now: Option<Counted>,
+    ) -> rusqlite::Result<()> {
+        if before == now {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.sketches.take_back(self.db, &before)?;
+            self.reach.take_back(&before.reached);
+        }
+        now.map_or(Ok(()), |now| self.count(&now))
+    }
+
+    fn count(&mut self, counted: &Counted) -> rusqlite::Result<()> {
         self.reach.add(&counted.reached);
-        self.sketches.count(self.db, counted)?;
-        Ok(turn)
+        self.sketches.count(self.db, counted)
     }
 }

@@ -1,5 +1,7 @@
 //! The store against a real database: what is written reads back, once, and nothing of a failed batch remains.
 
+use std::sync::Arc;
+
 use hookspan_core::{Change, Hook, Span, SpanKey, Timestamp};
 
 use super::*;

@@ -1,13 +1,12 @@
 //! Where the time of settled turns went, added up per UTC day and project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use hookspan_core::{Span, SpanKind, TurnSummary};
-use rusqlite::{Connection, OptionalExtension as _, ToSql};
+use hookspan_core::{Parts, SpanId};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::settled_turn::SettledTurn;
-use super::sketches::{Counted, DAY_NS};
-use crate::store::rows::{self, TURN_COLUMNS, TURN_TABLES};
+use super::sketches::{DAY_NS, project_of};
+use crate::store::rows;
 
 /// What to add to a day: turns, calls, errors, active time, the ten parts of it, tokens in and out.
 type Sums = [i64; 16];
@@ -16,61 +15,61 @@ type Sums = [i64; 16];
 #[derive(Default)]
 pub(super) struct Times {
     days: BTreeMap<(i64, String), Sums>,
+    /// Turns that the transaction changes: root and span. What each counted for before has been subtracted.
+    touched: BTreeSet<(i64, SpanId)>,
 }
 
 impl Times {
-    /// Counts `turn`, which is final.
-    pub(super) fn add(&mut self, project: &str, turn: &TurnSummary) {
-        let day = turn.started_at.0.div_euclid(DAY_NS);
-        let sums = self.days.entry((day, project.to_owned())).or_default();
-        for (sum, more) in sums.iter_mut().zip(sums_of(turn)) {
+    /// The row of a turn, or its span, is about to change: takes back what it counts for. [`Self::write`] counts it as it is then.
+    pub(super) fn touch(
+        &mut self,
+        db: &Connection,
+        root: i64,
+        span: SpanId,
+    ) -> rusqlite::Result<()> {
+        if self.touched.insert((root, span))
+            && let Some((day, project, sums)) = counted(db, root, span)?
+        {
+            self.add(day, project, sums.map(i64::wrapping_neg));
+        }
+        Ok(())
+    }
+
+    /// The same for all turns of `root`.
+    pub(super) fn touch_all(&mut self, db: &Connection, root: i64) -> rusqlite::Result<()> {
+        let mut turns = db.prepare_cached("SELECT span FROM turn WHERE root = ?1")?;
+        let spans = turns.query_map([root], |row| row.get(0).map(SpanId))?;
+        for span in spans.collect::<rusqlite::Result<Vec<_>>>()? {
+            self.touch(db, root, span)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, day: i64, project: String, more: Sums) {
+        let sums = self.days.entry((day, project)).or_default();
+        for (sum, more) in sums.iter_mut().zip(more) {
             *sum = sum.saturating_add(more);
         }
     }
 
-    /// Counts a turn that has been written before.
-    pub(super) fn add_stored(
-        &mut self,
-        db: &Connection,
-        settled: &SettledTurn,
-    ) -> rusqlite::Result<()> {
-        let name = "SELECT id FROM name WHERE text = ?1";
-        let root: Option<i64> =
-            db.prepare_cached(name)?.query_row([&*settled.root], |row| row.get(0)).optional()?;
-        let sql =
-            format!("SELECT {TURN_COLUMNS} FROM {TURN_TABLES} WHERE t.root = ?1 AND t.span = ?2");
-        let found = db.prepare_cached(&sql)?.query_row((root, settled.span.0), rows::turn);
-        if let Some(turn) = found.optional()? {
-            self.add(&settled.project, &turn);
-        }
-        Ok(())
-    }
-
-    /// Adds what was counted to the table.
+    /// Adds what the touched turns count for now to the table.
     pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
-        for ((day, project), sums) in std::mem::take(&mut self.days) {
-            put(db, day, &project, sums)?;
-        }
-        Ok(())
-    }
-
-    /// Takes back what the turns among `spans` counted for; call it while their rows are there.
-    pub(super) fn remove<'a>(
-        db: &Connection,
-        spans: impl Iterator<Item = &'a Span>,
-    ) -> rusqlite::Result<()> {
-        let mut gone = Self::default();
-        for span in spans.filter(|span| span.kind == SpanKind::Generation) {
-            if let Some(turn) = Counted::of(span).and_then(|mut counted| counted.take_turn()) {
-                gone.add_stored(db, &turn)?;
+        for (root, span) in std::mem::take(&mut self.touched) {
+            if let Some((day, project, sums)) = counted(db, root, span)? {
+                self.add(day, project, sums);
             }
         }
-        for ((day, project), sums) in gone.days {
-            put(db, day, &project, sums.map(i64::wrapping_neg))?;
-            db.prepare_cached(
-                "DELETE FROM day_time WHERE day = ?1 AND project = ?2 AND turns <= 0",
-            )?
-            .execute((day, &project))?;
+        for ((day, project), sums) in std::mem::take(&mut self.days) {
+            if sums.iter().all(|sum| *sum == 0) {
+                continue;
+            }
+            put(db, day, &project, sums)?;
+            if sums[0] < 0 {
+                db.prepare_cached(
+                    "DELETE FROM day_time WHERE day = ?1 AND project = ?2 AND turns <= 0",
+                )?
+                .execute((day, &project))?;
+            }
         }
         Ok(())
     }
@@ -78,31 +77,52 @@ impl Times {
     /// Forgets what was counted in a transaction that was rolled back.
     pub(super) fn clear(&mut self) {
         self.days.clear();
+        self.touched.clear();
     }
 }
 
-fn sums_of(turn: &TurnSummary) -> Sums {
-    let parts = turn.parts;
-    let tokens = turn.tokens.unwrap_or_default();
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    [
+/// What a turn counts for: nothing before its span has settled.
+fn counted(
+    db: &Connection,
+    root: i64,
+    span: SpanId,
+) -> rusqlite::Result<Option<(i64, String, Sums)>> {
+    db.prepare_cached(
+        "SELECT t.started_ns, t.ended_ns, t.tool_calls, t.errors, t.input, t.output, t.parts, s.workspace
+         FROM turn t JOIN span s ON s.conversation = t.root AND s.id = t.span
+         WHERE t.root = ?1 AND t.span = ?2 AND s.end_ns IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)",
+    )?
+    .query_row((root, span.0), of_row)
+    .optional()
+}
+
+fn of_row(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
+    let (started, ended): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+    let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
+        rows::parts(row, 6)?;
+    let tokens = |index| Ok::<i64, rusqlite::Error>(row.get::<_, Option<i64>>(index)?.unwrap_or(0));
+    let sums = [
         1,
-        count(turn.tool_calls),
-        count(turn.errors),
-        turn.ended_at.map_or(0, |end| end.since(turn.started_at)),
-        parts.thinking,
-        parts.responding,
-        parts.tools,
-        parts.shell,
-        parts.mcp,
-        parts.edits,
-        parts.subagent,
-        parts.wait,
-        parts.hooks,
-        parts.other,
-        count(tokens.input.unwrap_or_default()),
-        count(tokens.output.unwrap_or_default()),
-    ]
+        row.get(2)?,
+        row.get(3)?,
+        ended.map_or(0, |ended| ended.saturating_sub(started)),
+        thinking,
+        responding,
+        tools,
+        shell,
+        mcp,
+        edits,
+        subagent,
+        wait,
+        hooks,
+        other,
+        tokens(4)?,
+        tokens(5)?,
+    ];
+    let workspace = row.get_ref(7)?.as_str_or_null()?;
+    let project = workspace.map(project_of).unwrap_or_default();
+    Ok((started.div_euclid(DAY_NS), project.into(), sums))
 }
 
 fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result<()> {
