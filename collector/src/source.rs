@@ -309,8 +309,8 @@ impl Spans for StoreSource {
         self.read_or(Vec::new(), |db| {
             let mut budget = SUBJECTS_PER_READ;
             let found = read::lines::failures(db, filter, limit)?.into_iter();
-            let failure = |(root, found, message)| {
-                Ok(Failure { root, line: self.line(db, found, &mut budget)?, message })
+            let failure = |read::lines::Failed { root, found, message, path }| {
+                Ok(Failure { root, line: self.line(db, found, &mut budget)?, message, path })
             };
             found.map(failure).collect()
         })

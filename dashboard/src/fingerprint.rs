@@ -2,17 +2,51 @@
 
 /// Longest fingerprint, characters.
 const MAX_CHARS: usize = 200;
+/// A path that is found as one.
+const PATH: &str = "/x";
 
 /// `label` and `message` of a failure, with what differs from one time to the next blanked: paths, ids, numbers, quoted
-/// text. An exit code is what tells failures apart, so the message `exit code N` stays as it is.
+/// text. An exit code is what tells failures apart, so the message `exit code N` stays as it is. `path` is the file that the call
+/// worked on: its name may hold spaces.
 #[must_use]
-pub(crate) fn fingerprint(label: &str, message: &str) -> String {
+pub(crate) fn fingerprint(label: &str, message: &str, path: Option<&str>) -> String {
+    let blank = |text: &str| match path {
+        Some(path) => blank(&without(text, path)),
+        None => blank(text),
+    };
     let message = match message.strip_prefix("exit code ") {
         Some(code) if code.parse::<i64>().is_ok() => message.to_owned(),
         _ => blank(message),
     };
     let print = format!("{}: {message}", blank(label));
     print.chars().take(MAX_CHARS).collect()
+}
+
+/// `text` with a path in the place of `path`, or of the end of `path` that stands in it: labels are relative to a workspace, and
+/// cut where they are too long.
+fn without(text: &str, path: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
+    let starts = path.match_indices(['/', '\\']).map(|(at, _)| at + 1);
+    for tail in [0].into_iter().chain(starts).filter_map(|at| path.get(at..)) {
+        // A name without a space is found word by word.
+        if !tail.contains(' ') {
+            break;
+        }
+        if text.contains(tail) {
+            return text.replace(tail, PATH);
+        }
+        let cut = text.strip_suffix('…').and_then(|text| {
+            let begin = tail.get(..tail.find(' ')?)?;
+            let at = text.find(begin)?;
+            tail.starts_with(text.get(at..)?)
+                .then(|| format!("{}{PATH}", text.get(..at).unwrap_or_default()))
+        });
+        if let Some(cut) = cut {
+            return cut;
+        }
+    }
+    text
 }
 
 fn blank(text: &str) -> String {
@@ -104,8 +138,30 @@ mod tests {
             ),
             ("Shell echo \"", "aborted", "Shell echo \": aborted"),
         ] {
-            assert_eq!(fingerprint(label, message), expected);
+            assert_eq!(fingerprint(label, message, None), expected);
         }
-        assert_eq!(fingerprint(&"ü ".repeat(500), "").chars().count(), 200);
+        assert_eq!(fingerprint(&"ü ".repeat(500), "", None).chars().count(), 200);
+    }
+
+    #[test]
+    fn a_path_with_spaces_is_one_path() {
+        let expected = "Read <path>: no such file <path>";
+        for (label, message, path) in [
+            ("Read src/a.rs", "no such file /w/app/src/a.rs", "/w/app/src/a.rs"),
+            (
+                "Read my notes/a b.rs",
+                "no such file /w/app/my notes/a b.rs",
+                "/w/app/my notes/a b.rs",
+            ),
+            ("Read a b", "no such file /w/app/a b", "/w/app/a b"),
+            (
+                "Read notes of  b\\c d",
+                "no such file C:\\w\\notes of  b\\c d",
+                "C:\\w\\notes of  b\\c d",
+            ),
+            ("Read my not…", "no such file /w/my notes/of/the day", "/w/my notes/of/the day"),
+        ] {
+            assert_eq!(fingerprint(label, message, Some(path)), expected, "{label}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hookspan_view::SourceError;
+use hookspan_view::filter::Unfit;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -87,6 +88,12 @@ impl Problem {
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
+    }
+}
+
+impl From<Unfit> for Problem {
+    fn from(Unfit { word, wanted }: Unfit) -> Self {
+        Self::bad_parameter(word, wanted)
     }
 }
 

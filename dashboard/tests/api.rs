@@ -55,6 +55,8 @@ async fn bad_parameters_are_named() {
         ("/api/v1/sessions?status=ok", "status"),
         ("/api/v1/sessions?sort=mood", "sort"),
         ("/api/v1/sessions?kind=person", "kind"),
+        ("/api/v1/search?q=kind:person", "kind"),
+        ("/api/v1/search?q=from:yesterday", "from"),
         ("/api/v1/sessions?min_us=long", "min_us"),
         ("/api/v1/spans?status=ok", "status"),
         ("/api/v1/sessions?cursor=zz", "cursor"),

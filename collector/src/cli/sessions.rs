@@ -5,12 +5,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
-use hookspan_view::source::SessionFilter;
+use hookspan_view::facet;
+use hookspan_view::filter::{Unfit, WORDS};
+use hookspan_view::source::{LineFilter, SessionFilter};
 use serde::Serialize;
 
 use super::Global;
 use super::output::{Paint, note, print, print_json};
 use crate::clock;
+use crate::config::Misuse;
 use crate::store::open::{self, OpenError};
 use crate::store::read;
 use crate::text;
@@ -18,7 +21,7 @@ use crate::text;
 /// List recorded sessions, newest first
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --json"
+    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --json"
 )]
 pub struct Args {
     /// At most this many; 0 for all [default: 20, with --json all]
@@ -27,6 +30,46 @@ pub struct Args {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    narrow: Narrow,
+}
+
+/// The words that narrow down, as the pages and the API have them.
+#[derive(Debug, clap::Args)]
+struct Narrow {
+    /// Only sessions with a call of this tool; an MCP tool by its own name
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only sessions with a span of this kind: turn, shell, mcp, edits, ...
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Only sessions with a turn of this model
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Only sessions of this project: the name of its folder, or its whole path
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// "error": only sessions in which something failed; with a tool or a kind, such a span
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+    /// Only sessions in which something happened since: "2026-11-30" or "2026-11-30T09:15:00Z", in UTC
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Only sessions that began up to then; of a day to its end
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+}
+
+impl Narrow {
+    fn filter(self) -> Result<LineFilter, Misuse> {
+        let Self { tool, kind, model, project, status, from, to } = self;
+        let mut filter = LineFilter::default();
+        for (word, value) in WORDS.into_iter().zip([tool, kind, model, project, status, from, to]) {
+            let set = value.map_or(Ok(true), |value| filter.set(word, &value));
+            set.map_err(|Unfit { word, wanted }| Misuse(format!("--{word}: {wanted}")))?;
+        }
+        Ok(filter)
+    }
 }
 
 /// A session in JSON. Times are RFC 3339.
@@ -101,6 +144,8 @@ impl From<SessionSummary> for Session {
 /// The database cannot be read.
 pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     global.config()?;
+    let filter = SessionFilter { spans: args.narrow.filter()?, ..SessionFilter::default() };
+    let narrowed = !filter.spans.is_empty();
     let default = if args.json { 0 } else { 20 };
     let limit = match args.limit.unwrap_or(default) {
         0 => usize::MAX,
@@ -108,12 +153,17 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     };
     let sessions = match open::reader(&global.state.database()) {
         Err(OpenError::Missing(_)) => Vec::new(),
-        database => read::sessions(&database?, &SessionFilter::default(), None, limit)
-            .context("cannot read the database")?,
+        database => {
+            read::sessions(&database?, &filter, None, limit).context("cannot read the database")?
+        }
     };
     if args.json {
         let sessions: Vec<Session> = sessions.into_iter().map(Into::into).collect();
         print_json(&sessions)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if sessions.is_empty() && narrowed {
+        note("no session is like that; `hookspan sessions` lists all");
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() {
@@ -152,7 +202,10 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
             text::right(&text::count(session.generations), 5),
             text::right(&text::count(session.tool_calls), 5),
             text::right(&tokens, 6),
-            text::cell(session.workspace.as_deref().map_or("", folder_name), 12),
+            text::cell(
+                &session.workspace.as_deref().and_then(facet::project).unwrap_or_default(),
+                12
+            ),
             text::visible(session.first_prompt.as_deref().unwrap_or_default(), 17),
         );
         out += line.trim_end();
@@ -175,11 +228,6 @@ pub(crate) fn state_word(state: SessionState) -> &'static str {
 /// Enough of an id to name a session with.
 pub(crate) fn short(id: &str) -> String {
     id.chars().take(8).collect()
-}
-
-/// The last folder of a path in either style.
-pub(crate) fn folder_name(path: &str) -> &str {
-    hookspan_core::path::name(path)
 }
 
 /// RFC 3339 in UTC with microseconds.

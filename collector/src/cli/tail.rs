@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hookspan_core::{SpanId, Timestamp};
+use hookspan_view::facet;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{LineFilter, Sessions as _, Spans as _};
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use super::Global;
 use super::output::{Paint, columns};
-use super::sessions::{folder_name, rfc3339};
+use super::sessions::rfc3339;
 use crate::clock;
 use crate::source::StoreSource;
 use crate::store::open;
@@ -157,7 +158,7 @@ impl Tail {
         }
         let session = self.source.session(root).ok().flatten();
         let workspace = session.and_then(|session| session.workspace);
-        let name = workspace.as_deref().map_or("", folder_name).to_owned();
+        let name = workspace.as_deref().and_then(facet::project).unwrap_or_default().into_owned();
         self.projects.insert(root.to_owned(), name.clone());
         name
     }

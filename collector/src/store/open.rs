@@ -20,7 +20,7 @@ use crate::dirs;
 pub const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0008_keys.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0009_outbox.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0010_unowned.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0011_figures.sql")),
 ];
 
 /// The schema this program writes.

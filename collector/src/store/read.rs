@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Usage;
 use hookspan_core::{SessionSummary, SpanId, Tokens, TurnSummary};
-use hookspan_view::source::{Gap, Position, SessionFilter, SessionSort, SpanFilter, Totals};
+use hookspan_view::source::{Gap, LineFilter, Position, SessionFilter, SessionSort, Totals};
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
 pub mod lines;
@@ -41,20 +41,23 @@ pub fn sessions(
     limit: usize,
 ) -> rusqlite::Result<Vec<SessionSummary>> {
     let key = sort_key(filter.sort);
+    let LineFilter { session, project, model, tool, kind, failed, min_ns, from_ns, to_ns, .. } =
+        &filter.spans;
     // Settled spans by what the longest of each tool and kind took; the few others one by one.
-    let spans = match filter.spans.is_empty() {
-        true => "",
-        false => {
+    let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
+    let spans = match of_spans {
+        false => "",
+        true => {
             "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
                   AND (:class IS NULL OR r.class = :class)
-                  AND (:tool IS NULL
-                    OR substr(r.tool || ' ', 1, length(:tool) + 1) = lower(:tool) || ' ')
-                  AND (:min IS NULL OR r.longest_ns >= :min))
+                  AND (:tool IS NULL OR r.tool = lower(:tool))
+                  AND (NOT :failed OR r.failed_ns IS NOT NULL)
+                  AND (:min IS NULL OR iif(:failed, r.failed_ns, r.longest_ns) >= :min))
                 OR EXISTS (SELECT 1 FROM unsettled u JOIN span x ON x.row = u.span
                   WHERE u.root = s.root
                   AND (:class IS NULL OR x.class = :class)
-                  AND (:tool IS NULL OR lower(substr(x.plain_name || ' ', 1, length(:tool) + 14))
-                    = 'execute_tool ' || lower(:tool) || ' ')
+                  AND (:tool IS NULL OR x.tool = :tool COLLATE NOCASE)
+                  AND (NOT :failed OR x.error_type IS NOT NULL)
                   AND (:min IS NULL OR x.end_ns - x.start_ns >= :min)))"
         }
     };
@@ -63,11 +66,14 @@ pub fn sessions(
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
            AND (:completions OR s.surface <> 'tab')
            AND (:state IS NULL OR s.state = :state)
-           AND (:project IS NULL OR instr(lower(s.workspace) || '/', lower(:project)) > 0)
-           AND (:model IS NULL OR instr(lower(s.model), lower(:model)) > 0)
+           AND (:session IS NULL OR root.text = :session)
+           AND (:project IS NULL OR s.project = :project COLLATE NOCASE OR s.workspace = :project
+                OR (:project LIKE '%/' AND instr(lower(s.workspace) || '/', lower(:project)) = 1))
+           AND (:model IS NULL OR EXISTS
+                (SELECT 1 FROM turn t WHERE t.root = s.root AND t.model = :model COLLATE NOCASE))
            AND (:text IS NULL OR instr(lower(s.first_prompt), lower(:text)) > 0
                 OR instr(lower(s.workspace), lower(:text)) > 0 OR instr(root.text, :text) > 0)
-           AND (NOT :errored OR s.errors > 0)
+           AND (NOT :failed OR s.errors > 0)
            AND (:from IS NULL OR s.last_ns >= :from) AND (:to IS NULL OR s.started_ns <= :to)
            {spans}
          ORDER BY {key} DESC, root.text DESC LIMIT :limit"
@@ -77,19 +83,19 @@ pub fn sessions(
     let mut values: Vec<(&str, &dyn ToSql)> = vec![
         (":key", &last),
         (":root", &root),
-        (":project", &filter.project),
-        (":model", &filter.model),
+        (":session", session),
+        (":project", project),
+        (":model", model),
         (":text", &filter.text),
-        (":errored", &filter.errored),
+        (":failed", failed),
         (":completions", &filter.completions),
-        (":from", &filter.from_ns),
-        (":to", &filter.to_ns),
+        (":from", from_ns),
+        (":to", to_ns),
     ];
     let (state, limit) = (filter.state.map(|state| state.as_str()), sql_limit(limit));
-    let class = filter.spans.kind.map(|kind| kind as u8);
+    let class = kind.map(|kind| kind as u8);
     values.extend([(":state", &state as &dyn ToSql), (":limit", &limit)]);
-    if !filter.spans.is_empty() {
-        let SpanFilter { tool, min_ns, .. } = &filter.spans;
+    if of_spans {
         values.extend([(":class", &class as &dyn ToSql), (":tool", tool), (":min", min_ns)]);
     }
     db.prepare_cached(&sql)?.query_map(&*values, rows::session)?.collect()

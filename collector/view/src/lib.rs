@@ -10,6 +10,8 @@ pub mod subject;
 pub mod health;
 pub mod source;
 pub mod changes;
+pub mod facet;
+pub mod filter;
 
 pub use source::Source;
 

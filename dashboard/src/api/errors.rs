@@ -64,9 +64,9 @@ struct Recent {
 pub(super) struct ErrorQuery {
     /// id of a session
     session: Option<String>,
-    /// name of a project
+    /// name of a project, or the whole path of its folder
     project: Option<String>,
-    /// part of the model's name
+    /// name of the model of its turn
     model: Option<String>,
     /// name of a tool
     tool: Option<String>,
@@ -143,7 +143,7 @@ fn place_of(text: &str) -> Result<Place, Problem> {
 fn groups(failures: &[Failure]) -> Vec<ErrorItem> {
     let mut by_print: BTreeMap<String, Vec<&Failure>> = BTreeMap::new();
     for failure in failures {
-        let print = fingerprint(&failure.line.label, &failure.message);
+        let print = fingerprint(&failure.line.label, &failure.message, failure.path.as_deref());
         by_print.entry(print).or_default().push(failure);
     }
     let mut items: Vec<_> = by_print.into_iter().filter_map(item).collect();

@@ -150,7 +150,7 @@ fn need(
     Need {
         kind,
         session: session.root.to_string(),
-        project: session.workspace.as_deref().map(project),
+        project: session.workspace.as_deref().and_then(project),
         turn: session.generations,
         since_us,
         label,

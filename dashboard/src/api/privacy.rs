@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::source::{Deleted, SessionFilter, SessionSort};
+use hookspan_view::source::{Deleted, LineFilter, SessionFilter, SessionSort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer<Kept> {
 pub(super) struct Purge {
     /// Sessions whose last activity was before.
     before_us: Option<i64>,
-    /// Sessions of exactly this project: the name of its folder.
+    /// Sessions of this project: its name, or the whole path of its folder.
     project: Option<String>,
     /// Only counts.
     #[serde(default)]
@@ -117,24 +117,15 @@ fn matching(
     before_us: Option<i64>,
     project: Option<&str>,
 ) -> hookspan_view::Result<(Vec<String>, bool)> {
-    let filter = SessionFilter {
-        project: project.map(str::to_owned),
-        sort: SessionSort::Last,
-        completions: true,
-        ..SessionFilter::default()
-    };
+    let spans = LineFilter { project: project.map(str::to_owned), ..LineFilter::default() };
+    let sort = SessionSort::Last;
+    let filter = SessionFilter { spans, sort, completions: true, ..SessionFilter::default() };
     // The list is by latest activity, so a time is a place in it.
     let before = before_us.map(|us| (us.saturating_mul(1_000), String::new()));
     let mut sessions = source.sessions(&filter, before, PURGE_MAX + 1)?;
     let more = sessions.len() > PURGE_MAX;
     sessions.truncate(PURGE_MAX);
-    let named = |workspace: &Option<Arc<str>>| {
-        project.is_none_or(|project| {
-            workspace.as_deref().is_some_and(|path| super::sessions::project(path) == project)
-        })
-    };
-    let roots = sessions.into_iter().filter(|session| named(&session.workspace));
-    Ok((roots.map(|session| session.root.to_string()).collect(), more))
+    Ok((sessions.into_iter().map(|session| session.root.to_string()).collect(), more))
 }
 
 #[derive(Deserialize, JsonSchema)]

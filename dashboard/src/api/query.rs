@@ -204,9 +204,9 @@ impl Paging {
 pub(super) struct SpanQuery {
     /// id of a session
     session: Option<String>,
-    /// name of a project
+    /// name of a project, or the whole path of its folder
     project: Option<String>,
-    /// part of the model's name
+    /// name of the model of its turn
     model: Option<String>,
     /// name of a tool
     tool: Option<String>,

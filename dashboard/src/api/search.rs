@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::line::LineKind;
 use hookspan_view::source::{Hit, LineFilter, Query};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,7 @@ words! {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// words, "phrases", kind: tool: project: model: field: status:error
+    /// words, "phrases", tool: kind: model: project: status:error from: to: field:
     q: Option<String>,
     /// only texts of this kind
     field: Option<OneOf<Text>>,
@@ -90,7 +89,7 @@ pub(super) async fn search(
     if text.chars().count() > QUERY_MAX {
         return Err(Problem::bad_parameter("q", format!("at most {QUERY_MAX} characters")));
     }
-    let mut query = parse(text);
+    let mut query = parse(text)?;
     // A parameter beats the same word in the query.
     let filter = LineFilter::from(filter);
     query.filter = LineFilter {
@@ -100,6 +99,8 @@ pub(super) async fn search(
         tool: filter.tool.or(query.filter.tool),
         kind: filter.kind.or(query.filter.kind),
         failed: filter.failed || query.filter.failed,
+        from_ns: filter.from_ns.or(query.filter.from_ns),
+        to_ns: filter.to_ns.or(query.filter.to_ns),
         ..filter
     };
     if let Some(OneOf(field)) = wanted.field {
@@ -123,9 +124,9 @@ pub(super) async fn search(
     })
 }
 
-/// Words, and phrases in quotes. `kind:`, `status:error`, `tool:`, `project:`, `model:` and `field:` are filters; any other
-/// colon is text.
-pub(super) fn parse(text: &str) -> Query {
+/// Words, and phrases in quotes. The words that narrow down ([`hookspan_view::filter`]) and `field` are filters before a colon; any
+/// other colon is text, and so is everything in quotes.
+pub(super) fn parse(text: &str) -> Result<Query, Problem> {
     let mut query = Query::default();
     for term in terms(text) {
         match term {
@@ -137,25 +138,17 @@ pub(super) fn parse(text: &str) -> Query {
                     query.terms.push(word);
                     continue;
                 };
-                let value = value.to_owned();
-                match name {
-                    "kind" => match LineKind::parse(&value) {
-                        Some(kind) => query.filter.kind = Some(kind),
-                        None => query.terms.push(word),
-                    },
-                    "status" if value == "error" => query.filter.failed = true,
-                    "tool" => query.filter.tool = Some(value),
-                    "project" => query.filter.project = Some(value),
-                    "model" => query.filter.model = Some(value),
-                    "field" => query.field = Some(value),
-                    _ => query.terms.push(word),
+                if name == "field" {
+                    query.field = Some(value.to_owned());
+                } else if !query.filter.set(name, value)? {
+                    query.terms.push(word);
                 }
             }
         }
     }
     query.terms.retain(|term| term.chars().any(char::is_alphanumeric));
     query.terms.truncate(TERMS_MAX);
-    query
+    Ok(query)
 }
 
 enum Term {
@@ -178,11 +171,14 @@ fn terms(text: &str) -> Vec<Term> {
 
 #[cfg(test)]
 mod tests {
+    use hookspan_view::line::LineKind;
+
     use super::*;
 
     #[test]
     fn a_query_is_words_phrases_and_a_few_filters() {
-        let query = parse("deliver \"time out\" kind:shell status:error src:main.rs tool:Shell");
+        let query =
+            parse("deliver \"time out\" kind:shell status:error src:main.rs tool:Shell").unwrap();
         assert_eq!(query.terms, ["deliver", "time out", "src:main.rs"]);
         assert_eq!(query.filter.kind, Some(LineKind::Shell));
         assert_eq!(query.filter.tool.as_deref(), Some("Shell"));
@@ -191,8 +187,9 @@ mod tests {
 
     #[test]
     fn operators_of_the_index_are_text() {
-        assert_eq!(parse("\" OR * NEAR(").terms, ["OR * NEAR("]);
-        assert_eq!(parse("a AND NOT b*").terms, ["a", "AND", "NOT", "b*"]);
-        assert_eq!(parse("* \"\" -- ; '").terms, Vec::<String>::new());
+        let terms = |text| parse(text).unwrap().terms;
+        assert_eq!(terms("\" OR * NEAR("), ["OR * NEAR("]);
+        assert_eq!(terms("a AND NOT b*"), ["a", "AND", "NOT", "b*"]);
+        assert_eq!(terms("* \"\" -- ; '"), Vec::<String>::new());
     }
 }

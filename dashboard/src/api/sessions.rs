@@ -1,13 +1,15 @@
 //! Sessions and their turns.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use hookspan_view::Source;
+use hookspan_view::facet;
 use hookspan_view::line::LineKind;
-use hookspan_view::source::{SessionFilter, SessionSort, SpanFilter};
+use hookspan_view::source::{LineFilter, SessionFilter, SessionSort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +100,7 @@ impl From<SessionSummary> for SessionItem {
         Self {
             id: session.root.to_string(),
             state: session.state.as_str(),
-            project: session.workspace.as_deref().map(project),
+            project: session.workspace.as_deref().and_then(project),
             workspace: owned(session.workspace),
             model: owned(session.model),
             source: session.surface,
@@ -121,9 +123,9 @@ impl From<SessionSummary> for SessionItem {
     }
 }
 
-/// The last name of a path, on either kind of system.
-pub(super) fn project(workspace: &str) -> String {
-    hookspan_core::path::name(workspace).to_owned()
+/// The project of a workspace.
+pub(super) fn project(workspace: &str) -> Option<String> {
+    facet::project(workspace).map(Cow::into_owned)
 }
 
 pub(super) async fn list(
@@ -167,11 +169,11 @@ pub(super) struct SessionQuery {
     sort: Option<OneOf<SessionSort>>,
     /// what the session does now
     state: Option<OneOf<SessionState>>,
-    /// name of a project
+    /// name of a project, or the whole path of its folder
     project: Option<String>,
-    /// part of the model's name
+    /// name of the model of one of its turns
     model: Option<String>,
-    /// only with failures
+    /// only with failures; with a tool or a kind, with such a failure
     status: Option<OneOf<Status>>,
     /// part of the first prompt, the workspace or the id
     q: Option<String>,
@@ -191,17 +193,18 @@ impl From<SessionQuery> for SessionFilter {
     fn from(query: SessionQuery) -> Self {
         Self {
             state: query.state.map(|state| state.0),
-            project: query.project,
-            model: query.model,
             text: query.q,
-            errored: query.status.is_some(),
-            spans: SpanFilter {
+            spans: LineFilter {
+                project: query.project,
+                model: query.model,
                 tool: query.tool,
                 kind: query.kind.map(|kind| kind.0),
+                failed: query.status.is_some(),
                 min_ns: query.min_us.map(Number::us_as_ns),
+                from_ns: query.from_us.map(Number::us_as_ns),
+                to_ns: query.to_us.map(Number::us_as_ns),
+                ..LineFilter::default()
             },
-            from_ns: query.from_us.map(Number::us_as_ns),
-            to_ns: query.to_us.map(Number::us_as_ns),
             completions: false,
             sort: query.sort.map_or(SessionSort::Last, |sort| sort.0),
         }

@@ -127,7 +127,10 @@ fn times(rows: Vec<DayTime>, (first, last): (i64, i64), wanted: Option<String>) 
     let mut projects: BTreeMap<Option<String>, DayTime> = BTreeMap::new();
     for row in &rows {
         add(projects.entry(row.project.clone()).or_default(), row);
-        if wanted.is_some() && row.project != wanted {
+        let named = |wanted: &String| {
+            row.project.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+        };
+        if !wanted.as_ref().is_none_or(named) {
             continue;
         }
         add(&mut total, row);

@@ -16,12 +16,13 @@ use hookspan_core::{
 use hookspan_dashboard::Clock;
 use hookspan_view::Result;
 use hookspan_view::changes::Notice;
+use hookspan_view::facet;
 use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{
     Administration, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit, InstallStep,
     LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, Query, Search, SessionFilter,
-    Sessions, SpanFilter, Spans, Statistics, Totals,
+    Sessions, Spans, Statistics, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -146,13 +147,22 @@ fn holds(filter: &SessionFilter, session: &SessionSummary) -> bool {
         part.as_deref().is_none_or(|part| text.is_some_and(|text| text.contains(part)))
     };
     filter.state.is_none_or(|state| session.state == state)
-        && has(session.workspace.as_deref(), &filter.project)
-        && has(session.model.as_deref(), &filter.model)
+        && is_of(session.workspace.as_deref(), filter.spans.project.as_deref())
+        && is(session.model.as_deref(), filter.spans.model.as_deref())
         && (has(session.first_prompt.as_deref(), &filter.text)
             || has(Some(&session.root), &filter.text))
-        && (!filter.errored || session.errors > 0)
-        && filter.from_ns.is_none_or(|from| session.last_at.0 >= from)
-        && filter.to_ns.is_none_or(|to| session.started_at.0 <= to)
+        && (!filter.spans.failed || session.errors > 0)
+        && filter.spans.from_ns.is_none_or(|from| session.last_at.0 >= from)
+        && filter.spans.to_ns.is_none_or(|to| session.started_at.0 <= to)
+}
+
+fn is(text: Option<&str>, wanted: Option<&str>) -> bool {
+    wanted.is_none_or(|wanted| text.is_some_and(|text| text.eq_ignore_ascii_case(wanted)))
+}
+
+fn is_of(workspace: Option<&str>, wanted: Option<&str>) -> bool {
+    let name = workspace.and_then(facet::project);
+    is(name.as_deref(), wanted) || workspace == wanted
 }
 
 impl Sessions for ListSource {
@@ -180,15 +190,11 @@ impl Sessions for ListSource {
                 .is_none_or(|(at, root)| (filter.sort.key(session), &*session.root) < (*at, root))
         };
         let fits = |session: &&SessionSummary| {
-            let SpanFilter { tool, kind, min_ns } = filter.spans.clone();
-            let lines = LineFilter {
-                session: Some(session.root.to_string()),
-                tool,
-                kind,
-                min_ns,
-                ..LineFilter::default()
-            };
-            filter.spans.is_empty() || !self.matching(&lines, None, 1).unwrap().is_empty()
+            let LineFilter { tool, kind, failed, min_ns, .. } = filter.spans.clone();
+            let asked = tool.is_some() || kind.is_some() || min_ns.is_some();
+            let session = Some(session.root.to_string());
+            let lines = LineFilter { session, tool, kind, failed, min_ns, ..LineFilter::default() };
+            !asked || !self.matching(&lines, None, 1).unwrap().is_empty()
         };
         let sessions = self.data().sessions.clone();
         let found = sessions.iter().filter(|session| holds(filter, session)).filter(older);
@@ -275,15 +281,15 @@ impl Spans for ListSource {
         let data = self.data();
         lines.retain(|(root, line)| {
             let session = data.sessions.iter().find(|session| *session.root == **root);
-            let name = &data.spans[usize::try_from(line.row - 1).unwrap()].span.name;
+            let span = &data.spans[usize::try_from(line.row - 1).unwrap()].span;
             let ns = line.end.map(|end| end.since(line.start));
-            let has = |text: Option<&str>, part: &Option<String>| {
-                part.as_deref().is_none_or(|part| text.is_some_and(|text| text.contains(part)))
-            };
             filter.session.as_ref().is_none_or(|wanted| wanted == root)
-                && has(session.and_then(|one| one.workspace.as_deref()), &filter.project)
-                && has(session.and_then(|one| one.model.as_deref()), &filter.model)
-                && filter.tool.as_ref().is_none_or(|tool| *name == format!("execute_tool {tool}"))
+                && is_of(
+                    session.and_then(|one| one.workspace.as_deref()),
+                    filter.project.as_deref(),
+                )
+                && is(session.and_then(|one| one.model.as_deref()), filter.model.as_deref())
+                && is(facet::tool(span).as_deref(), filter.tool.as_deref())
                 && filter.kind.is_none_or(|kind| kind == line.kind)
                 && (!filter.failed || line.outcome == Outcome::Error)
                 && filter.min_ns.is_none_or(|min| ns.is_some_and(|ns| ns >= min))
@@ -313,7 +319,7 @@ impl Spans for ListSource {
             let index = usize::try_from(line.row - 1).unwrap();
             let status = self.data().spans[index].span.status.clone();
             let hookspan_core::Status::Error { message, .. } = status else { unreachable!() };
-            Failure { root, line, message }
+            Failure { root, line, message, path: None }
         };
         Ok(lines.into_iter().map(failure).collect())
     }

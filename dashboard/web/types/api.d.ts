@@ -217,9 +217,9 @@ export interface paths {
                     from_us?: number;
                     /** @description what it is drawn as */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
-                    /** @description part of the model's name */
+                    /** @description name of the model of its turn */
                     model?: string;
-                    /** @description name of a project */
+                    /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description id of a session */
                     session?: string;
@@ -942,7 +942,7 @@ export interface paths {
                          * @default false
                          */
                         dry_run?: boolean;
-                        /** @description Sessions of exactly this project: the name of its folder. */
+                        /** @description Sessions of this project: its name, or the whole path of its folder. */
                         project?: string | null;
                     };
                 };
@@ -987,7 +987,7 @@ export interface paths {
                 query?: {
                     /** @description only texts of this kind */
                     field?: "prompt" | "response" | "thought" | "input" | "output" | "task" | "result" | "error";
-                    /** @description words, "phrases", kind: tool: project: model: field: status:error */
+                    /** @description words, "phrases", tool: kind: model: project: status:error from: to: field: */
                     q?: string;
                     /** @description `next` of the page before */
                     cursor?: string;
@@ -1001,9 +1001,9 @@ export interface paths {
                     max_us?: number;
                     /** @description took at least */
                     min_us?: number;
-                    /** @description part of the model's name */
+                    /** @description name of the model of its turn */
                     model?: string;
-                    /** @description name of a project */
+                    /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description id of a session */
                     session?: string;
@@ -1069,9 +1069,9 @@ export interface paths {
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
                     /** @description with a span that took at least */
                     min_us?: number;
-                    /** @description part of the model's name */
+                    /** @description name of the model of one of its turns */
                     model?: string;
-                    /** @description name of a project */
+                    /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description part of the first prompt, the workspace or the id */
                     q?: string;
@@ -1079,7 +1079,7 @@ export interface paths {
                     sort?: "last" | "start" | "active" | "errors" | "calls" | "tokens";
                     /** @description what the session does now */
                     state?: "running" | "tool_open" | "your_turn" | "done" | "errored" | "stale";
-                    /** @description only with failures */
+                    /** @description only with failures; with a tool or a kind, with such a failure */
                     status?: "error";
                     /** @description began at or before */
                     to_us?: number;
@@ -1556,9 +1556,9 @@ export interface paths {
                     max_us?: number;
                     /** @description took at least */
                     min_us?: number;
-                    /** @description part of the model's name */
+                    /** @description name of the model of its turn */
                     model?: string;
-                    /** @description name of a project */
+                    /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description id of a session */
                     session?: string;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
+use hookspan_view::facet;
 use hookspan_view::line::{Line, LineKind, Outcome};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::cost;
 use crate::cli::output::Paint;
-use crate::cli::sessions::{folder_name, rfc3339, state_word};
+use crate::cli::sessions::{rfc3339, state_word};
 use crate::text;
 
 /// Deeper lines keep this indentation, so that something of them remains to be seen.
@@ -83,8 +84,9 @@ impl<'a> Page<'a> {
             (session.subagents > 0).then(|| counted(session.subagents, "subagent")),
             (session.errors > 0).then(|| counted(session.errors, "error")),
         ];
+        let project = session.workspace.as_deref().and_then(facet::project);
         let place = [
-            session.workspace.as_deref().map(folder_name),
+            project.as_deref(),
             session.model.as_deref(),
             (session.surface != "unknown").then_some(session.surface),
             session.cursor_version.as_deref(),

@@ -100,13 +100,17 @@ pub fn latest(
         .collect()
 }
 
-/// What a filter asks of a span `s`, its session `v` and the name `root` of that.
-const MATCHES: &str = "(:project IS NULL OR instr(lower(v.workspace) || '/', lower(:project)) > 0)
-           AND (:model IS NULL OR instr(lower(v.model), lower(:model)) > 0)
+/// What a filter asks of a span `s`, its session `v` and the name `root` of that. A span belongs to the turn of its trace; of a
+/// trace that holds several, to the last one that began before it.
+const MATCHES: &str =
+    "(:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
+                OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
+           AND (:model IS NULL OR :model = (SELECT t.model FROM turn t
+             WHERE t.root = s.root AND t.trace = s.trace
+             ORDER BY t.started_ns <= s.start_ns DESC, t.started_ns DESC LIMIT 1) COLLATE NOCASE)
            AND (:session IS NULL OR root.text = :session)
            AND (:class IS NULL OR s.class = :class)
-           AND (:tool IS NULL OR lower(substr(s.plain_name || ' ', 1, length(:tool) + 14))
-             = 'execute_tool ' || lower(:tool) || ' ')";
+           AND (:tool IS NULL OR s.tool = :tool COLLATE NOCASE)";
 
 /// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. Without
 /// a time they are looked for in the newest day first, then further back, until `limit` are found.
@@ -182,6 +186,19 @@ fn within(
     db.prepare_cached(&sql)?.query_map(values, with_root)?.collect()
 }
 
+/// A failed span.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Root conversation.
+    pub root: String,
+    /// Its line.
+    pub found: Found,
+    /// What went wrong, in words.
+    pub message: String,
+    /// The file that it worked on, where the label holds a name with a space.
+    pub path: Option<String>,
+}
+
 /// Failed spans that match, newest first, at most `limit`, with the message of each.
 ///
 /// # Errors
@@ -190,11 +207,12 @@ pub fn failures(
     db: &Connection,
     filter: &LineFilter,
     limit: usize,
-) -> rusqlite::Result<Vec<(String, Found, String)>> {
+) -> rusqlite::Result<Vec<Failed>> {
     const MESSAGE: usize = 14;
+    const DETAIL: usize = 15;
     // By the index of failures: newest first, and nothing else is read.
     let sql = format!(
-        "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type)
+        "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type), s.detail
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
          WHERE s.error_type IS NOT NULL AND s.start_ns >= :from AND s.start_ns <= :to
            AND {MATCHES}
@@ -212,7 +230,10 @@ pub fn failures(
     ];
     let read = |row: &Row<'_>| {
         let (root, found) = with_root(row)?;
-        Ok((root, found, row.get(MESSAGE)?))
+        // One space is that after the tool.
+        let spaced = found.line.label.matches(' ').count() > 1;
+        let path = if spaced { rows::text_attribute(row, DETAIL, "file.path")? } else { None };
+        Ok(Failed { root, found, message: row.get(MESSAGE)?, path })
     };
     db.prepare_cached(&sql)?.query_map(values, read)?.collect()
 }

@@ -1,4 +1,4 @@
-use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp};
+use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp, Value};
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::{DayTime, HeatCell, LineFilter};
 use rusqlite::Connection;
@@ -54,8 +54,12 @@ fn filters_take_text_as_text() {
     let state = |state| SessionFilter { state: Some(state), ..Default::default() };
     assert_eq!(roots(&readers, &state(SessionState::ToolOpen), None).len(), 2);
     assert_eq!(roots(&readers, &state(SessionState::Done), None).len(), 0);
-    let project = SessionFilter { project: Some("DEV/proj".to_owned()), ..Default::default() };
-    assert_eq!(roots(&readers, &project, None).len(), 2);
+    let project = |name: &str| {
+        let spans = LineFilter { project: Some(name.to_owned()), ..LineFilter::default() };
+        roots(&readers, &SessionFilter { spans, ..Default::default() }, None).len()
+    };
+    let found = ["project", "Project", "/home/dev/project", "proj", "dev/project"].map(project);
+    assert_eq!(found, [2, 2, 2, 0, 0]);
 }
 
 fn generation(root: &str, start: i64) -> Span {
@@ -124,7 +128,7 @@ fn failures_durations_and_percentiles_are_read() {
     let all = LineFilter::default();
     let failures = readers.with(|db| lines::failures(db, &all, 10)).unwrap();
     assert_eq!(failures.len(), 2);
-    assert_eq!((&*failures[0].0, &*failures[0].2), ("r", "exit code 101"));
+    assert_eq!((&*failures[0].root, &*failures[0].message), ("r", "exit code 101"));
     let none = LineFilter { tool: Some("Read".to_owned()), ..LineFilter::default() };
     assert!(readers.with(|db| lines::failures(db, &none, 10)).unwrap().is_empty());
     let shell = LineFilter { tool: Some("shell".to_owned()), ..LineFilter::default() };
@@ -211,7 +215,7 @@ fn sessions_are_found_by_what_their_spans_are() {
     ]);
     let second = 1_000_000_000;
     let by = |kind, min_ns| SessionFilter {
-        spans: SpanFilter { tool: None, kind: Some(kind), min_ns: Some(min_ns) },
+        spans: LineFilter { kind: Some(kind), min_ns: Some(min_ns), ..LineFilter::default() },
         ..SessionFilter::default()
     };
     let kind = LineKind::of(&sample::span("r", "a"));
@@ -225,7 +229,8 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
     const SECOND: i64 = 1_000_000_000;
     let call = |root: &str, key: &str, tool: &str, seconds: i64, settled| {
         let mut span = sample::span(root, key);
-        span.plain_name = format!("execute_tool {tool}").into();
+        let name = span.attributes.iter_mut().find(|one| one.key == "gen_ai.tool.name").unwrap();
+        name.value = Value::Str(tool.into());
         let end = Timestamp(span.start.0 + seconds * SECOND);
         span.end = span.end.map(|was| End { at: end, ..was });
         span.settled = settled;
@@ -238,17 +243,17 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
         call("quick", "a", "Shell", 1, true),
         call("slow", "b", "Shell", 2, true),
         call("slow", "c", "Shell", 9, true),
-        call("slow", "d", "MCP:db query", 1, true),
+        call("slow", "d", "db_query", 1, true),
         call("live", "e", "Shell", 20, false),
     ]);
     let by = |tool: &str, seconds: i64| {
-        let spans =
-            SpanFilter { tool: Some(tool.to_owned()), kind: None, min_ns: Some(seconds * SECOND) };
+        let (tool, min_ns) = (Some(tool.to_owned()), Some(seconds * SECOND));
+        let spans = LineFilter { tool, min_ns, ..LineFilter::default() };
         roots(&readers, &SessionFilter { spans, ..SessionFilter::default() }, None)
     };
     assert_eq!(by("shell", 2), ["live", "slow"]);
     assert_eq!(by("Shell", 10), ["live"]);
-    assert_eq!(by("mcp:db", 0), ["slow"]);
+    assert_eq!(by("DB_query", 0), ["slow"]);
     assert!(by("She", 0).is_empty());
     // It settles; and a child's calls go with it to the session that it turns out to be of.
     write(&mut store, [Change::Settle(SpanKey::of(&sample::span("live", "e")))]);
@@ -256,7 +261,7 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
     write(&mut store, [Change::Bind { conversation: "live".into(), root: "quick".into() }]);
     assert_eq!(by("Shell", 20), ["quick"]);
     store.delete(&Selection::sessions(&["slow".to_owned()])).unwrap();
-    assert!(by("mcp:db", 0).is_empty());
+    assert!(by("db_query", 0).is_empty());
 }
 
 #[test]
@@ -329,7 +334,7 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     let turn = |root: &str| {
         let mut span = sample::span(root, "turn");
         span.kind = SpanKind::Generation;
-        span.id = sample::turn(root).span;
+        (span.id, span.conversation) = (sample::turn(root).span, root.into());
         span.workspace = Some("/home/dev/api/".into());
         span
     };

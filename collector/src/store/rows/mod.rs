@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hookspan_core::{
     End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
-    Timestamp, Tokens, TraceId, TurnSummary,
+    Timestamp, Tokens, TraceId, TurnSummary, Value,
 };
 use rusqlite::Row;
 use rusqlite::types::Type;
@@ -137,6 +137,21 @@ pub fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
         tokens: tokens(row, 13)?,
         parts,
     })
+}
+
+/// A text attribute in the `detail` column of a span.
+pub(super) fn text_attribute(
+    row: &Row<'_>,
+    index: usize,
+    key: &str,
+) -> rusqlite::Result<Option<String>> {
+    let detail = detail::decode(row.get_ref(index)?.as_str()?)
+        .map_err(|error| damaged(index, Box::new(error)))?;
+    let found = detail.attributes.into_iter().find(|attribute| attribute.key == key);
+    Ok(found.and_then(|attribute| match attribute.value {
+        Value::Str(text) => Some(text.to_string()),
+        _ => None,
+    }))
 }
 
 /// The `parts` column of a turn, as [`turn_parts`] writes it.

@@ -1,6 +1,7 @@
 //! Spans, turns, sessions and bindings as rows: whole values, upserted.
 
 use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
+use hookspan_view::facet;
 use hookspan_view::line::Kept;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ToSql, named_params, params};
 
@@ -46,9 +47,9 @@ impl<'a> SpanRows<'a> {
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
                                error_type, error_message, detail, label, subject_seq, class, flags,
-                               wait_us)
+                               wait_us, tool)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23)
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)
              ON CONFLICT (conversation, id) DO NOTHING",
         )?;
         Ok(Self {
@@ -106,6 +107,7 @@ impl<'a> SpanRows<'a> {
             kept.kind as u8,
             kept.flags,
             kept.wait_us,
+            facet::tool(span),
         ];
         if self.insert.execute(values)? > 0 {
             return Ok((Place { row: db.last_insert_rowid(), root }, Before::New));
@@ -122,7 +124,7 @@ impl<'a> SpanRows<'a> {
                  end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
                  label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
                  subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
-                 class = ?21, flags = ?22, wait_us = ?23
+                 class = ?21, flags = ?22, wait_us = ?23, tool = ?24
              WHERE conversation = ?4 AND id = ?1",
         )?
         .execute(values)?;
@@ -209,10 +211,10 @@ pub(super) fn session(
         "INSERT OR REPLACE INTO session
              (root, rev, state, started_ns, last_ns, ended_ns, workspace, model, surface,
               cursor_version, first_prompt, last_error, generations, tool_calls, subagents, errors,
-              errored_turns, active_ns, input, output, cache_read, cache_write)
+              errored_turns, active_ns, input, output, cache_read, cache_write, project)
          VALUES (:root, :rev, :state, :started_ns, :last_ns, :ended_ns, :workspace, :model, :surface,
                  :cursor_version, :first_prompt, :last_error, :generations, :tool_calls, :subagents,
-                 :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write)",
+                 :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write, :project)",
     )?
     .execute(named_params! {
         ":root": names.id(db, &session.root)?,
@@ -233,6 +235,7 @@ pub(super) fn session(
         ":errors": rows::signed(session.errors),
         ":errored_turns": rows::signed(session.errored_turns),
         ":active_ns": session.active_ns,
+        ":project": session.workspace.as_deref().and_then(facet::project),
         ":input": tokens.input,
         ":output": tokens.output,
         ":cache_read": tokens.cache_read,

@@ -7,6 +7,8 @@ use std::collections::btree_map::Entry;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use hookspan_core::{Span, SpanKind, Status, Timestamp};
+use hookspan_view::facet;
+use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
@@ -28,8 +30,6 @@ pub(in crate::store) const BLOCK_DAYS: i64 = 32;
 pub(in crate::store) const DAY_HOURS: i64 = 24;
 /// Digits to which a percentile is right: to a thousandth.
 const DIGITS: u8 = 3;
-/// A name is a tool or a model; a longer one was forged, or is nothing a table could show.
-const LONGEST_NAME: usize = 120;
 
 /// Dimension, days (or hours) that it spans, the first of them, name.
 type Key = (&'static str, i64, i64, SmolStr);
@@ -110,17 +110,12 @@ impl Counted {
     pub(super) fn of(span: &Span) -> Option<Self> {
         let end = span.end?;
         let mut names = Vec::with_capacity(3);
-        names.push(("kind", SmolStr::new_static(span.kind.as_str())));
-        match span.kind {
-            SpanKind::Tool => {
-                names.extend(told(span, "gen_ai.tool.name").map(|name| ("tool", cut(name))));
-            }
-            SpanKind::Generation => {
-                names.extend(told(span, "gen_ai.request.model").map(|name| ("model", cut(name))));
-                let project = span.workspace.as_deref().map(project_of);
-                names.extend(project.filter(|name| !name.is_empty()).map(|name| ("project", name)));
-            }
-            _ => {}
+        names.push(("kind", SmolStr::new_static(LineKind::of(span).as_str())));
+        names.extend(facet::tool(span).map(|name| ("tool", SmolStr::from(name))));
+        names.extend(facet::model(span).map(|name| ("model", SmolStr::from(name))));
+        if span.kind == SpanKind::Generation {
+            let project = span.workspace.as_deref().and_then(facet::project);
+            names.extend(project.map(|name| ("project", SmolStr::from(name))));
         }
         Some(Self {
             day: span.start.0.div_euclid(DAY_NS),
@@ -275,16 +270,6 @@ fn keys(dimension: &'static str, day: i64, name: &SmolStr) -> [Key; 2] {
     [(dimension, 1, day, name.clone()), (dimension, BLOCK_DAYS, block, name.clone())]
 }
 
-/// A name that a table can show.
-fn cut(name: &str) -> SmolStr {
-    if name.len() <= LONGEST_NAME { name.into() } else { name.chars().take(LONGEST_NAME).collect() }
-}
-
-/// The project of a workspace.
-pub(super) fn project_of(path: &str) -> SmolStr {
-    cut(hookspan_core::path::name(path))
-}
-
 /// Counts of one transaction by hour and by day, of each name and of all (a name that is empty), to be added to what is stored.
 #[derive(Default)]
 struct Heat {
@@ -371,9 +356,4 @@ fn covering(us: u64) -> Option<Histogram<u32>> {
 /// The largest value of a histogram for values up to `us`.
 fn size(us: u64) -> u64 {
     us.clamp(4_096, LONGEST_US).next_power_of_two()
-}
-
-/// A text attribute that is not empty.
-fn told<'a>(span: &'a Span, key: &str) -> Option<&'a str> {
-    span.text(key).filter(|text| !text.is_empty())
 }

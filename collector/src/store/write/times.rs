@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hookspan_core::{Parts, SpanId};
+use hookspan_view::facet;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::sketches::{DAY_NS, project_of};
+use super::sketches::DAY_NS;
 use crate::store::rows;
 
 /// What to add to a day: turns, calls, errors, active time, the ten parts of it, tokens in and out.
@@ -121,8 +122,8 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
         tokens(5)?,
     ];
     let workspace = row.get_ref(7)?.as_str_or_null()?;
-    let project = workspace.map(project_of).unwrap_or_default();
-    Ok((started.div_euclid(DAY_NS), project.into(), sums))
+    let project = workspace.and_then(facet::project).unwrap_or_default();
+    Ok((started.div_euclid(DAY_NS), project.into_owned(), sums))
 }
 
 fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result<()> {

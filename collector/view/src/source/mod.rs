@@ -11,7 +11,7 @@ pub use administration::{
     PrivacyClass,
 };
 pub use search::{Found, Hit, Query, Search};
-pub use sessions::{Position, SessionFilter, SessionSort, Sessions, SpanFilter};
+pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
 pub use statistics::{DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
 

@@ -4,7 +4,7 @@ use hookspan_core::price::Usage;
 use hookspan_core::{SessionState, SessionSummary, TurnSummary};
 
 use crate::Result;
-use crate::line::LineKind;
+use crate::source::spans::LineFilter;
 
 /// Sessions, their turns, and where the store stands. Every call is short (it runs on a blocking thread) and bounded by its arguments.
 pub trait Sessions {
@@ -42,43 +42,15 @@ pub struct Position {
 pub struct SessionFilter {
     /// State.
     pub state: Option<SessionState>,
-    /// Workspace contains this text.
-    pub project: Option<String>,
-    /// Model contains this text.
-    pub model: Option<String>,
     /// First prompt, workspace or id contains this text.
     pub text: Option<String>,
-    /// At least one error.
-    pub errored: bool,
-    /// Has a span that fits all of this.
-    pub spans: SpanFilter,
-    /// Something happened in it at or after.
-    pub from_ns: Option<i64>,
-    /// It began at or before.
-    pub to_ns: Option<i64>,
+    /// Project and time of the session, the model of one of its turns; and one of its spans has the tool, kind, status and duration.
+    /// A session is in a period when something happened in it at or after its start, and it began at or before its end.
+    pub spans: LineFilter,
     /// Whether completions of the editor count, which are no session: for deleting what belongs to a project.
     pub completions: bool,
     /// Order.
     pub sort: SessionSort,
-}
-
-/// Conditions that one span of the session must fulfil, all of them together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpanFilter {
-    /// A tool by name, whatever the case.
-    pub tool: Option<String>,
-    /// What it is drawn as.
-    pub kind: Option<LineKind>,
-    /// Duration of at least so many nanoseconds.
-    pub min_ns: Option<i64>,
-}
-
-impl SpanFilter {
-    /// Whether nothing is asked for.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Order of a session list; the largest comes first.

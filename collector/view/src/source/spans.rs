@@ -56,9 +56,9 @@ pub struct Lines {
 pub struct LineFilter {
     /// Root conversation.
     pub session: Option<String>,
-    /// Workspace contains this text.
+    /// The project by name, whatever the case, or the whole path of the workspace.
     pub project: Option<String>,
-    /// Model contains this text.
+    /// The model of the turn that it belongs to, whatever the case.
     pub model: Option<String>,
     /// A tool by name, whatever the case.
     pub tool: Option<String>,
@@ -93,4 +93,6 @@ pub struct Failure {
     pub line: Line,
     /// What went wrong, in words.
     pub message: String,
+    /// The file that it worked on, as it was sent.
+    pub path: Option<String>,
 }

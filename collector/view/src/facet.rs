@@ -1,0 +1,68 @@
+//! What figures are grouped by, and what filters ask for: the kind, tool, model and project of a span. `docs/figures.md` defines them.
+
+use std::borrow::Cow;
+
+use hookspan_core::{Span, SpanKind, TurnSummary, path};
+
+/// Longest name of a tool, model or project, characters. A longer one was forged, or is nothing a table could show.
+const NAME_CHARS: usize = 120;
+
+/// The tool of a call, without its server.
+#[must_use]
+pub fn tool(span: &Span) -> Option<Cow<'_, str>> {
+    (span.kind == SpanKind::Tool).then(|| said(span, "gen_ai.tool.name"))?
+}
+
+/// The model of a turn.
+#[must_use]
+pub fn model(span: &Span) -> Option<Cow<'_, str>> {
+    (span.kind == SpanKind::Generation).then(|| said(span, "gen_ai.request.model"))?
+}
+
+/// The project of a workspace, see [`path::name`]. `None` where there is none.
+#[must_use]
+pub fn project(workspace: &str) -> Option<Cow<'_, str>> {
+    Some(cut(path::name(workspace))).filter(|name| !name.is_empty())
+}
+
+/// The turn that a span belongs to, of the turns of its session: that of its trace. Of a trace that holds several it is the last one
+/// that began before the span.
+#[must_use]
+pub fn turn_of<'a>(span: &Span, turns: &'a [TurnSummary]) -> Option<&'a TurnSummary> {
+    let of_trace = || turns.iter().filter(|turn| turn.trace == span.trace);
+    let before = of_trace().filter(|turn| turn.started_at <= span.start);
+    before
+        .max_by_key(|turn| turn.started_at)
+        .or_else(|| of_trace().max_by_key(|turn| turn.started_at))
+}
+
+fn said<'a>(span: &'a Span, key: &str) -> Option<Cow<'a, str>> {
+    span.text(key).filter(|text| !text.is_empty()).map(cut)
+}
+
+fn cut(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(NAME_CHARS) {
+        Some((end, _)) => Cow::Owned(name[..end].to_owned()),
+        None => Cow::Borrowed(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_the_last_name_of_a_path() {
+        for (path, expected) in [
+            ("/home/dev/api", Some("api")),
+            ("/home/dev/api/", Some("api")),
+            ("C:\\src\\api", Some("api")),
+            ("api", Some("api")),
+            ("/", Some("/")),
+            ("", None),
+        ] {
+            assert_eq!(project(path).as_deref(), expected, "{path}");
+        }
+        assert_eq!(project(&"ü".repeat(200)).map(|name| name.chars().count()), Some(120));
+    }
+}
