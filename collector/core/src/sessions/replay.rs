@@ -1,6 +1,7 @@
 //! Hooks that the fold has seen before and let go, and that come again because of one more.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::Sessions;
 use crate::model::change::Change;
@@ -39,6 +40,10 @@ pub struct Replay<'a> {
     told: Vec<Change>,
     /// Whether it is a part of another.
     nested: bool,
+    /// Conversations whose hooks came.
+    own: BTreeSet<Arc<str>>,
+    /// Another conversation turned out to belong to these: what is told is not in the store.
+    moves_others: bool,
 }
 
 impl Sessions {
@@ -48,7 +53,7 @@ impl Sessions {
         self.finish_round();
         self.replaying = true;
         let before = std::mem::take(&mut self.out);
-        Replay { sessions: self, before, told: Vec::new(), nested: false }
+        Replay::new(self, before, false)
     }
 
     /// Whether so many hooks are a long history: time has to pass while they are handed in, so that what is settled leaves
@@ -65,7 +70,7 @@ impl Sessions {
         self.finish_round();
         let before = std::mem::take(&mut self.out);
         self.unseal(event);
-        Replay { sessions: self, before, told: Vec::new(), nested }
+        Replay::new(self, before, nested)
     }
 }
 
@@ -82,9 +87,15 @@ impl Sessions {
     }
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(sessions: &'a mut Sessions, before: VecDeque<Change>, nested: bool) -> Self {
+        let (told, own) = (Vec::new(), BTreeSet::new());
+        Self { sessions, before, told, nested, own, moves_others: false }
+    }
+
     /// Takes an event of the past.
     pub fn handle(&mut self, event: Event) {
+        self.own.insert(Arc::clone(&event.conversation));
         self.sessions.handle(event);
     }
 
@@ -106,7 +117,8 @@ impl Replay<'_> {
         self.sessions.handle_missing(event)
     }
 
-    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`].
+    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`]; and everything, once
+    /// the hooks show that another conversation is a child of theirs, because its spans have another place now.
     #[must_use = "the store does not have these changes"]
     pub fn finish(mut self) -> Vec<Change> {
         self.drain();
@@ -115,7 +127,18 @@ impl Replay<'_> {
 
     fn drain(&mut self) {
         while let Some(change) = self.sessions.poll_change() {
-            if matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_)) {
+            // Links are told before the spans that they move.
+            if let Change::Bind { conversation, root } = &change
+                && !(self.nested || self.moves_others)
+                && conversation != root
+                && !self.own.contains(conversation)
+            {
+                self.moves_others = true;
+                // What was to be told of that conversation is older than what is told now.
+                self.told = self.before.drain(..).chain(self.told.drain(..)).collect();
+            }
+            let is_new = matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_));
+            if is_new || self.moves_others {
                 self.told.push(change);
             }
         }
