@@ -25,6 +25,9 @@ const TIME_KEYS: [&str; 8] =
 /// Keys under which scripts put the event's name, beside a payload that does not say it.
 const EVENT_KEYS: [&str; 6] = ["argument", "event", "event_name", "hook_event", "hook", "type"];
 
+/// Bytes of an argument: as many as a record of the journal holds.
+const LONGEST_ARGUMENT: usize = 65_535;
+
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// A line, taken apart.
@@ -116,8 +119,12 @@ fn contents(json: &str) -> Option<Vec<u8>> {
 fn name(keys: &Keys<'_>) -> Option<String> {
     EVENT_KEYS.iter().find_map(|key| {
         let name: String = serde_json::from_str(keys.get(*key)?.get()).ok()?;
-        let is_name = *key == "argument" || events::is_known(&name);
-        (is_name && name.len() <= 64).then_some(name)
+        let is_name = match *key {
+            // What an export wrote is read again, whatever it is.
+            "argument" => name.len() <= LONGEST_ARGUMENT,
+            _ => events::is_known(&name),
+        };
+        is_name.then_some(name)
     })
 }
 
@@ -255,11 +262,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for body in ["{\"a\":1}", "{\n  \"a\": \"é\"\n}", "no JSON \"at\" all", "{\"cut\": "] {
+        for body in [
+            "{\"a\":1}",
+            "{\"event\":\"stop\",\"argument\":\"stop\"}",
+            "{\n  \"a\": \"é\"\n}",
+            "no JSON \"at\" all",
+            "{\"cut\": ",
+        ] {
             let line =
                 Line { at: exact(Some(7)), argument: Some("stop".into()), body: body.into() };
             assert_eq!(read(&line.write(Some(Timestamp(7)))), line, "{body}");
         }
+        let argument = Some("no event of ours ".repeat(9));
+        let line = Line { at: exact(Some(7)), argument, body: b"{\"a\":1}".to_vec() };
+        assert_eq!(read(&line.write(Some(Timestamp(7)))), line);
     }
 
     #[test]
