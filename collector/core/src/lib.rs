@@ -25,7 +25,7 @@ pub use model::{event, hook, id, path, price, span, summary, time, tool};
 
 /// Content of spans, and reading it back out of a raw hook.
 pub mod content {
-    pub use crate::model::content::{Content, Field};
+    pub use crate::model::content::{Content, EDIT_CHANGES, Field};
     pub use crate::read::content::extract;
 }
 

@@ -4,7 +4,7 @@
 //! on a hash order, a clock or the environment. What a destination may see is decided here and nowhere else: by the class of
 //! each attribute, and by reading content only at policy `full`.
 
-use hookspan_core::content::Content;
+use hookspan_core::content::{Content, EDIT_CHANGES};
 use hookspan_core::{Attribute, ContentRef, Link, Span, SpanEvent, Status, Timestamp, Value};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, any_value};
@@ -125,7 +125,8 @@ impl Encoding {
         if self.content != ContentPolicy::Full {
             return Vec::new();
         }
-        let read = span.contents.iter().filter_map(|part| Some((part.key, read(part)?)));
+        let parts = span.contents.iter().filter(|part| part.key != EDIT_CHANGES);
+        let read = parts.filter_map(|part| Some((part.key, read(part)?)));
         let mut contents: Vec<_> = read.collect();
         // Before truncation: half a secret has no form that a rule knows.
         if let Some(redaction) = &self.redaction {

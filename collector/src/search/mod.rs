@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, bounded, never, select};
-use hookspan_core::content::{Field, extract};
+use hookspan_core::content::{EDIT_CHANGES, Field, extract};
 use hookspan_core::{ContentRef, Span};
 use hookspan_view::subject::readable;
 use rusqlite::Connection;
@@ -364,7 +364,7 @@ impl Indexer {
             let mut wanted: Vec<(&Span, ContentRef)> = Vec::new();
             for span in spans {
                 batch.set_root(span.id, &span.root)?;
-                for content in &span.contents {
+                for content in span.contents.iter().filter(|part| part.key != EDIT_CHANGES) {
                     if !batch.has(span.id, content.hook, word(content.field))? {
                         wanted.push((span, content.clone()));
                     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use hookspan_core::Span;
-use hookspan_core::content::{Field, extract};
+use hookspan_core::content::{EDIT_CHANGES, Field, extract};
+use hookspan_view::facet::turn_of;
 use hookspan_view::line::LineKind;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,17 +67,16 @@ pub(super) async fn edits(
         Ok(Some((turns, source.spans_of(&root, &[LineKind::Edits], EDITS_MAX)?)))
     });
     let (turns, spans) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
-    let turns: BTreeMap<&str, u64> =
-        turns.iter().map(|turn| (&*turn.generation, turn.index)).collect();
     let mut files: BTreeMap<String, Vec<EditSpan>> = BTreeMap::new();
     for (row, span) in &spans {
+        let (added, removed) = lines(span);
         let item = EditSpan {
             row: *row,
             id: span.id.to_string(),
             at_us: span.start.as_us(),
-            turn: turns.get(&*span.generation).copied(),
-            added: whole(span, "hookspan.edit.lines_added"),
-            removed: whole(span, "hookspan.edit.lines_removed"),
+            turn: turn_of(span, &turns).map(|turn| turn.index),
+            added,
+            removed,
             failed: matches!(span.status, hookspan_core::Status::Error { .. }),
             url: format!("{}#{}", session_url(&session), span.id),
         };
@@ -107,6 +107,11 @@ fn whole(span: &Span, key: &str) -> i64 {
     span.number(key).unwrap_or(0.0) as i64
 }
 
+/// Lines that an edit adds and removes. Every figure of them comes from here.
+fn lines(span: &Span) -> (i64, i64) {
+    (whole(span, "hookspan.edit.lines_added"), whole(span, "hookspan.edit.lines_removed"))
+}
+
 /// The file, relative to its root where it lies inside.
 fn path(span: &Span) -> String {
     span.file_shown().map_or_else(|| "unknown".to_owned(), Cow::into_owned)
@@ -117,8 +122,9 @@ fn path(span: &Span) -> String {
 pub(super) struct Diff {
     id: String,
     path: String,
-    added: usize,
-    removed: usize,
+    /// As the list of edits has them.
+    added: i64,
+    removed: i64,
     bytes: usize,
     hunks: Vec<Hunk>,
     /// Too large to be compared line by line: only the sums are given.
@@ -149,7 +155,9 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
         if LineKind::of(&span) != LineKind::Edits {
             return Ok(None);
         }
-        let input = span.contents.iter().find(|content| content.field == Field::ToolInput);
+        // What the file became is told best by the hook after the edit; it is kept where the input says something else.
+        let parts = || span.contents.iter().filter(|part| part.field == Field::ToolInput);
+        let input = parts().find(|part| part.key == EDIT_CHANGES).or_else(|| parts().next());
         let body = match input {
             Some(content) => source.body(content.hook)?,
             None => None,
@@ -161,8 +169,11 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
         Ok(Some((span, pairs)))
     });
     let (span, pairs) = found.await?.ok_or_else(|| Problem::not_found("edit"))?;
+    let (added, removed) = lines(&span);
     let mut diff = Diff {
         id: span.id.to_string(),
+        added,
+        removed,
         path: path(&span),
         redacted: pairs.is_none(),
         url: format!("{}#{}", session_url(&span.root), span.id),
@@ -172,17 +183,12 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
     json(diff)
 }
 
-/// Puts the changes in: as hunks, or when they are large as sums.
+/// Puts the changes in as hunks, unless they are large.
 fn fill(diff: &mut Diff, pairs: &[(String, String)]) {
     diff.bytes = pairs.iter().map(|(old, new)| old.len() + new.len()).sum();
     diff.summary = diff.bytes > COMPARED_MAX_BYTES;
-    for (old, new) in pairs {
-        if diff.summary {
-            diff.added += new.lines().count();
-            diff.removed += old.lines().count();
-        } else {
-            compare(diff, old, new);
-        }
+    if !diff.summary {
+        pairs.iter().for_each(|(old, new)| compare(diff, old, new));
     }
 }
 
@@ -204,8 +210,11 @@ fn changes(input: &serde_json::Value) -> Vec<(String, String)> {
     if listed.is_empty() { pair(input).into_iter().collect() } else { listed }
 }
 
+/// Compares by lines as they are counted: the last one is the same with and without its newline.
 fn compare(diff: &mut Diff, old: &str, new: &str) {
-    let compared = TextDiff::configure().timeout(COMPARED_MAX_TIME).diff_lines(old, new);
+    let old: Vec<&str> = old.split_terminator('\n').collect();
+    let new: Vec<&str> = new.split_terminator('\n').collect();
+    let compared = TextDiff::configure().timeout(COMPARED_MAX_TIME).diff_slices(&old, &new);
     for group in compared.grouped_ops(CONTEXT) {
         let mut hunk = Hunk::default();
         if let Some(first) = group.first() {
@@ -215,16 +224,10 @@ fn compare(diff: &mut Diff, old: &str, new: &str) {
         for change in group.iter().flat_map(|op| compared.iter_changes(op)) {
             let op = match change.tag() {
                 ChangeTag::Equal => " ",
-                ChangeTag::Delete => {
-                    diff.removed += 1;
-                    "-"
-                }
-                ChangeTag::Insert => {
-                    diff.added += 1;
-                    "+"
-                }
+                ChangeTag::Delete => "-",
+                ChangeTag::Insert => "+",
             };
-            let text = change.value().trim_end_matches(['\n', '\r']).to_owned();
+            let text = change.value().trim_end_matches('\r').to_owned();
             hunk.lines.push(DiffLine { op, text });
         }
         diff.hunks.push(hunk);
@@ -261,12 +264,15 @@ mod tests {
         let mut large = Diff::default();
         fill(&mut large, &[(lines(60_000, "old"), lines(70_000, "new"))]);
         assert!(large.bytes > 1_000_000 && large.summary && large.hunks.is_empty());
-        assert_eq!((large.removed, large.added), (60_000, 70_000));
         // Nothing in common, as large as is compared at all: the comparison gives up finding the least, not the time.
         let mut most = Diff::default();
         fill(&mut most, &[(lines(14_000, "old"), lines(14_000, "new"))]);
         assert!(!most.summary && most.bytes > COMPARED_MAX_BYTES * 9 / 10, "{}", most.bytes);
-        assert_eq!((most.removed, most.added), (14_000, 14_000));
+        let shown = |op: &str| {
+            let lines = most.hunks.iter().flat_map(|hunk| &hunk.lines);
+            lines.filter(|line| line.op == op).count()
+        };
+        assert_eq!((shown("-"), shown("+")), (14_000, 14_000));
     }
 
     #[test]
@@ -274,7 +280,7 @@ mod tests {
         let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
         let mut diff = Diff::default();
         compare(&mut diff, &old, &old.replace("line 10\n", "line ten\n"));
-        assert_eq!((diff.added, diff.removed, diff.hunks.len()), (1, 1, 1));
+        assert_eq!(diff.hunks.len(), 1);
         assert_eq!((diff.hunks[0].old_line, diff.hunks[0].new_line), (7, 7));
         let ops: String = diff.hunks[0].lines.iter().map(|line| line.op).collect();
         assert_eq!(ops, "   -+   ");

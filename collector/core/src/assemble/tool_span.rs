@@ -8,12 +8,12 @@ use smol_str::SmolStr;
 use crate::assemble::attributes::{Attributes, content};
 use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::{Call, tool_facts};
-use crate::model::content::Field;
+use crate::model::content::{EDIT_CHANGES, Field};
 use crate::model::event::EventKind;
 use crate::model::path;
 use crate::model::span::ContentRef;
 use crate::model::tolerance::MS;
-use crate::model::tool::{Server, ToolClass, ToolFacts};
+use crate::model::tool::{Edits, Server, ToolClass, ToolFacts};
 
 /// `execute_tool {tool}` and its program or agent type.
 pub(crate) fn name(call: &Call<'_>) -> (String, Cow<'static, str>) {
@@ -43,8 +43,7 @@ pub(crate) fn describe(
 ) {
     let class = call.class();
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
-    let edits = call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits);
-    let edits = edits.or_else(|| call.find(|tool| tool.more()?.edits));
+    let edits = edits(call);
     attributes.double("cursor.duration_ms", call.duration_ms());
     attributes.int("cursor.edit.count", edits.map(|edits| edits.count));
     attributes.some_text("cursor.failure_type", call.find(|tool| tool.more()?.failure.as_deref()));
@@ -79,6 +78,15 @@ pub(crate) fn describe(
         _ => {}
     }
     contents_of(call, contents);
+}
+
+/// What an edit changed. The hook after it compares the file before and after; the input of a call may hold the new text alone.
+fn edits(call: &Call<'_>) -> Option<Edits> {
+    told_after(call).or_else(|| call.find(|tool| tool.more()?.edits))
+}
+
+fn told_after(call: &Call<'_>) -> Option<Edits> {
+    call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits)
 }
 
 /// Receipt of post − receipt of pre − duration.
@@ -177,6 +185,12 @@ fn contents_of(call: &Call<'_>, contents: &mut Vec<ContentRef>) {
             content(contents, "cursor.error_message", fact, Field::ErrorMessage);
         }
         content(contents, "gen_ai.tool.call.result", fact, Field::ToolOutput);
+    }
+    let input = call.pre.or(call.post).and_then(|fact| tool_facts(&fact.kind)?.more()?.edits);
+    if let (Some(after), Some(told)) = (call.after, told_after(call))
+        && input.is_some_and(|input| input != told)
+    {
+        content(contents, EDIT_CHANGES, after, Field::ToolInput);
     }
     let server = |fact: &&Fact| {
         let server = tool_facts(&fact.kind).and_then(|tool| tool.more()?.server.as_deref());

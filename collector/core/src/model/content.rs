@@ -1,5 +1,9 @@
 //! Content of a span: which part of a hook it is, and its text.
 
+/// Key of the old and new text of an edit as the hook after it tells them, where that differs from the input: a file that is written
+/// over. For the pages of this machine; it is never exported or searched, since the input is.
+pub const EDIT_CHANGES: &str = "hookspan.edit.changes";
+
 /// Which part of a hook's body a content attribute is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {

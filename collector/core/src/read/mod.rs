@@ -7,6 +7,7 @@ pub(crate) mod interner;
 pub(crate) mod json_scan;
 pub(crate) mod known_fields;
 pub(crate) mod known_values;
+pub(crate) mod line_diff;
 pub(crate) mod other_hosts;
 pub(crate) mod payload;
 pub(crate) mod reader;

@@ -10,6 +10,7 @@ use crate::model::fingerprint::{ContentKey, digest};
 use crate::model::path;
 use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
 use crate::read::interner::Words;
+use crate::read::line_diff::{changed_lines, count_lines};
 use crate::read::payload::{Fields, Raw, array, object, text};
 use crate::read::shell::executable;
 
@@ -243,11 +244,11 @@ impl ToolFacts {
         path: &str,
     ) -> Option<Edits> {
         self.content = path_content(path);
-        let content = fields.text("content");
+        let content = fields.first(&["content", "contents"]).and_then(text);
         let edits = if let Some(list) = fields.raw("edits") {
             Some(edits(list))
         } else if let Some(content) = &content {
-            Some(Edits { count: 1, added: lines(content), removed: 0 })
+            Some(Edits { count: 1, added: count_lines(content), removed: 0 })
         } else if fields.raw("new_string").is_some() {
             Some(edit(fields))
         } else {
@@ -460,15 +461,6 @@ fn edit(fields: &Fields<'_>) -> Edits {
     Edits { count: 1, added, removed }
 }
 
-/// Lines added and removed, not counting the unchanged lines at both ends.
-fn changed_lines(old: &str, new: &str) -> (i64, i64) {
-    let head = old.lines().zip(new.lines()).take_while(|(a, b)| a == b).count();
-    let (old, new) = (old.lines().skip(head), new.lines().skip(head));
-    let (old, new): (Vec<_>, Vec<_>) = (old.collect(), new.collect());
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
-    (signed(new.len() - tail), signed(old.len() - tail))
-}
-
 fn changes(fields: &Fields<'_>) -> Option<Edits> {
     let mut store = String::new();
     let changes = fields.object("changes", &mut store)?;
@@ -499,14 +491,6 @@ fn patch_edits(patch: &str) -> Edits {
     sum
 }
 
-fn lines(text: &str) -> i64 {
-    signed(text.lines().count())
-}
-
-fn signed(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -529,13 +513,5 @@ mod tests {
         let paths = ["/d:/App/a.rs", "D:\\App\\a.rs", "d:/App/a.rs"];
         assert!(paths.iter().all(|path| path_content(path) == path_content("d:\\App\\a.rs")));
         assert_ne!(path_content("/App/a.rs"), path_content("/app/a.rs"));
-    }
-
-    #[test]
-    fn only_changed_lines_count() {
-        assert_eq!(changed_lines("a\nb\nc", "a\nx\ny\nc"), (2, 1));
-        assert_eq!(changed_lines("", ""), (0, 0));
-        assert_eq!(changed_lines("a", "a"), (0, 0));
-        assert_eq!(changed_lines("a\na", "a"), (0, 1));
     }
 }
