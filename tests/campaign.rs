@@ -1,8 +1,8 @@
 //! The long runs of RELIABILITY.md: `cargo run --release -p e2e --example campaign -- kill --count 1000 --seed 7`.
 //!
-//! Campaigns: `kill`, `inject`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`. Each prints one line of figures, or panics with the
+//! Campaigns: `kill`, `inject`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`, `oracle`. Each prints one line of figures, or panics with the
 //! seed and what differs. `--count N`: kills, points of each system call, cuts, shims on a full disk, hooks of the day of an
-//! outage, minutes of soak. `--seed N`. `--only NAME`: one fault, or one system call. `--previous FILE`: the hookspan that a soak
+//! outage, minutes of soak, seeds of the oracle. `--seed N`. `--only NAME`: one fault, or one system call. `--previous FILE`: the hookspan that a soak
 //! begins with, or the one that failing calls are tried on. `--rate N`: hooks per second of a soak.
 
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot run ends")]
@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use e2e_support::campaign::{disk, faults, flip, inject, kill, outage, power, soak};
+use e2e_support::oracle::run as oracle;
 use e2e_support::world::World;
 
 /// What was asked for.
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Err(problem) => {
             eprintln!("{problem}");
             eprintln!(
-                "campaign kill|inject|power-cut|disk-full|faults|flip|outage|soak [--count N] [--seed N] [--only FAULT] \
+                "campaign kill|inject|power-cut|disk-full|faults|flip|outage|soak|oracle [--count N] [--seed N] [--only FAULT] \
                  [--previous FILE] [--rate N]"
             );
             return ExitCode::from(2);
@@ -85,6 +86,13 @@ fn run(asked: &Asked) -> bool {
             previous: asked.previous.clone(),
             seed: asked.seed,
         })),
+        "oracle" => {
+            let seeds = asked.count.unwrap_or(1_000);
+            let found = oracle::run(oracle::Plan { first: asked.seed, seeds, chunk: 40 });
+            found.iter().for_each(|line| println!("{line}"));
+            println!("{seeds} seeds from {}: {} differences", asked.seed, found.len());
+            return found.is_empty();
+        }
         other => Err(format!("there is no campaign {other}")),
     };
     say(report);
@@ -108,7 +116,7 @@ impl Asked {
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
             let number = || value.parse().map_err(|_| format!("{word}: {value} is no number"));
             match word.as_str() {
-                "--count" => asked.count = Some(number()?),
+                "--count" | "--seeds" => asked.count = Some(number()?),
                 "--seed" => asked.seed = number()?,
                 "--rate" => asked.rate = number()?,
                 "--only" => asked.only = Some(value),

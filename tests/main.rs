@@ -17,6 +17,8 @@ mod no_directory;
 mod crash;
 /// The same and worse, in small versions of the campaigns.
 mod campaigns;
+/// Every figure is right, and the same wherever it stands: an independent model decides what is true.
+mod oracle;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;

@@ -4,6 +4,8 @@ use xxhash_rust::xxh64::xxh64;
 
 /// Bytes of a header.
 pub const HEADER: usize = 40;
+/// When the machine of these records was started, nanoseconds since 1970.
+const BOOTED_NS: u64 = 1_700_000_000_000_000_000;
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"\xffHSJ";
 
@@ -12,7 +14,8 @@ pub const MAGIC: [u8; 4] = *b"\xffHSJ";
 pub fn record(id: u64, wall_ns: u64, event: &str, body: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     payload.extend(wall_ns.to_le_bytes());
-    payload.extend(1_000_000_000_u64.to_le_bytes());
+    // The steady clock goes as the wall clock does: where it did not, durations would be those of the steady clock.
+    payload.extend(wall_ns.saturating_sub(BOOTED_NS).to_le_bytes());
     payload.extend([0; 8]);
     payload.extend([1, 0]);
     payload.extend((event.len() as u16).to_le_bytes());

@@ -1,0 +1,9 @@
+//! An independent model of what hookspan must answer. It decides what happened ([`truth`]), writes the hooks that Cursor would send
+//! for it ([`emit`]), hands them over in one of the ways there are ([`run`]), and compares every endpoint, command and export with
+//! what it decided ([`check`]). It shares no code with the product.
+
+pub mod truth;
+pub mod emit;
+pub mod check;
+pub mod commands;
+pub mod run;

@@ -1,0 +1,368 @@
+//! What really happened: decided by a seed, before any hook is written.
+
+use serde_json::{Value, json};
+
+use crate::random::Random;
+
+/// Milliseconds since 1970 of day 0 of a campaign.
+pub const DAY_ZERO_MS: u64 = 1_767_225_600_000;
+/// Milliseconds of a day.
+pub const DAY_MS: u64 = 86_400_000;
+
+/// Sessions of one seed. Each seed has days of its own, so that sums over days are its own too.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// The seed.
+    pub seed: u64,
+    /// Start of its first day, milliseconds since 1970.
+    pub from_ms: u64,
+    /// What happened, in order.
+    pub sessions: Vec<Session>,
+}
+
+/// Which hooks tell of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layers {
+    /// preToolUse and postToolUse alone.
+    Generic,
+    /// Those and the event of the tool (beforeShellExecution ...).
+    Both,
+}
+
+/// A conversation of a person with the agent.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its conversation.
+    pub id: String,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Which hooks tell of calls.
+    pub layers: Layers,
+    /// Whether calls have ids.
+    pub ids: bool,
+    /// Whether it says that it ended.
+    pub ends: bool,
+    /// Prompt to stop.
+    pub turns: Vec<Turn>,
+}
+
+/// A prompt and what came of it.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Its generation id.
+    pub generation: String,
+    /// The model.
+    pub model: String,
+    /// A word that is in this prompt and in no other.
+    pub word: String,
+    /// Milliseconds since 1970.
+    pub start: u64,
+    /// Milliseconds since 1970.
+    pub end: u64,
+    /// completed, aborted, error.
+    pub status: &'static str,
+    /// Input, output, read from and written to the cache.
+    pub tokens: Option<[u64; 4]>,
+    /// Calls of the agent itself.
+    pub calls: Vec<Call>,
+    /// Delegations, one after the other.
+    pub agents: Vec<Agent>,
+}
+
+/// A delegation with a conversation of its own.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The id of the call, which is that of the subagent.
+    pub id: String,
+    /// The child's conversation.
+    pub conversation: String,
+    /// The child's generation.
+    pub generation: String,
+    /// The child's model.
+    pub model: String,
+    /// Milliseconds since 1970.
+    pub start: u64,
+    /// Milliseconds since 1970.
+    pub end: u64,
+    /// Whether it ended in an error.
+    pub failed: bool,
+    /// What it did.
+    pub calls: Vec<Call>,
+}
+
+/// One tool call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Its id.
+    pub id: String,
+    /// What was called.
+    pub tool: Tool,
+    /// When its first hook came, milliseconds since 1970.
+    pub start: u64,
+    /// What Cursor measured.
+    pub duration: u64,
+    /// Whether it failed.
+    pub failed: bool,
+    /// Tells it from all others.
+    pub mark: String,
+    /// Old and new text of an edit.
+    pub edit: Option<(String, String)>,
+}
+
+/// The tools of the stories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tool {
+    /// A command.
+    Shell,
+    /// A file is read.
+    Read,
+    /// A search.
+    Grep,
+    /// A part of a file is replaced.
+    StrReplace,
+    /// A file is written over.
+    Write,
+    /// A server's tool.
+    Mcp,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Shell, Self::Read, Self::Grep, Self::StrReplace, Self::Write, Self::Mcp];
+
+    /// The name that figures stand under.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "Shell",
+            Self::Read => "Read",
+            Self::Grep => "Grep",
+            Self::StrReplace => "StrReplace",
+            Self::Write => "Write",
+            Self::Mcp => "get_pr",
+        }
+    }
+
+    /// The word of its kind.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Read | Self::Grep => "tools",
+            Self::StrReplace | Self::Write => "edits",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
+impl Call {
+    /// The file it works on, relative to the workspace.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("src/{} {}.rs", self.tool.name(), self.mark.len() % 3)
+    }
+
+    /// Lines that it adds and removes.
+    #[must_use]
+    pub fn lines(&self) -> (i64, i64) {
+        let Some((old, new)) = &self.edit else { return (0, 0) };
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let mut table = vec![vec![0_i64; new.len() + 1]; old.len() + 1];
+        for (a, left) in old.iter().enumerate() {
+            for (b, right) in new.iter().enumerate() {
+                table[a + 1][b + 1] = match left == right {
+                    true => table[a][b] + 1,
+                    false => table[a][b + 1].max(table[a + 1][b]),
+                };
+            }
+        }
+        let kept = table[old.len()][new.len()];
+        (new.len() as i64 - kept, old.len() as i64 - kept)
+    }
+
+    /// `tool_input` of the generic hooks.
+    #[must_use]
+    pub fn input(&self, workspace: &str) -> Value {
+        let path = format!("{workspace}/{}", self.path());
+        match self.tool {
+            Tool::Shell => {
+                json!({"command": format!("make {}", self.mark), "cwd": "", "timeout": 30_000})
+            }
+            Tool::Read => json!({"file_path": path, "offset": self.mark.len()}),
+            Tool::Grep => json!({"pattern": self.mark, "path": workspace}),
+            Tool::StrReplace => {
+                let (old, new) = self.edit.clone().unwrap_or_default();
+                json!({"path": path, "old_string": old, "new_string": new})
+            }
+            Tool::Write => {
+                let (_, new) = self.edit.clone().unwrap_or_default();
+                json!({"file_path": path, "content": new})
+            }
+            Tool::Mcp => json!({"number": self.mark}),
+        }
+    }
+}
+
+impl Turn {
+    /// Calls at any depth, without the delegating ones.
+    pub fn all_calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().chain(self.agents.iter().flat_map(|agent| &agent.calls))
+    }
+
+    /// Everything in it that failed, itself included.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        let calls = self.all_calls().filter(|call| call.failed).count();
+        let agents = self.agents.iter().filter(|agent| agent.failed).count();
+        // The subagent and the call that delegated to it.
+        (calls + 2 * agents) as u64 + u64::from(self.status == "error")
+    }
+}
+
+impl Session {
+    /// The name that figures stand under.
+    #[must_use]
+    pub fn project(&self) -> &str {
+        self.workspace.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Calls at any depth.
+    pub fn all_calls(&self) -> impl Iterator<Item = &Call> {
+        self.turns.iter().flat_map(Turn::all_calls)
+    }
+
+    /// Everything in it that failed.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.turns.iter().map(Turn::errors).sum()
+    }
+
+    /// Sums over the turns that reported tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Option<[u64; 4]> {
+        let all = self.turns.iter().filter_map(|turn| turn.tokens);
+        all.reduce(|sum, more| std::array::from_fn(|at| sum[at] + more[at]))
+    }
+}
+
+/// Makes the story of a seed, in the days from `day` on.
+#[must_use]
+pub fn story(seed: u64, day: u64) -> Story {
+    let mut random = Random::from_seed(seed.wrapping_mul(0x9e37_79b9) ^ 0x00ac_1e50);
+    let from_ms = DAY_ZERO_MS + day * DAY_MS;
+    let mut maker = Maker { seed, random: random.clone(), at: from_ms + 3_600_000, made: 0 };
+    let count = 1 + random.bits() % 3;
+    let sessions = (0..count).map(|number| maker.session(number)).collect();
+    Story { seed, from_ms, sessions }
+}
+
+struct Maker {
+    seed: u64,
+    random: Random,
+    /// The time, milliseconds since 1970.
+    at: u64,
+    made: u64,
+}
+
+impl Maker {
+    fn one_in(&mut self, of: u64) -> bool {
+        self.random.bits() % of == 0
+    }
+
+    fn id(&mut self, what: &str) -> String {
+        self.made += 1;
+        format!(
+            "{what}{:06x}-{:04x}-4000-8000-{:012x}",
+            self.seed,
+            self.made,
+            self.random.bits() >> 16
+        )
+    }
+
+    fn pass(&mut self, from: u64, to: u64) -> u64 {
+        self.at += self.random.between(from, to);
+        self.at
+    }
+
+    fn session(&mut self, number: u64) -> Session {
+        self.pass(2 * 3_600_000, 4 * 3_600_000);
+        let folder = if self.one_in(3) { 0 } else { number };
+        let layers = if self.one_in(2) { Layers::Both } else { Layers::Generic };
+        let (ids, ends, turns) = (!self.one_in(4), self.one_in(2), 1 + self.random.bits() % 3);
+        Session {
+            id: self.id("c"),
+            workspace: format!("/home/dev/p{}-{folder}", self.seed),
+            layers,
+            ids,
+            ends,
+            turns: (0..turns).map(|_| self.turn(ids)).collect(),
+        }
+    }
+
+    fn turn(&mut self, ids: bool) -> Turn {
+        let start = self.pass(20_000, 200_000);
+        let (generation, model) = (self.id("a"), ["gpt-5.5", "sonnet-5"][self.made as usize % 2]);
+        let steps = self.random.bits() % 5;
+        let (mut calls, mut agents) = (Vec::new(), Vec::new());
+        for _ in 0..steps {
+            match ids && self.one_in(4) {
+                true => agents.push(self.agent()),
+                false => calls.push(self.call()),
+            }
+        }
+        let status = ["completed", "completed", "completed", "aborted", "error"];
+        let status = status[(self.random.bits() % 5) as usize];
+        let tokens = (!self.one_in(4)).then(|| {
+            let (read, write) = (self.random.bits() % 900, self.random.bits() % 90);
+            [read + write + self.random.bits() % 5_000, 1 + self.random.bits() % 500, read, write]
+        });
+        let end = self.pass(1_500, 9_000);
+        let word = format!("zebra{}x{}", self.seed, self.made);
+        let model = model.to_owned();
+        Turn { generation, model, word, start, end, status, tokens, calls, agents }
+    }
+
+    fn agent(&mut self) -> Agent {
+        let start = self.pass(1_000, 4_000);
+        self.pass(1_000, 2_000);
+        let calls = (0..1 + self.random.bits() % 3).map(|_| self.call()).collect();
+        Agent {
+            id: self.id("d"),
+            conversation: self.id("e"),
+            generation: self.id("f"),
+            model: "composer-2.5".to_owned(),
+            start,
+            end: self.pass(1_500, 3_000),
+            failed: self.one_in(5),
+            calls,
+        }
+    }
+
+    fn call(&mut self) -> Call {
+        let start = self.pass(1_000, 4_000);
+        let tool = Tool::ALL[(self.random.bits() % 6) as usize];
+        let duration = self.random.between(20, 9_000);
+        self.at += duration + 600;
+        let id = self.id("b");
+        let edits = matches!(tool, Tool::StrReplace | Tool::Write);
+        let edit = edits.then(|| (self.text(), self.text()));
+        let failed = !edits && self.one_in(4);
+        let mark = format!("m{}x{}", self.seed, self.made);
+        Call { id, tool, start, duration, failed, mark, edit }
+    }
+
+    /// A text of a few lines, some of which come again; it may be empty, and may lack its last newline.
+    fn text(&mut self) -> String {
+        let count = self.random.bits() % 8;
+        let words = ["{", "}", "let a = 1;", "", "b();", "c();", "// d"];
+        let line = |random: &mut Random| words[(random.bits() % 7) as usize];
+        let lines: Vec<&str> = (0..count).map(|_| line(&mut self.random)).collect();
+        let end = if lines.is_empty() || (self.one_in(3) && lines.last() != Some(&"")) {
+            ""
+        } else {
+            "\n"
+        };
+        lines.join("\n") + end
+    }
+}
