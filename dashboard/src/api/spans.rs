@@ -37,7 +37,7 @@ pub(super) struct Wanted {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Spans {
-    Columns(Columns),
+    Columns(Box<Columns>),
     Rows(Page<LineItem>),
 }
 
@@ -57,11 +57,11 @@ pub(super) async fn of_session(
     });
     let mut lines = lines.await?.ok_or_else(|| Problem::not_found("session"))?;
     if let Some(focus) = wanted.focus {
-        return json(Spans::Columns(focus::answer(&app, &focus, &mut lines).await?));
+        return json(Spans::Columns(Box::new(focus::answer(&app, &focus, &mut lines).await?)));
     }
     json(match wanted.format.map_or(Format::Columns, |format| format.0) {
-        Format::Columns if since.is_some() => Spans::Columns(columns::delta(lines)),
-        Format::Columns => Spans::Columns(columns::whole(lines)),
+        Format::Columns if since.is_some() => Spans::Columns(Box::new(columns::delta(lines))),
+        Format::Columns => Spans::Columns(Box::new(columns::whole(lines))),
         Format::Rows => Spans::Rows(rows(&session, lines.lines, &paging)?),
     })
 }

@@ -188,7 +188,9 @@ impl Access {
     pub(crate) fn token(&self, text: &str) -> Option<&ScriptToken> {
         let hash = sha256(text.as_bytes());
         // All are compared, so that the time does not tell which one it was.
-        self.tokens.iter().filter(|token| token.sha256.is(&hash)).last()
+        self.tokens
+            .iter()
+            .fold(None, |found, token| if token.sha256.is(&hash) { Some(token) } else { found })
     }
 
     /// The session, if it has not expired.
