@@ -168,7 +168,10 @@ fn table(group: &str, rows: &[LatencyRow], paint: Paint) -> String {
         let times =
             [row.total_us, row.p50_us, row.p90_us, row.p95_us, row.p99_us, row.max_us].map(|us| {
                 let ns = i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
-                text::right(&text::duration(ns), 6)
+                // The shortest length that is counted is 1 µs: here nothing told one.
+                let is_known = row.max_us > 0;
+                let time = if is_known { text::duration(ns) } else { "?".to_owned() };
+                text::right(&time, 6)
             });
         let share = row.errors as f64 * 100.0 / row.count.max(1) as f64;
         let failed = if row.errors == 0 { String::new() } else { format!("{share:.1}%") };

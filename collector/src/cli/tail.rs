@@ -59,7 +59,8 @@ struct Shown<'a> {
     kind: &'static str,
     label: &'a str,
     status: &'static str,
-    duration_ms: f64,
+    /// `None` where no hook tells how long it took.
+    duration_ms: Option<f64>,
 }
 
 /// Runs the command until it is interrupted, or nobody reads it any more.
@@ -174,13 +175,14 @@ fn json(root: &str, project: &str, line: &Line) -> anyhow::Result<String> {
         kind: line.kind.as_str(),
         label: &line.label,
         status: line.outcome.as_str(),
-        duration_ms: end.since(line.start) as f64 / 1e6,
+        duration_ms: line.length_ns().map(|ns| ns as f64 / 1e6),
     })?)
 }
 
 fn plain(project: &str, line: &Line, columns: usize, paint: Paint) -> String {
     let end = line.end.unwrap_or(line.start);
-    let duration = text::right(&text::duration(end.since(line.start)), 6);
+    let duration = line.length_ns().map_or_else(|| "?".to_owned(), text::duration);
+    let duration = text::right(&duration, 6);
     let state = match line.outcome {
         Outcome::Error => paint.red("failed"),
         Outcome::Unknown => paint.yellow("no end"),

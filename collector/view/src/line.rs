@@ -69,6 +69,8 @@ pub mod flag {
     pub const TENTATIVE: u8 = 16;
     /// It settled after its turn had left.
     pub const LATE: u8 = 32;
+    /// No hook tells how long it took.
+    pub const UNKNOWN_LENGTH: u8 = 64;
 }
 
 /// How a line went; the number is its code in the columns.
@@ -197,6 +199,13 @@ impl LineKind {
 }
 
 impl Line {
+    /// How long it took, nanoseconds. `None` while it runs, and where no hook tells.
+    #[must_use]
+    pub fn length_ns(&self) -> Option<i64> {
+        let is_known = self.flags & flag::UNKNOWN_LENGTH == 0;
+        Some(self.end?.since(self.start)).filter(|_| is_known)
+    }
+
     /// The line of `span`. `detail` is what its content adds to the label: a command, a query, a prompt.
     #[must_use]
     pub fn new(row: i64, parent: Option<i64>, span: &Span, detail: Option<&str>) -> Self {
@@ -233,6 +242,7 @@ fn flags(span: &Span) -> u8 {
         | bit(!span.contents.is_empty(), flag::PAYLOAD)
         | bit(tentative, flag::TENTATIVE)
         | bit(span.attribute("hookspan.late").is_some(), flag::LATE)
+        | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
 }
 
 /// Derived waiting time of a call without the part that is known to be hooks, microseconds.

@@ -187,7 +187,7 @@ fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTr
         let sum: &mut ToolSum = tools.entry(name.to_owned()).or_default();
         sum.calls += 1;
         sum.errors += u64::from(line.outcome == Outcome::Error);
-        sum.dur_us += line.end.map_or(0, |end| end.since(line.start) / 1_000);
+        sum.dur_us += line.length_ns().map_or(0, |ns| ns / 1_000);
         if line.kind == Edits && !subject.is_empty() {
             files.insert(subject.to_owned());
         }

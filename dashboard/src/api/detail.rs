@@ -160,7 +160,7 @@ fn view(
         label: line.label,
         path,
         start_us: span.start.as_us(),
-        dur_us: span.end.map(|end| end.at.as_us() - span.start.as_us()),
+        dur_us: span.length_ns().map(|ns| ns / 1_000),
         wait_us: wait_us(&span),
         hook_us: span.number("hookspan.hook_ms").map(|ms| (ms * 1_000.0) as i64),
         timing: span.text("hookspan.timing").map(str::to_owned),

@@ -46,7 +46,7 @@ pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<
         calls: below().filter(is_call).count(),
         errors: below().filter(own).filter(|line| line.outcome == Outcome::Error).count(),
         start_us: line.start.as_us(),
-        dur_us: line.end.map(|end| end.as_us() - line.start.as_us()),
+        dur_us: line.length_ns().map(|ns| ns / 1_000),
         label: line.label.clone(),
         task,
         result,

@@ -242,7 +242,7 @@ impl Finder<'_> {
 }
 
 fn duration_us(line: &Line) -> i64 {
-    line.end.map_or(0, |end| (end.since(line.start) / 1_000).max(0))
+    line.length_ns().map_or(0, |ns| (ns / 1_000).max(0))
 }
 
 /// What stands behind the tool's name.

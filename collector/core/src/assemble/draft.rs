@@ -44,6 +44,21 @@ pub(crate) struct Node<'a> {
     pub(crate) made_of: Fingerprint,
 }
 
+impl Node<'_> {
+    /// Whether it is a child of which no delegation is known.
+    pub(crate) fn is_loose(&self) -> bool {
+        matches!(&self.what, What::Agent(agent, _, Some(_)) if agent.key.is_empty())
+    }
+
+    /// Whether nothing tells how long it took: it never ended by itself, or one hook alone tells of it and no length.
+    pub(crate) fn length_is_unknown(&self) -> bool {
+        self.end.is_some_and(|end| {
+            let inferred = self.start_inferred || self.end_inferred;
+            self.incomplete || (inferred && end.at <= self.start)
+        })
+    }
+}
+
 /// What a node is about.
 #[derive(Debug)]
 pub(crate) enum What<'a> {

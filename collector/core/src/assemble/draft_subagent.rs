@@ -5,15 +5,16 @@ use std::sync::Arc;
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::draft_turn::Frame;
 use crate::correlate::conversation::Conversation;
-use crate::correlate::descendants::{MAX_DEPTH, base, children_by_key, lifetime};
+use crate::correlate::descendants::{MAX_DEPTH, base, children_by_key, lifetime, loose_children};
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
-use crate::correlate::turn::{Agent, Reading};
+use crate::correlate::turn::{Agent, Reading, not_again};
 use crate::model::event::Confidence;
 use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
+use crate::model::tool::ToolClass;
 
 impl<'a> Tree<'a> {
     /// A delegating call whose subagent events never came (CLI) still has a subagent when a child is known.
@@ -37,15 +38,14 @@ impl<'a> Tree<'a> {
         generation: &Arc<str>,
         call: Call<'a>,
         agent: Option<Agent<'a>>,
-        next_thought: Option<Timestamp>,
+        (next_thought, again): (Option<Timestamp>, Option<Timestamp>),
         mut frame: Frame,
     ) {
         let background = call.find(|tool| tool.delegate()?.background);
-        if background == Some(true) && call.ended().is_none() {
-            let children = children_by_key(world, conversation, &call.key);
-            let alive = children.filter_map(|child| lifetime(world, child, base(&call.key)));
-            let alive = alive.map(|(_, last)| last).max().unwrap_or(call.first());
-            frame = background_frame(frame, agent.as_ref(), alive);
+        if call.class() == ToolClass::Task {
+            let alive = last_life(world, conversation, &call.key);
+            let over = call.ended().or(agent.as_ref().and_then(Agent::over));
+            frame = outlive(frame, (over, alive), background == Some(true), call.first());
         }
         let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
         let duration = call.duration_ms().map(nanos);
@@ -61,13 +61,20 @@ impl<'a> Tree<'a> {
         } else if let Some(at) = lone_read.or(borrowed) {
             node.end = Some(End { at, reason: EndReason::Matched });
             node.end_inferred = true;
+        } else if let Some(at) = again.filter(|_| background != Some(true)) {
+            // It was denied, or lost: nothing of what comes after the second try is its own.
+            node.end = Some(End { at, reason: EndReason::Superseded });
+            node.end_inferred = true;
+            node.incomplete = true;
         } else if let Some(end) = frame.end {
-            node.end = Some(end);
+            node.end = Some(around(end));
             node.end_inferred = true;
             node.incomplete = true;
         }
         let run = node.end.zip(duration).map(|(end, ns)| end.at.plus(-ns));
         node.start = match (opened, run) {
+            // An end that was stamped before its beginning says how long it took all the same.
+            (Some(opened), Some(run)) if node.end.is_some_and(|end| end.at < opened) => run,
             (Some(opened), Some(run)) => opened.max(run),
             (Some(at), None) | (None, Some(at)) => at,
             (None, None) => call.first(),
@@ -93,6 +100,9 @@ impl<'a> Tree<'a> {
         agent: Agent<'a>,
         frame: Frame,
     ) {
+        let alive = last_life(world, conversation, &agent.key);
+        let begun = agent.start.or(agent.stop).map_or(frame.alive, |(fact, _)| fact.at);
+        let frame = outlive(frame, (agent.over(), alive), false, begun);
         let children: Vec<&'a Conversation> = if frame.depth < MAX_DEPTH {
             children_by_key(world, conversation, &agent.key).collect()
         } else {
@@ -106,19 +116,15 @@ impl<'a> Tree<'a> {
         let stop = agent.stop.map(|(fact, _)| fact.at);
         let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
         let started = agent.start.map(|(fact, _)| fact.at);
-        let call_end = self.nodes[frame.parent].end.filter(|_| frame.parent > 0);
+        let call_end = self.nodes[frame.parent].end.filter(|end| {
+            // A call in the background may be over before its subagent is.
+            frame.parent > 0 && (!frame.detached || alive.is_none_or(|alive| alive <= end.at))
+        });
         node.end = match (stop, call_end, frame.end) {
             (Some(at), _, _) => Some(End { at, reason: EndReason::Matched }),
             (None, Some(end), _) | (None, None, Some(end)) => {
                 let at = last.unwrap_or(end.at).min(frame.cutoff);
-                Some(End {
-                    at,
-                    reason: if end.reason == EndReason::Matched {
-                        EndReason::Stopped
-                    } else {
-                        end.reason
-                    },
-                })
+                Some(End { at, ..around(end) })
             }
             (None, None, None) => None,
         };
@@ -138,15 +144,7 @@ impl<'a> Tree<'a> {
             node.made_of = node.made_of.with(child.count as u64).with(how);
         }
         // Whatever is still open in a child ends with it, or with the call that waits for it.
-        let end =
-            stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(|end| End {
-                reason: if end.reason == EndReason::Matched {
-                    EndReason::Stopped
-                } else {
-                    end.reason
-                },
-                ..end
-            }));
+        let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
         let sure = link.is_some_and(|link| link.confidence >= Confidence::Transcript);
@@ -160,6 +158,43 @@ impl<'a> Tree<'a> {
                 ..frame
             };
             self.add_child(world, child, &key, inner);
+        }
+    }
+
+    /// Adds the children that hang below the turn itself, because no delegation of theirs is known.
+    pub(crate) fn add_loose(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        frame: Frame,
+    ) {
+        if frame.depth >= MAX_DEPTH {
+            return;
+        }
+        for child in loose_children(world, conversation, generation) {
+            // Helpers of the host itself do nothing that anybody could be shown.
+            if !child.does_something() {
+                continue;
+            }
+            let last = child.last_sign();
+            let frame = outlive(frame, (None, Some(last)), false, child.first);
+            let mut node = self.blank(child, generation, SpanKind::Subagent, "?", frame);
+            node.start = child.first;
+            node.end = frame.end.map(|end| End { at: last.min(frame.cutoff), ..around(end) });
+            (node.start_inferred, node.end_inferred) = (true, node.end.is_some());
+            clamp(&mut node);
+            let link = world.links.get(&child.id);
+            node.made_of = Fingerprint::of(Made::Agent).with(child.count as u64);
+            if let Some(link) = link {
+                node.made_of = node.made_of.and(link.candidates.fingerprint(world.conversations));
+                node.made_of = node.made_of.with(link.confidence as u64);
+            }
+            node.what = What::Agent(Agent::default(), link, Some(child));
+            let at = self.push(world, node, frame);
+            let (agent, depth) = (Some(at), frame.depth + 1);
+            let inner = Frame { parent: at, agent, depth, flush: false, ..frame };
+            self.add_child(world, child, "", inner);
         }
     }
 
@@ -178,18 +213,32 @@ impl<'a> Tree<'a> {
             }
             let facts = child.facts(turn);
             let on_time = facts.partition_point(|fact| fact.at <= frame.cutoff);
-            self.add(world, child, &turn.generation, Reading::of(&facts[..on_time]), frame);
-            let late = Reading::of(&facts[on_time..]);
+            let (on_time, late) = facts.split_at(on_time);
+            let reading = Reading::of(on_time, &child.names);
+            self.add(world, child, &turn.generation, reading, frame);
+            let late = Reading::of(&not_again(on_time, late), &child.names);
             self.add_late(world, child, &turn.generation, late, frame);
         }
     }
 }
 
-/// A background call does not end with its turn.
-fn background_frame(frame: Frame, agent: Option<&Agent<'_>>, alive: Timestamp) -> Frame {
-    let Some(settle) = frame.settle else { return frame };
-    let stop = agent.and_then(|agent| agent.stop).map(|(fact, _)| fact.at);
-    if stop.is_some_and(|stop| stop <= settle) {
+/// The last sign of life of the children that a delegation asked for.
+fn last_life(world: World<'_>, conversation: &Conversation, key: &str) -> Option<Timestamp> {
+    let children = children_by_key(world, conversation, key);
+    children.filter_map(|child| lifetime(world, child, base(key))).map(|(_, last)| last).max()
+}
+
+/// What runs on after its turn does not end with it: a call that said so, one whose end came later, and one whose child still
+/// works.
+fn outlive(
+    frame: Frame,
+    (over, alive): (Option<Timestamp>, Option<Timestamp>),
+    waits: bool,
+    begun: Timestamp,
+) -> Frame {
+    let Some(settle) = frame.settle.filter(|_| !frame.detached) else { return frame };
+    let lives = over.map_or_else(|| waits || alive > Some(settle), |over| over > settle);
+    if !lives {
         return frame;
     }
     Frame {
@@ -198,8 +247,16 @@ fn background_frame(frame: Frame, agent: Option<&Agent<'_>>, alive: Timestamp) -
         flush: false,
         detached: true,
         cutoff: Timestamp(i64::MAX),
-        alive,
+        alive: alive.unwrap_or(begun),
         ..frame
+    }
+}
+
+/// The end of what surrounds something that has none of its own.
+fn around(end: End) -> End {
+    match end.reason {
+        EndReason::Matched => End { reason: EndReason::Stopped, ..end },
+        _ => end,
     }
 }
 

@@ -7,9 +7,11 @@ use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
 use crate::assemble::span_builder::surface;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
+use crate::correlate::delegation::{AT_ONCE_NS, plain_type};
 use crate::correlate::descendants::gather;
 use crate::correlate::snapshot::World;
-use crate::correlate::turn::{Agent, Reading, compaction_end, repeats};
+use crate::correlate::tool_call::Call;
+use crate::correlate::turn::{Agent, Reading, compaction_end, not_again, repeats};
 use crate::correlate::turn_end::{close, split};
 use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::id::SpanId;
@@ -47,14 +49,15 @@ pub(crate) fn grow<'a>(
 ) -> Tree<'a> {
     let facts = window.map_or_else(|| root.facts(turn), |window| window.facts(root, turn));
     let mut below = Vec::new();
-    gather(world, root, &facts, &mut below, 0);
+    gather(world, (root, &turn.generation), &facts, &mut below, 0);
     let since = window.map_or(turn.start, |window| window.alive.max(turn.start));
     let close = close(world, root, turn, (&facts, since), &below);
     let read = facts.len() + below.len();
     let settle = close.map(|close| close.at.plus(world.config.settle_delay_ns));
     let cutoff = settle.unwrap_or(Timestamp(i64::MAX));
-    let (on_time, late) = split(facts, cutoff);
-    let reading = Reading::after(&on_time, window.map(|window| &window.thoughts));
+    let (on_time, late) = split(root, facts, cutoff);
+    let late = not_again(&on_time, &late);
+    let reading = Reading::after(&on_time, window.map(|window| &window.thoughts), &root.names);
     let is_new = |at: &usize| {
         let earlier = on_time[..*at].iter().rev();
         !earlier.take(MAX_REPEATS).any(|other| repeats(other, on_time[*at]))
@@ -129,12 +132,42 @@ pub(crate) fn grow<'a>(
     };
     let own = std::mem::take(&mut tree.reading);
     tree.reading = tree.add(world, root, &turn.generation, own, frame);
-    let late = Reading::of(&late);
+    let late = Reading::of(&late, &root.names);
     tree.late_stop = late.stop.map(|(_, stop)| stop);
     tree.add_late(world, root, &turn.generation, late, frame);
     tree.widen();
     tree.note_deadlines(world, last);
     tree
+}
+
+/// When equal work was handed on, in order of time.
+struct Tries(BTreeMap<(u64, Option<Box<str>>), Vec<Timestamp>>);
+
+impl Tries {
+    fn of(calls: &[Call<'_>]) -> Self {
+        let mut tries = BTreeMap::new();
+        let tasks = calls.iter().filter(|call| call.class() == ToolClass::Task);
+        for (work, at) in tasks.filter_map(|call| Some((work(call)?, call.first()))) {
+            tries.entry(work).or_insert_with(Vec::new).push(at);
+        }
+        Self(tries)
+    }
+
+    /// When the work of a call was handed on once more, in a later answer of the model.
+    fn after(&self, call: &Call<'_>) -> Option<Timestamp> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let times = self.0.get(&work(call)?)?;
+        let from = call.first().plus(AT_ONCE_NS);
+        times.get(times.partition_point(|at| *at < from)).copied()
+    }
+}
+
+/// Task and type of agent of a delegating call.
+fn work(call: &Call<'_>) -> Option<(u64, Option<Box<str>>)> {
+    let delegate = call.find(|tool| tool.delegate()).filter(|delegate| delegate.task != 0)?;
+    Some((delegate.task, plain_type(delegate.agent.as_deref())))
 }
 
 impl<'a> Tree<'a> {
@@ -158,6 +191,7 @@ impl<'a> Tree<'a> {
         }
         let thoughts: Vec<Timestamp> =
             reading.thoughts.iter().map(|(_, fact, _)| fact.at).collect();
+        let tries = Tries::of(&reading.calls);
         for (index, call) in std::mem::take(&mut reading.calls).into_iter().enumerate() {
             let is_task = call.class() == ToolClass::Task;
             let agent = match by_call.remove(&index) {
@@ -167,7 +201,8 @@ impl<'a> Tree<'a> {
             // Thoughts are in order.
             let next = || thoughts.get(thoughts.partition_point(|at| *at <= call.first())).copied();
             let next = is_task.then(next).flatten();
-            self.add_call(world, conversation, generation, call, agent, next, frame);
+            let again = tries.after(&call);
+            self.add_call(world, conversation, generation, call, agent, (next, again), frame);
         }
         agents.extend(by_call.into_values());
         agents.sort_by_key(|agent: &Agent<'_>| {
@@ -175,6 +210,9 @@ impl<'a> Tree<'a> {
         });
         for agent in agents {
             self.add_agent(world, conversation, generation, agent, frame);
+        }
+        if !frame.detached {
+            self.add_loose(world, conversation, generation, frame);
         }
         for (key, fact, thought) in std::mem::take(&mut reading.thoughts) {
             let duration = thought.duration_ms.map(nanos);
@@ -241,6 +279,8 @@ impl<'a> Tree<'a> {
             let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
             let stop = if last { stop.wrapping_add(1) } else { 0 };
             node.made_of = Fingerprint::of(Made::Response).with(fact.seq).with(stop);
+            // It may come once more, with more.
+            node.made_of = node.made_of.flag(response.tokens.said().is_some());
             let usage = if last { tokens } else { None };
             node.what = What::Response(fact, response, usage);
             node.settle =
@@ -386,8 +426,11 @@ impl<'a> Tree<'a> {
     }
 
     pub(crate) fn note_deadlines(&mut self, world: World<'_>, last: Timestamp) {
+        // A turn waits longer for a call that is open.
+        let waits = self.nodes.iter().any(|n| n.kind == SpanKind::Tool && n.end.is_none());
+        let (idle, session) = (world.config.generation_idle_ns, world.config.session_idle_ns);
         let open = match self.close {
-            None => Some(last.plus(world.config.generation_idle_ns)),
+            None => Some(last.plus(if waits { session.max(idle) } else { idle })),
             Some(_) => None,
         };
         // Idleness is "longer than": it shows one nanosecond after.

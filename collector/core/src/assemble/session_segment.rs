@@ -78,8 +78,7 @@ impl Starts {
     }
 
     /// Joins a turn, after what lies before it.
-    fn join_before(&mut self, turn: (Timestamp, Timestamp), around: &[Item<'_>], idle: i64) {
-        let turn = (turn.0, turn.1, None);
+    fn join_before(&mut self, turn: Item<'_>, around: &[Item<'_>], idle: i64) {
         while let Some(item) = around.get(self.around).filter(|item| order(item) < order(&turn)) {
             join(&mut self.segments, *item, idle);
             self.around += 1;
@@ -88,22 +87,36 @@ impl Starts {
     }
 }
 
-/// A turn, or what lies around turns: first and last sign of it, and what it says of the session's end.
-type Item<'a> = (Timestamp, Timestamp, Option<&'a SessionEnd>);
+/// A turn, or what lies around turns: first and last sign of it, and what it says of the session's beginning or end.
+type Item<'a> = (Timestamp, Timestamp, Says<'a>);
 
-fn order(&(start, last, end): &Item<'_>) -> (Timestamp, bool, Timestamp) {
-    (start, end.is_some(), last)
+/// What an item says of the session around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says<'a> {
+    Nothing,
+    /// A prompt or a `sessionStart`: a person went on.
+    Begins,
+    Ends(&'a SessionEnd),
+}
+
+fn order(&(start, last, says): &Item<'_>) -> (Timestamp, bool, Timestamp) {
+    (start, matches!(says, Says::Ends(_)), last)
 }
 
 /// First and last fact of a turn's own.
-fn item(conversation: &Conversation, turn: &Turn) -> (Timestamp, Timestamp) {
+fn item<'a>(conversation: &Conversation, turn: &Turn) -> Item<'a> {
+    let says = begins(conversation.has_prompt_at(turn.start));
     if let Some(sealed) = conversation.sealed.get(&turn.generation) {
-        return (turn.start, sealed.last.max(turn.start));
+        return (turn.start, sealed.last.max(turn.start), says);
     }
     let facts = conversation.explicit.get(&turn.generation);
     let last = facts.and_then(|facts| facts.last()).map(|fact| fact.at);
     let loose = turn.loose.last().map(|&index| conversation.loose[index].at);
-    (turn.start, last.max(loose).unwrap_or(turn.start))
+    (turn.start, last.max(loose).unwrap_or(turn.start), says)
+}
+
+fn begins<'a>(with_prompt: bool) -> Says<'a> {
+    if with_prompt { Says::Begins } else { Says::Nothing }
 }
 
 /// The segments with everything known about them.
@@ -112,7 +125,7 @@ pub(crate) fn segments(
     conversation: &Conversation,
     turns: &[&Tally],
 ) -> Vec<Segment> {
-    let intervals = turns.iter().map(|turn| (turn.start, turn.last));
+    let intervals = turns.iter().map(|turn| (turn.start, turn.last, begins(turn.begins)));
     let mut segments = cut(world, conversation, intervals);
     let count = segments.len();
     let by_start = by_start(turns);
@@ -178,12 +191,12 @@ fn outside_inside(
     inside.iter().map(|&index| &conversation.loose[index])
 }
 
-fn cut(
+fn cut<'a>(
     world: World<'_>,
-    conversation: &Conversation,
-    turns: impl Iterator<Item = (Timestamp, Timestamp)>,
+    conversation: &'a Conversation,
+    turns: impl Iterator<Item = Item<'a>>,
 ) -> Vec<Segment> {
-    let mut items: Vec<Item<'_>> = turns.map(|(start, last)| (start, last, None)).collect();
+    let mut items: Vec<Item<'a>> = turns.collect();
     items.append(&mut around(conversation));
     items.sort_by_key(order);
     let mut segments: Vec<Segment> = Vec::new();
@@ -196,36 +209,47 @@ fn cut(
 /// What lies around turns, in order.
 fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     let outside = conversation.outside.iter().map(|&index| &conversation.loose[index]);
-    let mut items: Vec<Item<'_>> = outside.map(|fact| (fact.at, fact.at, None)).collect();
+    let mut items: Vec<Item<'_>> = outside.map(|fact| (fact.at, fact.at, Says::Nothing)).collect();
     let once = conversation.session.iter().enumerate().filter(|&(index, fact)| {
         let earlier = conversation.session[..index].iter().rev();
         !earlier.take(MAX_REPEATS).any(|other| repeats(other, fact))
     });
     items.extend(once.map(|(_, fact)| match &fact.kind {
-        EventKind::SessionEnd(end) => (fact.at, fact.at, Some(&**end)),
-        _ => (fact.at, fact.at, None),
+        EventKind::SessionEnd(end) => (fact.at, fact.at, Says::Ends(end)),
+        _ => (fact.at, fact.at, Says::Begins),
     }));
     items.sort_by_key(order);
     items
 }
 
-/// Takes the next item into the last segment, or begins another.
-fn join(segments: &mut Vec<Segment>, (start, last, end): Item<'_>, idle: i64) {
-    let joins = segments.last().is_some_and(|open| match open.ended {
-        Some(at) => start.since(at) <= END_GRACE,
-        None => start.since(open.last) <= idle,
+/// Takes the next item into the last segment, or begins another. An end never does, and after one a person may go on at once.
+fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
+    let joins = segments.last().is_some_and(|open| match (open.ended, says) {
+        (Some(_), Says::Ends(_)) => true,
+        (Some(at), Says::Begins) => start <= at,
+        (Some(at), Says::Nothing) => last.since(at) <= END_GRACE,
+        (None, Says::Ends(_)) => true,
+        (None, _) => start.since(open.last) <= idle,
     });
     if !joins {
         let (ended, close, settle) = (None, None, None);
         segments.push(Segment { start, last, ended, close, settle, failed: false });
     }
     let Some(open) = segments.last_mut() else { return };
-    open.last = open.last.max(last);
-    if let Some(end) = end {
-        open.ended.get_or_insert(start);
+    let is_late = match open.ended {
+        Some(ended) => start.since(ended) > END_GRACE,
+        None => start.since(open.last) > idle,
+    };
+    if let Says::Ends(end) = says {
         let is_error = |text: &Option<String>| text.as_deref() == Some("error");
         open.failed |= is_error(&end.reason) || is_error(&end.final_status);
+        // What was over already does not last until its end is told.
+        if is_late {
+            return;
+        }
+        open.ended.get_or_insert(start);
     }
+    open.last = open.last.max(last);
 }
 
 /// Session spans and the spans outside turns.

@@ -1,6 +1,7 @@
 //! Turning nodes into spans: names, attributes, statuses. The one place that knows the conventions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -48,6 +49,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) candidates: Option<u64>,
     /// Hooks of the turn that found no room in memory.
     pub(crate) lost: u64,
+    /// Of nodes that several delegations may have asked for, how many there are, and links to those that are kept.
+    pub(crate) possible: BTreeMap<usize, (usize, Vec<crate::model::span::Link>)>,
 }
 
 /// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
@@ -103,6 +106,7 @@ pub(crate) fn verdict(
         Some("error") => ("error", failed(ErrorType::SubagentError, "subagent failed")),
         Some("aborted") => ("interrupted", Status::Unset),
         _ if node.incomplete || node.end.is_none() => ("unknown", Status::Unset),
+        _ if call.class() == ToolClass::Shell && call.is_background() => ("running", Status::Unset),
         _ => ("ok", Status::Unset),
     }
 }
@@ -163,6 +167,11 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
                 &mut attributes,
                 &mut contents,
             );
+            if let Some((count, links)) = shared.possible.get(&at)
+                && *count > links.len()
+            {
+                attributes.count("hookspan.subagent.candidates", *count as u64);
+            }
             let name = format!("invoke_agent {}", agent_type(agent).unwrap_or("subagent"));
             (name.clone(), Cow::Owned(name))
         }
@@ -180,7 +189,11 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         id: node.id,
         trace: shared.trace,
         parent: node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent),
-        links: if at == 0 { shared.links.clone() } else { Vec::new() },
+        links: match shared.possible.get(&at) {
+            _ if at == 0 => shared.links.clone(),
+            Some((_, links)) => links.clone(),
+            None => Vec::new(),
+        },
         kind: node.kind,
         name: cut(name, 128),
         plain_name,
@@ -218,6 +231,7 @@ fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: 
     if let Some(end) = node.end {
         attributes.text("hookspan.end_reason", end.reason.as_str());
     }
+    attributes.flag("hookspan.duration_unknown", node.length_is_unknown().then_some(true));
     attributes.flag("hookspan.incomplete", node.incomplete.then_some(true));
     attributes.text("hookspan.kind", node.kind.as_str());
     attributes.flag("hookspan.late", node.late.then_some(true));
@@ -446,7 +460,10 @@ fn subagent(
     let model = agent.find(|facts| facts.model.as_deref());
     attributes.text("gen_ai.provider.name", provider(model));
     attributes.some_text("gen_ai.request.model", model.filter(|model| *model != "default"));
-    attributes.some_text("cursor.subagent.id", agent.find(|facts| facts.id.as_deref()));
+    attributes.some_text(
+        "cursor.subagent.id",
+        agent.find(|facts| facts.id.as_deref().or(facts.call.as_deref())),
+    );
     attributes.some_text("cursor.subagent.type", agent_type(agent));
     attributes.some_text("cursor.subagent.model", model);
     let status = agent.stop.and_then(|(_, facts)| facts.status.as_deref());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::assemble::draft::{Tree, What};
+use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::session_segment::Segment;
 use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, is_call, verdict};
@@ -11,6 +11,7 @@ use crate::assemble::turn_totals::{Sum, Tally, total};
 use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
+use crate::model::event::Confidence;
 use crate::model::span::{EndReason, SpanKind, Status};
 use crate::model::summary::{SessionState, SessionSummary, Tokens, TurnSummary};
 use crate::model::time::Timestamp;
@@ -46,6 +47,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         start: tree.nodes[0].start,
         open: tree.close.is_none(),
         idle: tree.close.is_some_and(|close| close.reason == EndReason::Idle),
+        begins: tree.reading.prompt.is_some(),
         ..tree.window.map(|window| window.sum.clone()).unwrap_or_default()
     };
     let aside = tree.window.and_then(|window| window.last_error.clone());
@@ -59,7 +61,9 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
             sum.last = sum.last.max(last);
         }
         sum.tool_calls += u64::from(is_call(node));
-        sum.subagents += u64::from(node.kind == SpanKind::Subagent);
+        // A child of no known delegation is the subagent of one that is counted, or of none.
+        let is_agent = node.kind == SpanKind::Subagent;
+        sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
         if let Status::Error { message, .. } = status(tree, at) {
             sum.errors += 1;
@@ -119,6 +123,17 @@ fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
         .or_else(|| facts().find_map(|fact| fact.model.clone()))
 }
 
+fn is_ambiguous(node: &Node<'_>) -> bool {
+    matches!(&node.what, What::Agent(_, Some(link), _) if link.confidence == Confidence::Ambiguous)
+}
+
+/// When something last happened. A hook that was delivered again makes no session longer.
+fn last_sign(conversation: &Conversation, segments: &[Segment]) -> Timestamp {
+    let tab = conversation.tabs.last().map(|tab| tab.at);
+    let last = segments.last().map(|segment| segment.last).max(tab);
+    last.unwrap_or(conversation.last)
+}
+
 /// The session's row.
 pub(crate) fn summary(
     world: World<'_>,
@@ -149,7 +164,7 @@ pub(crate) fn summary(
         root: conversation.id.clone(),
         state,
         started_at: conversation.first,
-        last_at: segments.last().map_or(conversation.last, |s| s.last).max(conversation.last),
+        last_at: last_sign(conversation, segments),
         ended_at: last.and_then(|segment| segment.close).map(|end| end.at),
         workspace: conversation.workspace().cloned(),
         model: turns.iter().rev().find_map(|turn| turn.model.clone()),

@@ -50,7 +50,8 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
             edges.push((to, kind, -1));
         }
     };
-    for node in &tree.nodes {
+    // Of what has no length of its own, nothing says how much of the time was its own.
+    for node in tree.nodes.iter().filter(|node| !(node.incomplete && node.end.is_some())) {
         let until = node.end.map_or(end, |end| end.at);
         match &node.what {
             What::Thought(..) => leaf(node.start, until, THINKING),
@@ -90,6 +91,7 @@ fn kind_of(class: ToolClass) -> Option<usize> {
         ToolClass::Mcp => Some(MCP),
         ToolClass::Edit | ToolClass::Delete => Some(EDITS),
         ToolClass::Task => None,
+        ToolClass::Question => Some(WAIT),
         _ => Some(TOOLS),
     }
 }

@@ -70,6 +70,7 @@ pub(crate) fn describe(
     attributes.text("hookspan.tool.class", class.as_str());
     attributes.int("hookspan.tool.input_bytes", bytes(call.find(|tool| tool.input_bytes)));
     attributes.text("hookspan.tool.outcome", outcome);
+    attributes.some_text("hookspan.tool.match", call.strength.as_str());
     attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
     attributes.double("hookspan.wait_ms", wait_ms(call));
     match class {
@@ -89,18 +90,28 @@ fn told_after(call: &Call<'_>) -> Option<Edits> {
     call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits)
 }
 
-/// Receipt of post − receipt of pre − duration.
+/// Hooks run no longer than this: 60 s, Cursor's own limit for each.
+const HOOKS_MS: f64 = 60_000.0;
+
+/// Receipt of post − receipt of pre − duration. `None` where nobody is asked and no hooks can have run so long: the machine slept,
+/// or nothing tells what was.
 pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     let (opened, ended) = call.opened().zip(call.ended())?;
     let duration = call.duration_ms()?;
-    Some((ended.since(opened) as f64 / 1e6 - duration).max(0.0))
+    let wait = (ended.since(opened) as f64 / 1e6 - duration).max(0.0);
+    Some(wait).filter(|wait| *wait <= HOOKS_MS || !asks_nobody(call))
+}
+
+/// Nobody is asked about reading and searching.
+fn asks_nobody(call: &Call<'_>) -> bool {
+    matches!(call.class(), ToolClass::Read | ToolClass::Search)
 }
 
 /// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
 /// ones; and all of it where nobody is asked. `None` when the hooks that arrived tell no part of it.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
-    if matches!(call.class(), ToolClass::Read | ToolClass::Search) {
+    if asks_nobody(call) {
         return Some(wait);
     }
     let between = |from: Option<&Fact>, to: Option<&Fact>| {
@@ -115,6 +126,12 @@ pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
 fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attributes) {
     match class {
         ToolClass::Shell => {
+            let background = call.is_background();
+            attributes.flag("cursor.shell.background", background.then_some(true));
+            // Its own end, which came after its call was over: no time of the turn.
+            let own =
+                call.after.filter(|after| background && call.post.is_some_and(|p| p.at < after.at));
+            attributes.double("cursor.shell.background_ms", Call::measured(own));
             attributes.flag("cursor.shell.sandbox", call.find(|tool| tool.more()?.sandbox));
             attributes.int("cursor.shell.timeout_ms", call.find(|tool| tool.more()?.timeout_ms));
         }

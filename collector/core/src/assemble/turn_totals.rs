@@ -22,6 +22,8 @@ pub(crate) struct Sum {
     pub(crate) last_error: Option<String>,
     pub(crate) idle: bool,
     pub(crate) failed: bool,
+    /// It begins with a prompt.
+    pub(crate) begins: bool,
 }
 
 /// What one turn, or a stretch of them, comes to.
@@ -31,6 +33,8 @@ pub(crate) struct Tally {
     pub(crate) last: Timestamp,
     /// When the last of them settles; `None` while that is not known of one.
     pub(crate) settle: Option<Timestamp>,
+    /// The first of them begins with a prompt.
+    pub(crate) begins: bool,
     pub(crate) generations: u64,
     pub(crate) tool_calls: u64,
     pub(crate) errors: u64,
@@ -58,6 +62,7 @@ impl Tally {
             start: sum.start,
             last: sum.last,
             settle,
+            begins: sum.begins,
             generations: 1,
             tool_calls: sum.tool_calls,
             errors: sum.errors,

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::correlate::delegation::Delegation;
+use crate::correlate::delegation_match::{Names, Resolved, resolve, tells};
 use crate::correlate::event_time::Steady;
-use crate::correlate::fact::{Fact, insert};
+use crate::correlate::fact::{Fact, delegation, insert};
 use crate::correlate::sealed_turns::{Reload, SealedTurns};
 use crate::correlate::tool_call::tool_facts;
 use crate::correlate::turn::{label, repeats};
@@ -12,10 +14,9 @@ use crate::correlate::turn_layout::Placed;
 pub(crate) use crate::correlate::turn_layout::Turn;
 use crate::model::event::EventKind;
 use crate::model::event::{About, Evidence, Host, Lineage};
-use crate::model::fingerprint::{Fingerprint, Made};
+use crate::model::fingerprint::{Fingerprint, Made, digest, mix};
 use crate::model::time::Timestamp;
-use crate::model::time::nanos;
-use crate::model::tolerance::DISORDER;
+use crate::model::tolerance::{DISORDER, REPEAT};
 
 /// Turns for which lost events are counted.
 const MAX_LOST: usize = 1_024;
@@ -47,8 +48,19 @@ pub(crate) struct Conversation {
     pub(super) homes: Option<Homes>,
     /// Work handed to other agents, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
-    /// Stops and prompts: a foreground delegation does not outlive them.
-    pub(super) breaks: Vec<Timestamp>,
+    /// A session without a hook for so long is over, see [`Config`](crate::model::config::Config).
+    pub(crate) session_idle_ns: i64,
+    /// Delegations of hooks that do not name them, by hook.
+    pub(crate) names: Names,
+    /// Delegations by other ids of their subagents.
+    pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
+    /// Some delegation names its child.
+    pub(crate) names_children: bool,
+    /// Some hook names its delegation in part only, so that all are matched anew when one more comes.
+    vague: bool,
+    unresolved: bool,
+    /// Stops and prompts, each with a digest of what it says: a foreground delegation does not outlive them.
+    pub(super) breaks: Vec<(Timestamp, u64)>,
     /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
     pub(super) thoughts: Vec<Timestamp>,
     /// When delegations began, the latest.
@@ -164,21 +176,6 @@ fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<s
     }
 }
 
-/// Work handed to another agent, as far as it matters for finding its conversation.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Delegation {
-    /// First hook that says it has begun.
-    pub(crate) start: Option<Timestamp>,
-    /// What the reported duration says, for when no hook of the beginning arrived. Never preferred: hooks that are
-    /// delivered late together would put it before the turn.
-    pub(crate) computed_start: Option<Timestamp>,
-    pub(crate) stop: Option<Timestamp>,
-    /// `subagentStart` came, so a stop is to be expected.
-    pub(crate) announced: bool,
-    pub(crate) background: bool,
-    pub(crate) model: Option<String>,
-}
-
 impl Conversation {
     pub(crate) fn new(id: Arc<str>, host: Host) -> Self {
         Self {
@@ -193,6 +190,12 @@ impl Conversation {
             tabs: Vec::new(),
             homes: None,
             delegations: BTreeMap::new(),
+            session_idle_ns: 0,
+            names: Names::new(),
+            aliases: BTreeMap::new(),
+            names_children: false,
+            vague: false,
+            unresolved: false,
             breaks: Vec::new(),
             thoughts: Vec::new(),
             delegated: Timestamp(i64::MIN),
@@ -244,7 +247,7 @@ impl Conversation {
             workspace: self.workspace.as_ref().map(|(_, seq, _)| *seq),
             transcript: self.transcripts,
             generations: self.explicit.len(),
-            delegations: self.delegations.len(),
+            delegations: self.delegations.len().max(usize::from(self.vague)),
         }
     }
 
@@ -319,15 +322,15 @@ impl Conversation {
         {
             self.label = Some((fact.key(), label.into()));
         }
-        let times = match fact.kind {
-            K::Stop(_) | K::Prompt(_) => Some(&mut self.breaks),
-            K::Thought(_) => Some(&mut self.thoughts),
-            _ => None,
-        };
-        if let Some(times) = times
-            && let Err(at) = times.binary_search(&fact.at)
+        if let Some(said) = said(&fact.kind) {
+            let place = (fact.at, mix(said, digest(&[generation.as_bytes()])));
+            if let Err(at) = self.breaks.binary_search(&place) {
+                self.breaks.insert(at, place);
+            }
+        } else if matches!(fact.kind, K::Thought(_))
+            && let Err(at) = self.thoughts.binary_search(&fact.at)
         {
-            times.insert(at, fact.at);
+            self.thoughts.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
             // It is the next prompt of whatever began since the one before.
@@ -465,7 +468,19 @@ impl Conversation {
             times.get(times.partition_point(|&at| at <= start)).copied()
         };
         let thought = after(&self.thoughts, start.plus(DISORDER)).filter(|_| !delegation.announced);
-        [after(&self.breaks, start), thought].into_iter().flatten().min()
+        [self.break_after(start), thought].into_iter().flatten().min()
+    }
+
+    /// The first stop or prompt after `start` that is not an earlier one, delivered again.
+    fn break_after(&self, start: Timestamp) -> Option<Timestamp> {
+        let first = self.breaks.partition_point(|(at, _)| *at <= start);
+        let is_new = |index: &usize| {
+            let (at, said) = self.breaks[*index];
+            let earlier = self.breaks[..*index].iter().rev().take(MAX_REPEATS);
+            let mut earlier = earlier.take_while(|(other, _)| at.since(*other) <= REPEAT);
+            !earlier.any(|(_, other)| *other == said)
+        };
+        (first..self.breaks.len()).find(is_new).map(|index| self.breaks[index].0)
     }
 
     /// Whether a thought at `at` may be the one that ends a delegation: one began since the last sign before it. True more
@@ -474,11 +489,10 @@ impl Conversation {
         if self.delegations.is_empty() {
             return false;
         }
-        let before = |times: &[Timestamp]| {
-            let count = times.partition_point(|time| *time < at);
-            count.checked_sub(1).map(|last| times[last])
-        };
-        let sign = before(&self.thoughts).max(before(&self.breaks));
+        let thoughts = self.thoughts.partition_point(|time| *time < at);
+        let breaks = self.breaks.partition_point(|(time, _)| *time < at);
+        let thought = thoughts.checked_sub(1).map(|last| self.thoughts[last]);
+        let sign = thought.max(breaks.checked_sub(1).map(|last| self.breaks[last].0));
         sign.is_none_or(|sign| self.delegated.plus(DISORDER) >= sign)
     }
 
@@ -512,36 +526,58 @@ impl Conversation {
 
     fn note_delegation(&mut self, fact: &Fact) {
         use EventKind as K;
-        let (key, ended, duration_ms) = match &fact.kind {
-            K::SubagentStart(agent) => (Some(agent.key()), false, None),
-            K::SubagentStop(agent) => (Some(agent.key()), true, agent.duration_ms),
-            K::ToolStart(tool) => (tool.delegation(), false, None),
-            K::ToolEnd(tool) | K::ToolFailure(tool) => (tool.delegation(), true, tool.duration_ms),
-            _ => return,
-        };
-        let Some(key) = key else { return };
-        let entry = self.delegations.entry(key.into()).or_default();
-        let earliest = |known: Option<Timestamp>, new| [known, new].into_iter().flatten().min();
-        if ended {
-            let computed = duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
-            entry.computed_start = earliest(entry.computed_start, computed);
-            entry.stop = entry.stop.max(Some(fact.at));
-        } else {
-            entry.start = earliest(entry.start, Some(fact.at));
+        let Some(key) = delegation(&fact.kind) else { return };
+        let ends = !matches!(fact.kind, K::SubagentStart(_) | K::ToolStart(_));
+        if !ends {
             self.delegated = self.delegated.max(fact.at);
         }
-        match &fact.kind {
-            K::SubagentStart(agent) => {
-                entry.announced = true;
-                if entry.model.is_none() {
-                    entry.model = agent.model.clone();
-                }
+        self.names_children |=
+            matches!(&fact.kind, K::SubagentStop(agent) if agent.child.is_some());
+        self.vague |= match &fact.kind {
+            K::SubagentStart(agent) | K::SubagentStop(agent) => {
+                let other = agent.id.as_deref().is_some_and(|id| id != key);
+                other || agent.named().is_none() || !self.delegations.contains_key(key)
             }
-            K::ToolStart(tool) => {
-                let background = tool.delegate().and_then(|delegate| delegate.background);
-                entry.background |= background == Some(true);
-            }
-            _ => {}
+            K::ToolEnd(_) | K::ToolFailure(_) => !self.delegations.contains_key(key),
+            _ => false,
+        };
+        if self.vague {
+            self.unresolved = true;
+        } else {
+            self.delegations.entry(key.into()).or_default().tell(fact);
+        }
+    }
+
+    /// Matches delegations anew, where some hooks name theirs in part only.
+    pub(super) fn resolve_delegations(&mut self) {
+        if !std::mem::take(&mut self.unresolved) {
+            return;
+        }
+        let facts = self.explicit.values().flatten().chain(&self.loose);
+        let mut facts: Vec<&Fact> = facts.filter(|fact| tells(&fact.kind)).collect();
+        facts.sort_by_key(|fact| fact.key());
+        let Resolved { delegations, names, aliases } = resolve(&facts);
+        (self.delegations, self.aliases) = (delegations, aliases);
+        if self.names != names {
+            self.names = names;
+            // A hook without a turn of its own is of its delegation's.
+            self.move_turns();
+        }
+    }
+
+    /// The delegation that a fact tells of.
+    pub(crate) fn delegation_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
+        match self.names.get(&fact.seq) {
+            Some(name) => Some(name),
+            None => delegation(&fact.kind),
+        }
+    }
+
+    /// The call or subagent that a fact names, or was found to be about.
+    pub(crate) fn call_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
+        match self.names.get(&fact.seq) {
+            Some(name) => Some(name),
+            None => call_id(&fact.kind),
         }
     }
 
@@ -577,6 +613,11 @@ impl Conversation {
         homes
     }
 
+    /// Whether a prompt came at this time.
+    pub(crate) fn has_prompt_at(&self, at: Timestamp) -> bool {
+        self.prompts.range((at, 0)..=(at, u64::MAX)).next().is_some()
+    }
+
     /// The next prompt that is not the turn's own.
     pub(crate) fn next_prompt(&self, turn: &Turn) -> Option<Timestamp> {
         let own = |at: Timestamp, seq: u64, generation: &Arc<str>| {
@@ -598,6 +639,15 @@ impl Conversation {
     /// The first session end since a turn started.
     pub(crate) fn session_end_after(&self, start: Timestamp) -> Option<Timestamp> {
         self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
+    }
+
+    /// Whether it called a tool, thought, answered or handed work on.
+    pub(crate) fn does_something(&self) -> bool {
+        let mut facts = self.explicit.values().flatten().chain(&self.loose);
+        facts.any(|fact| {
+            let is_text = matches!(fact.kind, EventKind::Thought(_) | EventKind::Response(_));
+            is_text || tells(&fact.kind) || tool_facts(&fact.kind).is_some()
+        })
     }
 
     /// Whether nothing but completions of the editor is known of it.
@@ -635,10 +685,27 @@ impl Conversation {
     }
 }
 
+/// What a stop or a prompt says, to know it again when it is delivered twice.
+fn said(kind: &EventKind) -> Option<u64> {
+    let digest = |text: Option<&str>| digest(&[text.unwrap_or_default().as_bytes()]);
+    match kind {
+        EventKind::Prompt(prompt) => {
+            Some(mix(mix(1, prompt.bytes), digest(prompt.preview.as_deref())))
+        }
+        EventKind::Stop(stop) => {
+            let loops = stop.loop_count.map_or(u64::MAX, i64::unsigned_abs);
+            let count = |count: Option<u64>| count.unwrap_or(u64::MAX);
+            let tokens = mix(count(stop.tokens.input), count(stop.tokens.output));
+            Some(mix(mix(mix(2, loops), tokens), digest(stop.status.as_deref())))
+        }
+        _ => None,
+    }
+}
+
 /// The call or subagent id an event carries.
 pub(crate) fn call_id(kind: &EventKind) -> Option<&str> {
     match kind {
-        EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.id.as_deref(),
+        EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.named(),
         kind => tool_facts(kind)?.id.as_deref(),
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::fact::Fact;
+use crate::correlate::parent_link::below_turn;
 use crate::correlate::snapshot::World;
-use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
 /// Children nest no deeper than this; what would be deeper hangs below the last level.
@@ -14,7 +14,7 @@ pub(crate) const MAX_DEPTH: u32 = 16;
 /// Times of all facts below a conversation's facts, at any depth.
 pub(crate) fn gather<'a>(
     world: World<'a>,
-    conversation: &'a Conversation,
+    (conversation, generation): (&'a Conversation, &str),
     facts: &[&'a Fact],
     times: &mut Vec<Timestamp>,
     depth: u32,
@@ -22,13 +22,28 @@ pub(crate) fn gather<'a>(
     if depth >= MAX_DEPTH || world.children.is_empty() {
         return;
     }
-    for (child, key) in children_of(world, conversation, facts) {
+    let loose = loose_children(world, conversation, generation).map(|child| (child, ""));
+    for (child, key) in children_of(world, conversation, facts).into_iter().chain(loose) {
         for turn in turns_for(world, child, key) {
             let facts = child.facts(turn);
             times.extend(facts.iter().map(|fact| fact.at));
-            gather(world, child, &facts, times, depth + 1);
+            gather(world, (child, &turn.generation), &facts, times, depth + 1);
         }
     }
+}
+
+/// Children that hang below a turn itself, because no delegation of theirs is known.
+pub(crate) fn loose_children<'a>(
+    world: World<'a>,
+    conversation: &Conversation,
+    generation: &str,
+) -> impl Iterator<Item = &'a Conversation> {
+    let found = if world.children.is_empty() {
+        None
+    } else {
+        world.children.get(&(conversation.id.clone(), below_turn(generation)))
+    };
+    found.into_iter().flatten().filter_map(move |child| world.conversations.get(child))
 }
 
 /// The child conversations that these facts delegate to.
@@ -40,14 +55,7 @@ pub(crate) fn children_of<'a>(
     let mut keys: Vec<&'a str> = Vec::new();
     let mut seen: BTreeSet<&'a str> = BTreeSet::new();
     for fact in facts {
-        let key = match &fact.kind {
-            EventKind::SubagentStart(a) | EventKind::SubagentStop(a) => Some(a.key()),
-            EventKind::ToolStart(t) | EventKind::ToolEnd(t) | EventKind::ToolFailure(t) => {
-                t.delegation()
-            }
-            _ => None,
-        };
-        keys.extend(key.filter(|key| seen.insert(key)));
+        keys.extend(conversation.delegation_of(fact).filter(|key| seen.insert(key)));
     }
     let children = |key: &'a str| {
         children_by_key(world, conversation, key).map(move |child| (child, base(key)))

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::correlate::conversation::{Conversation, call_id};
-use crate::correlate::fact::{Fact, delegation};
+use crate::correlate::fact::Fact;
 use crate::correlate::sealed_turns::{Reload, Sealed, number};
 use crate::correlate::turn_layout::Turn;
 use crate::model::event::{Event, EventKind};
@@ -77,7 +77,7 @@ impl Conversation {
         let calls: BTreeSet<Box<str>> =
             ids.filter(|_| self.homes.is_some()).map(Box::from).collect();
         let keys: BTreeSet<Box<str>> =
-            facts.iter().filter_map(|fact| delegation(&fact.kind)).map(Box::from).collect();
+            facts.iter().filter_map(|fact| self.delegation_of(fact)).map(Box::from).collect();
         gone.facts += facts.len().saturating_sub(1);
         gone.loose.extend(&turn.loose);
         keys.iter().for_each(|key| drop(self.delegations.remove(key)));
@@ -125,8 +125,8 @@ impl Conversation {
         });
         self.prompts.append(&mut inside);
         self.prompts.append(&mut after);
-        let from = self.breaks.partition_point(|at| *at < start);
-        let to = self.breaks.partition_point(|at| *at < next);
+        let from = self.breaks.partition_point(|(at, _)| *at < start);
+        let to = self.breaks.partition_point(|(at, _)| *at < next);
         if to > from + 1 {
             self.breaks.drain(from + 1..to);
         }
@@ -142,7 +142,11 @@ impl Conversation {
         {
             return Some(own.clone());
         }
-        let id = call_id(&event.kind).filter(|_| event.generation.is_empty());
+        let id = call_id(&event.kind).filter(|id| {
+            // A beginning is of a new call, and what is open in memory is nearer.
+            let is_start = matches!(event.kind, EventKind::ToolStart(_));
+            event.generation.is_empty() && !is_start && !self.placed.homes.contains_key(*id)
+        });
         if let Some(turn) = id.and_then(|id| self.sealed.entry_of_call(id)) {
             return Some(turn.clone());
         }

@@ -1,8 +1,13 @@
 //! From events to turns: which hooks belong together, and when a turn begins and ends. Blind to bytes.
 
+pub(crate) mod call_match;
+pub(crate) mod claims;
 pub(crate) mod conversation;
+pub(crate) mod delegation;
+pub(crate) mod delegation_match;
 pub(crate) mod descendants;
 pub(crate) mod event_time;
+pub(crate) mod evidence;
 pub(crate) mod fact;
 pub(crate) mod leaving;
 pub(crate) mod open_delegations;

@@ -1,8 +1,10 @@
 //! Delegations by the time in which their child may begin.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::correlate::conversation::{Conversation, Delegation};
+use crate::correlate::conversation::Conversation;
+use crate::correlate::delegation::{AT_ONCE_NS, Delegation};
 use crate::model::time::Timestamp;
 
 /// A delegation that may have a child.
@@ -23,9 +25,27 @@ impl<'a> Candidate<'a> {
         delegation: &'a Delegation,
     ) -> Option<Self> {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        let end = [delegation.stop, parent.over(start, delegation)].into_iter().flatten().min();
-        let end = end.unwrap_or(Timestamp(i64::MAX));
+        // Its own end is proof, also that it outlived its turn, as long as a child that began since is still held.
+        let over = parent.over(start, delegation);
+        let end = match (delegation.stop, over) {
+            (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
+            (Some(stop), _) => stop,
+            (None, over) => over.unwrap_or(Timestamp(i64::MAX)),
+        };
         Some(Self { parent: &parent.id, key, delegation, start, end })
+    }
+
+    /// Where it was asked for once more, with nothing to tell that it ever ran, it was denied and is over. An end that comes when
+    /// the session would be over tells nothing in time.
+    fn tried_again(mut self, parent: &Conversation, starts: &Starts<'_>) -> Self {
+        if is_unproven(parent, self.delegation)
+            && !self.delegation.background
+            && let Some(again) = starts.next(self.delegation, self.start)
+            && self.delegation.stop.is_none_or(|stop| stop.since(again) > parent.session_idle_ns)
+        {
+            self.end = self.end.min(again);
+        }
+        self
     }
 
     pub(crate) fn contains(&self, at: Timestamp) -> bool {
@@ -35,7 +55,44 @@ impl<'a> Candidate<'a> {
 
 /// All delegations of a conversation.
 pub(crate) fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidate<'_>> {
-    parent.delegations.iter().filter_map(|(key, delegation)| Candidate::of(parent, key, delegation))
+    let starts = Starts::of(parent);
+    let all = parent.delegations.iter();
+    all.filter_map(move |(key, delegation)| {
+        Some(Candidate::of(parent, key, delegation)?.tried_again(parent, &starts))
+    })
+}
+
+/// Whether no end of a delegation came while its session would have waited for it.
+fn is_unproven(parent: &Conversation, delegation: &Delegation) -> bool {
+    let start = delegation.start;
+    delegation
+        .stop
+        .is_none_or(|stop| start.is_some_and(|start| stop.since(start) > parent.session_idle_ns))
+}
+
+/// When equal work was handed on, in order.
+struct Starts<'a> {
+    by_task: BTreeMap<(u64, Option<&'a str>), Vec<Timestamp>>,
+}
+
+impl<'a> Starts<'a> {
+    fn of(parent: &'a Conversation) -> Self {
+        let mut by_task: BTreeMap<_, Vec<Timestamp>> = BTreeMap::new();
+        if parent.delegations.values().any(|delegation| is_unproven(parent, delegation)) {
+            for delegation in parent.delegations.values().filter(|one| one.task != 0) {
+                let list = by_task.entry((delegation.task, delegation.agent.as_deref()));
+                list.or_default().extend(delegation.start);
+            }
+        }
+        by_task.values_mut().for_each(|starts| starts.sort_unstable());
+        Self { by_task }
+    }
+
+    /// When the same was asked for after `start`, in a later answer.
+    fn next(&self, delegation: &Delegation, start: Timestamp) -> Option<Timestamp> {
+        let starts = self.by_task.get(&(delegation.task, delegation.agent.as_deref()))?;
+        starts.get(starts.partition_point(|at| *at < start.plus(AT_ONCE_NS))).copied()
+    }
 }
 
 /// Delegations, in an order that finds those open at a time without a look at the others.

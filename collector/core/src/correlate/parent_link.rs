@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::correlate::claims::Claims;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::open_delegations::{Candidate, OpenDelegations, candidates};
 use crate::model::event::{Confidence, LinkSource};
 use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::time::Timestamp;
+use crate::model::tolerance::DISORDER;
 
 /// Candidates of a child that are kept and linked to. The others are counted.
 pub(crate) const MAX_CANDIDATES: usize = 8;
@@ -23,6 +25,8 @@ pub(crate) struct Link {
     pub(crate) key: Option<Box<str>>,
     pub(crate) confidence: Confidence,
     pub(crate) source: LinkSource,
+    /// The turn of the parent that it hangs below where no delegation is known, as a key.
+    pub(crate) below: Option<Box<str>>,
     /// What is possible, when ambiguous.
     pub(crate) candidates: Candidates,
     /// Later delegations of the parent that went on with the same child, by start.
@@ -36,12 +40,13 @@ impl Link {
         (confidence, source): (Confidence, LinkSource),
     ) -> Self {
         let (candidates, resumed) = (Candidates::default(), Vec::new());
-        Self { parent, key, confidence, source, candidates, resumed }
+        Self { parent, key, confidence, source, below: None, candidates, resumed }
     }
 
-    /// All delegations the child worked for, in order.
+    /// All delegations the child worked for, in order; else the turn that it hangs below.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Box<str>> {
-        self.key.iter().chain(self.resumed.iter().map(|(_, key)| key))
+        let keys = self.key.iter().chain(self.resumed.iter().map(|(_, key)| key));
+        keys.chain(self.below.iter())
     }
 
     /// The delegation a turn that began at `at` belongs to.
@@ -50,6 +55,27 @@ impl Link {
         let resumed = later.checked_sub(1).map(|last| &self.resumed[last].1);
         resumed.or(self.key.as_ref()).map(|key| &**key)
     }
+}
+
+/// The key of what hangs below a turn itself, for want of a delegation.
+pub(crate) fn below_turn(generation: &str) -> Box<str> {
+    format!("?{generation}").into()
+}
+
+/// The turn that such a key names.
+pub(crate) fn turn_of_key(key: &str) -> Option<&str> {
+    key.strip_prefix('?')
+}
+
+/// The turn of `parent` in which `child` began: the one it names, else the last one before it.
+fn turn_of_child<'a>(parent: &'a Conversation, child: &Conversation) -> Option<&'a Arc<str>> {
+    let named = child.turns.first().map(|turn| &turn.generation);
+    let turns = &parent.turns;
+    if let Some(turn) = turns.iter().rfind(|turn| Some(&turn.generation) == named) {
+        return Some(&turn.generation);
+    }
+    let before = turns.partition_point(|turn| turn.start <= child.first);
+    Some(&turns.get(before.saturating_sub(1))?.generation)
 }
 
 /// Delegations that a child may belong to: how many, and the [`MAX_CANDIDATES`] of them that began last before it.
@@ -98,11 +124,19 @@ pub(crate) struct Linked {
 /// Links all children among `conversations`. A pure function of what they hold.
 pub(crate) fn link(conversations: &Conversations) -> Linked {
     let mut linked = Linked { work: conversations.len(), ..Linked::default() };
+    let claims = Claims::of(conversations.values());
     let mut taken = Taken::new();
     let mut parents: BTreeMap<Arc<str>, OpenDelegations<'_>> = BTreeMap::new();
     for conversation in conversations.values() {
         // A session whose settled turns have left memory stays a session.
         if !conversation.sealed.is_empty() {
+            continue;
+        }
+        if let Some((parent, key)) = claims.of_child(conversation) {
+            taken.insert((parent.clone(), key.into()));
+            let how = (Confidence::Exact, LinkSource::Hook);
+            let link = Link::new(parent.clone(), Some(key.into()), how);
+            linked.links.insert(conversation.id.clone(), link);
             continue;
         }
         let Some((name, confidence)) = named_parent(conversation) else { continue };
@@ -119,7 +153,13 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
         if let Some(key) = &key {
             taken.insert((parent.id.clone(), key.clone()));
         }
-        let link = Link::new(parent.id.clone(), key, confidence);
+        let mut link = Link::new(parent.id.clone(), key, confidence);
+        // A call that no hook told of is a place nobody can show.
+        if link.key.as_ref().is_none_or(|key| !parent.delegations.contains_key(key)) {
+            let turn = turn_of_child(parent, conversation).map(|turn| below_turn(turn));
+            let is_told = link.key.is_some();
+            *(if is_told { &mut link.key } else { &mut link.below }) = turn;
+        }
         linked.links.insert(conversation.id.clone(), link);
     }
     guess(conversations, &mut linked, &mut taken);
@@ -131,7 +171,7 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
 
 /// The parent that explicit ids or evidence name.
 fn named_parent(child: &Conversation) -> Option<(Cow<'_, str>, (Confidence, LinkSource))> {
-    if let Some(lineage) = &child.lineage {
+    if let Some(lineage) = child.lineage.as_ref().filter(|lineage| !lineage.parent.is_empty()) {
         return Some((lineage.parent.as_str().into(), (Confidence::Exact, LinkSource::Hook)));
     }
     if let Some((_, evidence)) = &child.evidence {
@@ -151,7 +191,8 @@ fn named_parent(child: &Conversation) -> Option<(Cow<'_, str>, (Confidence, Link
 /// The call that explicit ids or evidence name.
 fn told_call(child: &Conversation, parent: &Conversation) -> Option<Box<str>> {
     if let Some(lineage) = &child.lineage {
-        return Some(lineage.subagent.as_str().into());
+        let subagent = lineage.subagent.as_str();
+        return Some(parent.aliases.get(subagent).map_or(subagent, |key| &**key).into());
     }
     let (_, evidence) = child.evidence.as_ref()?;
     // A call that no hook told of would be a place nobody can show.
@@ -254,7 +295,9 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
             continue;
         }
         // Its own hooks name another parent, which has not come yet, or itself.
-        if child.lineage.is_some() || names_itself(child) {
+        if child.lineage.as_ref().is_some_and(|lineage| !lineage.parent.is_empty())
+            || names_itself(child)
+        {
             continue;
         }
         let Some(&workspace) = names.get(&child.workspace()) else { continue };
@@ -266,7 +309,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
         fits.retain(|&at| *open.get(at).parent != child.id);
         linked.work += fits.len();
         if count > CROWD {
-            undecided(child, open, (count, &fits), linked);
+            undecided(conversations, child, open, (count, &fits), linked);
         } else if !fits.is_empty() {
             guesses.push(Guess { child, open, workspace, fits });
         }
@@ -274,7 +317,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
     guesses.sort_by(|a, b| (a.child.first, &a.child.id).cmp(&(b.child.first, &b.child.id)));
     decide(&mut guesses, linked, taken);
     for Guess { child, open, fits, .. } in guesses.iter().filter(|guess| !guess.fits.is_empty()) {
-        undecided(child, open, (fits.len(), fits), linked);
+        undecided(conversations, child, open, (fits.len(), fits), linked);
     }
 }
 
@@ -313,8 +356,10 @@ fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     }
 }
 
-/// Notes that several delegations fit a child: of one parent it is a child all the same, else it stays a root.
+/// Notes that several delegations fit a child: of one parent, or of several below one root, it is a child all the same. Else it
+/// stays a root.
 fn undecided(
+    conversations: &Conversations,
     child: &Conversation,
     open: &OpenDelegations<'_>,
     (count, fits): (usize, &[usize]),
@@ -326,26 +371,50 @@ fn undecided(
     let place = |&at: &usize| (open.get(at).parent.clone(), Box::from(open.get(at).key));
     let mut kept: Vec<_> = last.iter().map(place).collect();
     kept.sort_unstable();
+    let newest = last.first().map(|&at| (open.get(at).parent, open.get(at).key));
     let candidates = Candidates { count, kept };
-    let parent = open.get(fits[0]).parent;
+    let mut parent = open.get(fits[0]).parent;
     if fits.iter().any(|&at| open.get(at).parent != parent) {
-        linked.unclear.insert(child.id.clone(), candidates);
-        return;
+        let top = |at: &usize| top(&linked.links, open.get(*at).parent);
+        parent = top(&fits[0]);
+        if *parent == child.id || fits.iter().any(|at| top(at) != parent) {
+            linked.unclear.insert(child.id.clone(), candidates);
+            return;
+        }
     }
+    let below = conversations.get(parent).and_then(|own| {
+        let newest = newest.filter(|(other, _)| *other == parent);
+        let home = newest.and_then(|(_, key)| own.home(key));
+        home.or_else(|| turn_of_child(own, child).cloned()).map(|turn| below_turn(&turn))
+    });
     let link = Link::new(parent.clone(), None, (Confidence::Ambiguous, LinkSource::Window));
-    linked.links.insert(child.id.clone(), Link { candidates, ..link });
+    linked.links.insert(child.id.clone(), Link { candidates, below, ..link });
 }
 
-/// Drops delegations that ended while the child still worked, and those of another model. True if one is left.
+/// The topmost ancestor of a conversation, as far as a chain of honest length goes.
+fn top<'a>(links: &'a Links, conversation: &'a Arc<str>) -> &'a Arc<str> {
+    let above = |at: &&'a Arc<str>| links.get(*at).map(|link| &link.parent);
+    std::iter::successors(Some(conversation), above).take(32).last().unwrap_or(conversation)
+}
+
+/// Drops delegations of another model, and those that ended while the child still worked. True if one is left.
 fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize>) -> bool {
     if fits.len() > 1 {
         let model = |at: &usize| open.get(*at).delegation.model.as_deref();
-        let stopped = |at: &usize| open.get(*at).delegation.stop.is_some_and(|at| at < child.last);
+        let label = child.label();
+        let differs = |at: &usize| {
+            label.zip(model(at)).is_some_and(|(label, model)| !is_one_model(label, model))
+        };
+        if fits.iter().any(|at| !differs(at)) {
+            fits.retain(|at| !differs(at));
+        }
+        // The hooks of one instant come in any order, and what is delivered again is no sign of life.
+        let last = child.last_sign().plus(-DISORDER);
+        let stopped = |at: &usize| open.get(*at).delegation.stop.is_some_and(|at| at < last);
         if fits.iter().any(|at| !stopped(at)) {
             fits.retain(|at| !stopped(at));
         }
         // The label of the child supports one of them when every start named its model.
-        let label = child.label();
         let agrees = |at: &usize| label.is_some() && model(at) == label;
         if fits.iter().all(|at| model(at).is_some())
             && fits.iter().filter(|at| agrees(at)).count() == 1
@@ -354,6 +423,13 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
         }
     }
     fits.len() == 1
+}
+
+/// Whether two labels may name one model: the phases of a turn name it with and without its effort.
+fn is_one_model(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let rest = long.strip_prefix(short);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// A forged circle of parents is cut at its smallest id, and so is a chain of more than 32.

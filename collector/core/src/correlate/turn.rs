@@ -2,20 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::correlate::call_match::pair;
+use crate::correlate::delegation::plain_type;
+use crate::correlate::delegation_match::Names;
+use crate::correlate::evidence::is_repeat;
 use crate::correlate::fact::Fact;
-use crate::correlate::tool_call::{Call, pair, tool_facts};
+use crate::correlate::tool_call::{Call, tool_facts};
 use crate::model::event::EventKind;
 use crate::model::event::{Compaction, Prompt, Response, Stop, SubagentFacts, Thought};
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
-use crate::model::tolerance::REPEAT;
+use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolClass;
+
+/// A late hook is held against so many before its turn was final to see whether it was delivered again.
+const MAX_EARLIER: usize = 256;
+
+/// A thought or response is held against so many before it to see whether they are one in two wordings.
+const MAX_WORDINGS: usize = 8;
 
 /// Hooks of unknown names that a turn shows. The others are counted by name, and stay in the raw log.
 pub(crate) const MAX_UNKNOWN: usize = 64;
 
 /// How often a key was seen, and where last.
 type Seen<'a> = BTreeMap<&'a str, (usize, Option<usize>)>;
+
+/// A thought, a response or a compaction: its key, the first hook that told of it, and what the hook that says most tells.
+type Told<'a, T> = (String, &'a Fact, &'a T);
 
 /// A turn, read.
 #[derive(Debug, Default)]
@@ -24,9 +37,9 @@ pub(crate) struct Reading<'a> {
     pub(crate) prompt: Option<(&'a Fact, &'a Prompt)>,
     pub(crate) stop: Option<(&'a Fact, &'a Stop)>,
     pub(crate) calls: Vec<Call<'a>>,
-    pub(crate) thoughts: Vec<(String, &'a Fact, &'a Thought)>,
-    pub(crate) responses: Vec<(String, &'a Fact, &'a Response)>,
-    pub(crate) compactions: Vec<(String, &'a Fact, &'a Compaction)>,
+    pub(crate) thoughts: Vec<Told<'a, Thought>>,
+    pub(crate) responses: Vec<Told<'a, Response>>,
+    pub(crate) compactions: Vec<Told<'a, Compaction>>,
     pub(crate) agents: Vec<Agent<'a>>,
     /// When compactions were over, in order.
     pub(crate) compaction_ends: Vec<Timestamp>,
@@ -55,6 +68,11 @@ pub(crate) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
+    /// When its stop came.
+    pub(crate) fn over(&self) -> Option<Timestamp> {
+        self.stop.map(|(fact, _)| fact.at)
+    }
+
     /// The first answer of stop, then start.
     pub(crate) fn find<T>(&self, get: impl Fn(&'a SubagentFacts) -> Option<T>) -> Option<T> {
         [self.stop, self.start].into_iter().flatten().find_map(|(_, facts)| get(facts))
@@ -63,12 +81,16 @@ impl<'a> Agent<'a> {
 
 impl<'a> Reading<'a> {
     /// Reads facts, which are in order.
-    pub(crate) fn of(facts: &[&'a Fact]) -> Self {
-        Self::after(facts, None)
+    pub(crate) fn of(facts: &[&'a Fact], names: &'a Names) -> Self {
+        Self::after(facts, None, names)
     }
 
     /// Reads facts that come after others, of which `earlier` counts the equal thoughts.
-    pub(crate) fn after(facts: &[&'a Fact], earlier: Option<&'a BTreeMap<String, usize>>) -> Self {
+    pub(crate) fn after(
+        facts: &[&'a Fact],
+        earlier: Option<&'a BTreeMap<String, usize>>,
+        names: &'a Names,
+    ) -> Self {
         let mut reading = Self { first: facts.first().map(|fact| fact.at), ..Self::default() };
         let mut tools = Vec::with_capacity(facts.len());
         let mut agents = Vec::new();
@@ -92,12 +114,23 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::Thought(thought) => {
                     reading.thought_model = reading.thought_model.or_else(|| label(fact));
+                    if let Some(at) = other_wording(&reading.thoughts, fact, thought) {
+                        let told = &mut reading.thoughts[at];
+                        if thought.step && !told.2.step {
+                            steps.insert(&thought.key, (1, Some(at)));
+                            (told.0, told.2) = (thought.key.clone(), thought);
+                        }
+                        continue;
+                    }
                     let seen = if thought.step { &mut steps } else { &mut texts };
                     let list = (&mut reading.thoughts, seen);
                     add(list, &thought.key, fact, &**thought, thought.step);
                 }
                 EventKind::Response(response) => {
                     reading.response_model = reading.response_model.or_else(|| label(fact));
+                    if richer_response(&mut reading.responses, fact, response) {
+                        continue;
+                    }
                     let list = (&mut reading.responses, &mut responses);
                     add(list, &response.key, fact, &**response, false);
                 }
@@ -128,7 +161,7 @@ impl<'a> Reading<'a> {
             }
         }
         reading.calls = pair(&tools);
-        reading.agents = pair_agents(&agents, &reading.calls);
+        reading.agents = pair_agents(&agents, &reading.calls, names);
         reading
     }
 
@@ -160,9 +193,55 @@ pub(crate) fn label(fact: &Fact) -> Option<&str> {
     fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
 }
 
+/// The thought that another one is, in other words: one of them names its step, and of two equal texts of one moment nothing
+/// else differs.
+fn other_wording(thoughts: &[Told<'_, Thought>], fact: &Fact, thought: &Thought) -> Option<usize> {
+    let near = thoughts.iter().enumerate().rev().take(MAX_WORDINGS);
+    let mut near = near.take_while(|(_, (_, other, _))| fact.at.since(other.at) <= DISORDER);
+    let is_it = |old: &Thought| {
+        old.step != thought.step
+            && (old.text, old.bytes) == (thought.text, thought.bytes)
+            && old.duration_ms.zip(thought.duration_ms).is_none_or(|(a, b)| a == b)
+    };
+    near.find(|(_, (_, _, old))| is_it(old)).map(|(at, _)| at)
+}
+
+/// Whether a response is the one just before it in other words: of two equal texts of one moment, one lacks its tokens or
+/// its length. What says more stays.
+fn richer_response<'a>(
+    responses: &mut [Told<'a, Response>],
+    fact: &'a Fact,
+    response: &'a Response,
+) -> bool {
+    let near = responses.iter_mut().rev().take(MAX_WORDINGS);
+    let mut near = near.take_while(|(_, other, _)| fact.at.since(other.at) <= DISORDER);
+    let is_it = |old: &Response| {
+        old.key == response.key
+            && (old.tokens == response.tokens
+                || [old, response].iter().any(|r| r.tokens.said().is_none()))
+            && old.duration_ms.zip(response.duration_ms).is_none_or(|(a, b)| a == b)
+    };
+    let Some((_, _, old)) = near.find(|(_, _, old)| is_it(old)) else { return false };
+    let said =
+        |response: &Response| (response.tokens.said().is_some(), response.duration_ms.is_some());
+    if said(response) > said(old) {
+        *old = response;
+    }
+    true
+}
+
+/// Facts after others, but for those that were delivered again.
+pub(crate) fn not_again<'a>(before: &[&'a Fact], after: &[&'a Fact]) -> Vec<&'a Fact> {
+    let is_new = |fact: &&&'a Fact| {
+        let near = before.iter().rev().take_while(|other| fact.at.since(other.at) <= REPEAT);
+        !near.take(MAX_EARLIER).any(|other| is_repeat(other, fact))
+    };
+    after.iter().filter(is_new).copied().collect()
+}
+
 /// Whether `second` is `first` delivered again.
 pub(crate) fn repeats(first: &Fact, second: &Fact) -> bool {
-    second.at.since(first.at) <= REPEAT && first.kind == second.kind
+    is_repeat(first, second)
 }
 
 /// Adds a keyed fact unless it repeats one just before. A step is a key in itself; equal texts are numbered.
@@ -185,10 +264,12 @@ fn add<'a, T: PartialEq>(
     list.push((key, fact, value));
 }
 
-/// Pairs starts with stops: by id, else the oldest open start of the same type.
+/// Pairs starts with stops: by the delegation that both name or were found to be about, else the oldest open start of the same
+/// type.
 fn pair_agents<'a>(
     facts: &[(&'a Fact, &'a SubagentFacts, bool)],
     calls: &[Call<'a>],
+    names: &'a Names,
 ) -> Vec<Agent<'a>> {
     let by_id: BTreeMap<&str, usize> = calls
         .iter()
@@ -200,27 +281,27 @@ fn pair_agents<'a>(
     let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();
     let mut by_key: BTreeMap<&str, usize> = BTreeMap::new();
     // Starts without an id that have no stop yet, by type, the oldest first.
-    let mut waiting: BTreeMap<Option<&str>, VecDeque<usize>> = BTreeMap::new();
+    let mut waiting: BTreeMap<Option<Box<str>>, VecDeque<usize>> = BTreeMap::new();
     for &(fact, agent, starts) in facts {
-        let open = match agent.id.as_deref() {
+        let name = names.get(&fact.seq).map(|name| &**name).or(agent.named());
+        let name = name.filter(|name| !name.starts_with('~'));
+        let type_of = plain_type(agent.agent.as_deref());
+        let open = match name {
             Some(id) => by_key.get(id).copied(),
             None if starts => None,
-            None => waiting.get_mut(&agent.agent.as_deref()).and_then(VecDeque::pop_front),
+            None => waiting.get_mut(&type_of).and_then(VecDeque::pop_front),
         };
         let at = open.unwrap_or_else(|| {
-            let key = agent.id.clone().unwrap_or_else(|| {
+            let key = name.map(str::to_owned).unwrap_or_else(|| {
                 let count = occurrences.entry(&agent.fallback).or_default();
                 *count += 1;
                 format!("{}#{}", agent.fallback, *count - 1)
             });
             let call = by_id.get(key.as_str()).copied();
             agents.push(Agent { key, call, ..Agent::default() });
-            match agent.id.as_deref() {
+            match name {
                 Some(id) => drop(by_key.insert(id, agents.len() - 1)),
-                None if starts => {
-                    let type_of = agent.agent.as_deref();
-                    waiting.entry(type_of).or_default().push_back(agents.len() - 1);
-                }
+                None if starts => waiting.entry(type_of).or_default().push_back(agents.len() - 1),
                 None => {}
             }
             agents.len() - 1
@@ -244,7 +325,10 @@ fn claim_by_task(agents: &mut [Agent<'_>], calls: &[Call<'_>]) {
         }
     }
     for agent in agents {
-        if let Some(task) = agent.find(|facts| facts.id.is_none().then_some(facts.task)) {
+        let nameless = |facts: &SubagentFacts| facts.named().is_none().then_some(facts.task);
+        if agent.call.is_none()
+            && let Some(task) = agent.find(nameless)
+        {
             agent.call = by_task.get_mut(&task).and_then(VecDeque::pop_front);
         }
     }

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::correlate::conversation::{Conversation, call_id};
+use crate::correlate::conversation::{Conversation, MAX_REPEATS, call_id};
+use crate::correlate::evidence::is_repeat;
 use crate::correlate::fact::Fact;
 use crate::correlate::sealed_turns::{Sealed, numbered};
+use crate::correlate::tool_call::{self, tool_facts};
 use crate::correlate::turn_layout::{Opened, Placed, Turn};
 use crate::model::config::Config;
 use crate::model::event::EventKind;
@@ -17,6 +19,8 @@ use crate::model::tolerance::{DISORDER, REPEAT};
 impl Conversation {
     /// Cuts the facts into turns. What was cut before stays, unless new facts may change it.
     pub(crate) fn lay_out(&mut self, config: &Config) {
+        self.session_idle_ns = config.session_idle_ns;
+        self.resolve_delegations();
         let begun = std::mem::take(&mut self.begun);
         if std::mem::take(&mut self.moved) {
             self.begin_anew();
@@ -77,14 +81,21 @@ impl Conversation {
     /// Gives a loose fact, the first of those without a place, to the turn that was open then.
     fn place_loose(&mut self, index: usize, config: &Config) {
         let fact = &self.loose[index];
-        let (at, id) = (fact.at, call_id(&fact.kind));
+        let at = fact.at;
         // Both halves of a pair belong together, however long the pause between them.
-        let home = id.and_then(|id| self.placed.homes.get(id));
+        let id: Option<Box<str>> = self.call_of(fact).map(Into::into);
         let is_stop = matches!(fact.kind, EventKind::Stop(_));
-        let generation = match self.place(fact, home, config) {
+        let is_start = matches!(fact.kind, EventKind::ToolStart(_));
+        let is_read = matches!(fact.kind, EventKind::FileRead(_));
+        let is_part = !is_read && tool_facts(&fact.kind).is_some();
+        let opens = is_start || tool_call::is_start(&fact.kind);
+        let generation = match self.place(index, config) {
             Place::In(turn) => {
                 let open = &mut self.placed.turns[turn];
                 open.last = open.last.max(at);
+                if is_part {
+                    open.waits = opens;
+                }
                 if is_stop && open.closed.is_none() {
                     open.closed = Some(at);
                 }
@@ -108,7 +119,8 @@ impl Conversation {
                     loose: vec![index],
                 };
                 let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
-                let open = Opened { last: at, closed: is_stop.then_some(at), prompt };
+                let (closed, waits) = (is_stop.then_some(at), is_part && opens);
+                let open = Opened { last: at, closed, prompt, waits };
                 let place = self.turns.partition_point(|other| other.start <= at);
                 self.turns.insert(place, turn);
                 self.placed.turns.insert(place, open);
@@ -116,17 +128,18 @@ impl Conversation {
                 generation
             }
         };
+        // An id names a call while it is open: a later beginning is of another one.
         if let Some(id) = id
-            && !self.placed.homes.contains_key(id)
+            && (is_start || !self.placed.homes.contains_key(&id))
         {
-            self.placed.homes.insert(id.into(), generation);
+            self.placed.homes.insert(id, (at, generation));
         }
     }
 
     /// Lets loose facts go whose turns have left memory. The others move up.
     pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
         let sealed = &self.sealed;
-        self.placed.homes.retain(|_, generation| !sealed.contains(generation));
+        self.placed.homes.retain(|_, (_, generation)| !sealed.contains(generation));
         if gone.is_empty() {
             return;
         }
@@ -195,11 +208,29 @@ impl Conversation {
         self.placed.turns.insert(at, open);
     }
 
-    fn place(&self, fact: &Fact, near: Option<&Arc<str>>, config: &Config) -> Place {
+    /// The turn in which the call of a fact is open.
+    fn home_of(&self, fact: &Fact) -> Option<&Arc<str>> {
+        let id = self.call_of(fact)?;
+        let is_start = matches!(fact.kind, EventKind::ToolStart(_));
+        let homes =
+            [self.homes.as_ref().and_then(|homes| homes.get(id)), self.placed.homes.get(id)];
+        let near = |at: Timestamp| !is_start || fact.at.since(at).saturating_abs() <= REPEAT;
+        let homes = homes.into_iter().flatten().filter(|(at, _)| near(*at));
+        homes.max_by_key(|(at, _)| (*at <= fact.at.plus(DISORDER), *at)).map(|(_, home)| home)
+    }
+
+    /// The last turn, if a fact repeats one that lies in it.
+    fn turn_of_repeat(&self, fact: &Fact) -> Option<usize> {
+        let last = self.turns.len().checked_sub(1)?;
+        let loose = self.turns[last].loose.iter().rev().take(MAX_REPEATS);
+        let mut loose = loose.map(|&index| &self.loose[index]);
+        loose.any(|other| is_repeat(other, fact)).then_some(last)
+    }
+
+    fn place(&self, index: usize, config: &Config) -> Place {
+        let fact = &self.loose[index];
         let (turns, opened) = (&self.turns, &self.placed.turns);
-        let homes = self.homes.as_ref();
-        let home = homes.and_then(|homes| homes.get(call_id(&fact.kind)?));
-        if let Some(home) = home.map(|(_, home)| home).or(near)
+        if let Some(home) = self.home_of(fact)
             && let Some(at) = turns.iter().rposition(|turn| turn.generation == *home)
         {
             return Place::In(at);
@@ -218,9 +249,13 @@ impl Conversation {
             }
             return Place::Opens;
         }
+        if let Some(at) = self.turn_of_repeat(fact) {
+            return Place::In(at);
+        }
         let is_open = |at: usize| {
             let last = self.last_before(at, fact.at);
-            fact.at.since(last) <= config.generation_idle_ns
+            let longer = if opened[at].waits { config.session_idle_ns } else { 0 };
+            fact.at.since(last) <= config.generation_idle_ns.max(longer)
                 && opened[at].closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
                 && !self.ended_between(turns[at].start, fact.at, config)
         };
@@ -256,14 +291,14 @@ impl Conversation {
         let synthetic = self.sealed.is_numbered(generation);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
         let closed = stop.map(|fact| fact.at);
-        Some((turn, Opened { last: start, closed, prompt: None }))
+        Some((turn, Opened { last: start, closed, prompt: None, waits: false }))
     }
 
     fn reopened(&self, generation: &Arc<str>, sealed: &Sealed) -> (Turn, Opened) {
         let is_ours = sealed.turns() == 1 && self.sealed.is_numbered(generation);
         let (start, synthetic) = (sealed.first, is_ours);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
-        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None })
+        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None, waits: false })
     }
 }
 

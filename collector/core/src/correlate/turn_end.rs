@@ -1,8 +1,13 @@
 //! When and why a turn is over, and what came too late for it.
 
-use crate::correlate::conversation::{Conversation, Turn, call_id};
+use std::collections::BTreeSet;
+
+use crate::correlate::call_match::pair;
+use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
+use crate::correlate::tool_call::tool_facts;
+use crate::model::config::Config;
 use crate::model::event::EventKind;
 use crate::model::span::EndReason;
 use crate::model::time::Timestamp;
@@ -15,23 +20,18 @@ pub(crate) struct Close {
     pub(crate) reason: EndReason,
 }
 
-/// Parts facts from those that came too late. What runs in the background outlives its turn and is never late.
-pub(crate) fn split(facts: Vec<&Fact>, cutoff: Timestamp) -> (Vec<&Fact>, Vec<&Fact>) {
+/// Parts facts from those that came too late. What ends a delegation is never late: it outlived its turn.
+pub(crate) fn split<'a>(
+    root: &'a Conversation,
+    facts: Vec<&'a Fact>,
+    cutoff: Timestamp,
+) -> (Vec<&'a Fact>, Vec<&'a Fact>) {
     if facts.last().is_none_or(|last| last.at <= cutoff) {
         return (facts, Vec::new());
     }
-    let background: Vec<&str> = facts
-        .iter()
-        .filter(|fact| fact.at <= cutoff)
-        .filter_map(|fact| match &fact.kind {
-            EventKind::ToolStart(tool) => {
-                let delegate = tool.delegate()?;
-                tool.id.as_deref().filter(|_| delegate.background == Some(true))
-            }
-            _ => None,
-        })
-        .collect();
-    let outlives = |fact: &Fact| call_id(&fact.kind).is_some_and(|id| background.contains(&id));
+    let on_time = facts.iter().filter(|fact| fact.at <= cutoff);
+    let begun: BTreeSet<&str> = on_time.filter_map(|fact| root.delegation_of(fact)).collect();
+    let outlives = |fact: &Fact| root.delegation_of(fact).is_some_and(|key| begun.contains(key));
     facts.into_iter().partition(|fact| fact.at <= cutoff || outlives(fact))
 }
 
@@ -69,11 +69,58 @@ pub(crate) fn close(
     times.retain(|at| *at >= since && first.is_none_or(|close| *at <= close.at));
     times.sort_unstable();
     times.push(until);
-    let gap = times.windows(2).find(|pair| pair[1].since(pair[0]) > config.generation_idle_ns);
-    let idle = gap.map(|pair| {
-        let early = world.evicted && first.is_none() && pair[1] == world.clock;
-        let reason = if early { EndReason::Evicted } else { EndReason::Idle };
-        Close { at: pair[0].plus(config.generation_idle_ns), reason }
+    let gaps: Vec<&[Timestamp]> = times
+        .windows(2)
+        .filter(|pair| pair[1].since(pair[0]) > config.generation_idle_ns)
+        .collect();
+    if gaps.is_empty() {
+        return first;
+    }
+    let open = OpenCalls::of(facts);
+    let idle = gaps.into_iter().find_map(|pair| {
+        let idle = open.idle_after(pair[0], config);
+        let is_idle = pair[1].since(pair[0]) > idle && !open.ends_after(pair[0]);
+        is_idle.then(|| {
+            let early = world.evicted && first.is_none() && pair[1] == world.clock;
+            let reason = if early { EndReason::Evicted } else { EndReason::Idle };
+            Close { at: pair[0].plus(idle), reason }
+        })
     });
     idle.or(first)
+}
+
+/// When calls were open: a turn waits for them.
+struct OpenCalls {
+    /// Beginning and end.
+    calls: Vec<(Timestamp, Option<Timestamp>)>,
+}
+
+impl OpenCalls {
+    fn of(facts: &[&Fact]) -> Self {
+        let tools: Vec<&Fact> =
+            facts.iter().copied().filter(|fact| tool_facts(&fact.kind).is_some()).collect();
+        let calls = pair(&tools);
+        let calls = calls.iter().filter_map(|call| Some((call.opened()?, call.ended()))).collect();
+        Self { calls }
+    }
+
+    fn at(&self, at: Timestamp) -> impl Iterator<Item = Option<Timestamp>> {
+        let open = move |&&(begun, over): &&(Timestamp, Option<Timestamp>)| {
+            begun <= at && over.is_none_or(|over| over > at)
+        };
+        self.calls.iter().filter(open).map(|(_, over)| *over)
+    }
+
+    /// How long nothing may happen after `at` before the turn is idle.
+    fn idle_after(&self, at: Timestamp, config: &Config) -> i64 {
+        match self.at(at).next() {
+            Some(_) => config.session_idle_ns.max(config.generation_idle_ns),
+            None => config.generation_idle_ns,
+        }
+    }
+
+    /// Whether a call that is open at `at` ends later, so that nothing was idle.
+    fn ends_after(&self, at: Timestamp) -> bool {
+        self.at(at).any(|over| over.is_some())
+    }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Placed {
     pub(super) count: usize,
     /// Of each turn.
     pub(super) turns: Vec<Opened>,
-    /// By call id, the generation that a loose fact of it was given to.
-    pub(super) homes: BTreeMap<Box<str>, Arc<str>>,
+    /// By call id, when a loose fact of it came and the generation that it was given to.
+    pub(super) homes: BTreeMap<Box<str>, (Timestamp, Arc<str>)>,
     /// Turns that name themselves and have a place.
     pub(super) named: BTreeSet<Arc<str>>,
     pub(super) synthetic: usize,
@@ -36,4 +36,6 @@ pub(crate) struct Opened {
     pub(super) closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     pub(super) prompt: Option<usize>,
+    /// The last loose hook of a call in it opened one: the turn waits for its end.
+    pub(super) waits: bool,
 }

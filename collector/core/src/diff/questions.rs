@@ -29,7 +29,8 @@ impl Group {
         for node in &tree.nodes {
             let What::Agent(agent, link, child) = &node.what else { continue };
             let proven = link.is_some_and(|link| link.confidence >= Confidence::Transcript);
-            if proven || (agent.stop.is_none() && tree.close.is_none()) {
+            let unasked = agent.stop.is_none() && tree.close.is_none();
+            if proven || unasked || node.is_loose() {
                 continue;
             }
             let parent = node.conversation;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::assemble::session_segment as segment;
 use crate::correlate::conversation::{Conversation, Turn};
-use crate::correlate::parent_link::Candidates;
+use crate::correlate::parent_link::{Candidates, turn_of_key};
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
 use crate::model::config::TraceMode;
@@ -62,10 +62,13 @@ pub(crate) fn trace_of_call<'a>(
     world: World<'a>,
 ) -> Option<TraceId> {
     while let Some(link) = world.links.get(&conversation.id) {
-        key = link.key.as_deref()?;
+        key = link.key.as_deref().or(link.below.as_deref())?;
         conversation = world.conversations.get(&link.parent)?;
     }
-    let generation = conversation.home(key)?;
+    let generation = match turn_of_key(key) {
+        Some(turn) => turn.into(),
+        None => conversation.home(key)?,
+    };
     let segment = match world.config.trace_mode {
         TraceMode::Generation => 0,
         TraceMode::Session => {

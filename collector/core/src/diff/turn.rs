@@ -11,7 +11,7 @@ use crate::assemble::summaries::{is_error, row, sum};
 use crate::assemble::turn_totals::Sum;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
-use crate::diff::trace_position::Place;
+use crate::diff::trace_position::{Place, Possible};
 use crate::model::change::{Change, SpanKey};
 use crate::model::config::TraceMode;
 use crate::model::fingerprint::{Fingerprint, Made};
@@ -117,6 +117,7 @@ fn shared<'a>(tree: &Tree<'a>, world: World<'_>, place: Place, sum: &Sum) -> Sha
         ambiguous,
         candidates: (left_out > 0).then_some(candidates as u64),
         lost: lost(tree),
+        possible: possible_parents(tree, world),
         traced: Fingerprint::of(Made::Place).trace(trace),
     }
 }
@@ -146,6 +147,19 @@ fn tell_spans(
         shown.insert(node.id, Told { conversation, kind: node.kind, made_of, settled });
     }
     shown
+}
+
+/// Of children that several delegations may have asked for, these.
+fn possible_parents(tree: &Tree<'_>, world: World<'_>) -> BTreeMap<usize, (usize, Vec<Link>)> {
+    let loose = tree.nodes.iter().enumerate().filter(|(_, node)| node.is_loose());
+    let possible = loose.filter_map(|(at, node)| match &node.what {
+        What::Agent(_, Some(link), _) if link.candidates.count > 0 => {
+            let Possible { count, links } = Possible::of(&link.candidates, world);
+            Some((at, (count, links)))
+        }
+        _ => None,
+    });
+    possible.collect()
 }
 
 /// Events of a turn, and of the turns below, that found no room in memory.

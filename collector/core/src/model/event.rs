@@ -120,7 +120,7 @@ pub struct Labels {
 /// A child conversation's parent, by explicit ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
-    /// The parent conversation.
+    /// The parent conversation; empty where only the call is named.
     pub parent: String,
     /// The subagent's id there.
     pub subagent: String,
@@ -260,6 +260,8 @@ pub struct Thought {
     pub key: String,
     /// Whether `key` is a step.
     pub step: bool,
+    /// Digest of the text.
+    pub text: u64,
     /// Bytes of the text.
     pub bytes: u64,
     /// `duration_ms`.
@@ -282,15 +284,19 @@ pub struct Stop {
 /// `subagentStart` and `subagentStop`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubagentFacts {
-    /// `subagent_id`, else `tool_call_id`.
+    /// `subagent_id`.
     pub id: Option<String>,
+    /// `tool_call_id`: the call that asked for it.
+    pub call: Option<String>,
+    /// `child_conversation_id`.
+    pub child: Option<String>,
     /// `subagent_type`.
     pub agent: Option<String>,
     /// `subagent_model`.
     pub model: Option<String>,
     /// `~` + hash of type and task, the key of one without an id.
     pub fallback: String,
-    /// Digest of the task.
+    /// Digest of the task; 0 without one.
     pub task: u64,
     /// Whether the body holds a task, a summary, a description.
     pub has: (bool, bool, bool),
@@ -309,9 +315,14 @@ pub struct SubagentFacts {
 }
 
 impl SubagentFacts {
-    /// Its key among the delegations of its conversation.
+    /// Its key among the delegations of its conversation, as far as it says one itself.
     pub(crate) fn key(&self) -> &str {
-        self.id.as_deref().unwrap_or(&self.fallback)
+        self.named().unwrap_or(&self.fallback)
+    }
+
+    /// The id it is known by: that of its call, else its own.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.call.as_deref().or(self.id.as_deref())
     }
 }
 

@@ -54,6 +54,14 @@ pub struct Span {
 }
 
 impl Span {
+    /// How long it took, nanoseconds. `None` while it runs, and where no hook tells: a length that is only inferred from what
+    /// surrounds the span counts nowhere.
+    #[must_use]
+    pub fn length_ns(&self) -> Option<i64> {
+        let is_known = self.attribute("hookspan.duration_unknown").is_none();
+        Some(self.end?.at.since(self.start)).filter(|_| is_known)
+    }
+
     /// The value of an attribute.
     #[must_use]
     pub fn attribute(&self, key: &str) -> Option<&Value> {

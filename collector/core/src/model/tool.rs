@@ -23,6 +23,8 @@ pub enum ToolClass {
     Task,
     /// A pasted image, written by the editor itself.
     Attachment,
+    /// Asks a person, and runs until the answer.
+    Question,
     /// Anything else.
     #[default]
     Other,
@@ -41,6 +43,7 @@ impl ToolClass {
             Self::Mcp => "mcp",
             Self::Task => "task",
             Self::Attachment => "attachment",
+            Self::Question => "question",
             Self::Other => "other",
         }
     }
@@ -55,7 +58,7 @@ pub struct ToolFacts {
     pub tool: Arc<str>,
     /// Class.
     pub class: ToolClass,
-    /// What both hook layers of one call agree on: command, path, or MCP tool with its input.
+    /// What both hook layers of one call agree on: command, path, or input of an MCP tool; 0 where the hook says nothing.
     pub content: u64,
     /// Of name and input: the key of a call without an id.
     pub fallback: ContentKey,
@@ -94,6 +97,8 @@ pub struct ToolMore {
     pub exit_code: Option<i64>,
     /// Whether the call went through another tool, whose own duration says more than that of the call.
     pub wrapped: bool,
+    /// The command runs on in the background: the input asks for it, or the result is a receipt.
+    pub background: Option<bool>,
     /// `failure_type`.
     pub failure: Option<Arc<str>>,
     /// What an edit changes.
@@ -115,6 +120,8 @@ pub struct Edits {
     pub added: i64,
     /// Lines removed.
     pub removed: i64,
+    /// Digest of what is replaced and by what; 0 where that is not said.
+    pub text: u64,
 }
 
 /// An MCP server as a hook names it.
@@ -139,7 +146,7 @@ pub struct Delegate {
     pub agent: Option<String>,
     /// `run_in_background`.
     pub background: Option<bool>,
-    /// Digest of the prompt, to compare with a child's task.
+    /// Digest of the prompt, to compare with a child's task; 0 without one.
     pub task: u64,
     /// [`ToolFacts::fallback`] as text, for a call without an id.
     pub key: Option<String>,
@@ -152,6 +159,11 @@ impl ToolFacts {
     pub(crate) fn delegation(&self) -> Option<&str> {
         let fallback = || self.delegate()?.key.as_deref();
         self.id.as_deref().or_else(fallback).filter(|_| self.class == ToolClass::Task)
+    }
+
+    /// The subagent that the result of a delegating call names.
+    pub(crate) fn subagent(&self) -> Option<&str> {
+        self.delegate()?.subagent.as_deref()
     }
 
     /// What it has besides.

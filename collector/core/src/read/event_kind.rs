@@ -179,6 +179,7 @@ fn thought(fields: &Fields<'_>) -> Thought {
     Thought {
         key: content_key(&[&sent]),
         step: false,
+        text: digest(&[sent.as_bytes()]),
         bytes: sent.len() as u64,
         duration_ms: fields.number("duration_ms").filter(|duration| *duration >= 0.0),
     }
@@ -203,13 +204,15 @@ fn subagent(fields: &Fields<'_>, start: bool) -> SubagentFacts {
         content_key(&[agent.as_deref().unwrap_or_default(), task.as_deref().unwrap_or_default()]);
     let has_summary = fields.first(&["summary", "result", "last_assistant_message"]).is_some();
     SubagentFacts {
-        id: ["subagent_id", "tool_call_id", "agent_id"]
+        id: ["subagent_id", "agent_id"]
             .iter()
             .find_map(|name| fields.word(name))
             .map(|id| cut(id, ID_BYTES)),
+        call: fields.word("tool_call_id").map(|id| cut(id, ID_BYTES)),
+        child: fields.word("child_conversation_id").map(|id| cut(id, ID_BYTES)),
         model: if start { word(["subagent_model", "model"], 128) } else { None },
         fallback,
-        task: digest(&[task.as_deref().unwrap_or_default().as_bytes()]),
+        task: task.as_deref().map_or(0, |task| digest(&[task.as_bytes()])),
         has: (task.is_some(), has_summary, fields.raw("description").is_some()),
         agent,
         status: word(["status", "final_status"], 64),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length.
-const KNOWN: [&str; 86] = [
+const KNOWN: [&str; 88] = [
     "cwd",
     "url",
     "file",
@@ -87,7 +87,9 @@ const KNOWN: [&str; 86] = [
     "is_background_agent",
     "is_first_compaction",
     "messages_to_compact",
+    "parent_tool_call_id",
     "agent_transcript_path",
+    "child_conversation_id",
     "context_usage_percent",
     "parent_conversation_id",
 ];

@@ -188,6 +188,16 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
         let lineage = Lineage { parent: conversation.into_owned(), subagent: agent };
         event.lineage = Some(Box::new(lineage));
     }
+    if event.host == Host::Cursor
+        && !about_child
+        && let Some(call) = fields.word("parent_tool_call_id")
+    {
+        let parent = fields.word("parent_conversation_id").unwrap_or_default();
+        if parent != *event.conversation {
+            let subagent = cut_str(&call, ID_BYTES).to_owned();
+            event.lineage = Some(Box::new(Lineage { parent, subagent }));
+        }
+    }
     let ids: &[&str] = match event.host {
         Host::Claude if is_beside_turns(&event.kind) => &[],
         // Its `turn_id` is that of a message.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::model::bounded::{ID_BYTES, cut, cut_str};
-use crate::model::fingerprint::{ContentKey, digest};
+use crate::model::fingerprint::{ContentKey, digest, mix};
 use crate::model::path;
 use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
 use crate::read::interner::Words;
@@ -32,7 +32,7 @@ impl ToolClass {
         match tool {
             "Shell" | "Bash" | "shell" | "local_shell" | "run_terminal_cmd" | "run_in_terminal"
             | "run_command" | "PowerShell" | "bash" | "powershell" | "run_shell_command"
-            | "exec_command" | "shell_command" => Self::Shell,
+            | "exec_command" | "shell_command" | "AwaitShell" => Self::Shell,
             "Read" | "ReadFile" | "TabRead" | "read_file" | "NotebookRead" | "view"
             | "read_many_files" => Self::Read,
             "Grep"
@@ -59,6 +59,13 @@ impl ToolClass {
             | "search_replace" | "create" | "edit" | "replace" | "str_replace_editor" => Self::Edit,
             "Delete" | "delete_file" => Self::Delete,
             "Task" | "Subagent" | "Agent" | "task" => Self::Task,
+            "AskQuestion"
+            | "AskUserQuestion"
+            | "AskUser"
+            | "ask_question"
+            | "ask_user"
+            | "ask_followup_question"
+            | "request_user_input" => Self::Question,
             _ => Self::Other,
         }
     }
@@ -106,7 +113,7 @@ impl ToolFacts {
         let tool = cut_str(&tool, 256);
         self.tool = words.get(tool);
         self.class = ToolClass::Mcp;
-        self.content = mcp_content(tool, inner.raw("arguments"));
+        self.content = mcp_content(inner.raw("arguments"));
         // Servers of the user's own configuration are named with a prefix here, and without one by their own hooks.
         let name = inner.said("server");
         let name =
@@ -147,7 +154,7 @@ impl ToolFacts {
         let tool = bare(cut_str(sent.as_deref().unwrap_or("unknown"), 256));
         let input = fields.first(&["tool_input", "params"]);
         let mut facts = Self {
-            content: mcp_content(tool, input),
+            content: mcp_content(input),
             fallback: ContentKey::of(&[tool, input.map_or("", Raw::get)]),
             tool: words.get(tool),
             class: ToolClass::Mcp,
@@ -188,8 +195,8 @@ impl ToolFacts {
     /// Takes the name as it was sent, and gives the server that is part of it.
     fn name(&mut self, sent: &str, words: &mut Words) -> Option<Box<Server>> {
         self.tool = words.get(bare(sent));
-        self.class =
-            if self.tool.len() < sent.len() { ToolClass::Mcp } else { ToolClass::of(sent) };
+        let is_mcp = bare(sent) != sent;
+        self.class = if is_mcp { ToolClass::Mcp } else { ToolClass::of(sent) };
         let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let name = Some(claude?.0.to_owned());
         Some(Box::new(Server { name, pipe: true, ..Server::default() }))
@@ -215,7 +222,7 @@ impl ToolFacts {
         let path = path.and_then(text).or_else(patched).unwrap_or_default();
         match self.class {
             ToolClass::Shell => self.read_shell_input(&fields, more, words),
-            ToolClass::Mcp => self.content = mcp_content(&self.tool, input),
+            ToolClass::Mcp => self.content = mcp_content(input),
             ToolClass::Task => more.delegate = Some(Box::new(delegate(&fields))),
             ToolClass::Edit => more.edits = self.read_edit_input(&fields, input, &path),
             ToolClass::Search => {
@@ -235,6 +242,8 @@ impl ToolFacts {
         let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
         self.cwd = cwd.and_then(|cwd| said(&cwd, words));
         more.timeout_ms = fields.int("timeout");
+        let background = ["is_background", "run_in_background"];
+        more.background = background.iter().find_map(|name| fields.flag(name)).filter(|set| *set);
     }
 
     fn read_edit_input(
@@ -248,7 +257,7 @@ impl ToolFacts {
         let edits = if let Some(list) = fields.raw("edits") {
             Some(edits(list))
         } else if let Some(content) = &content {
-            Some(Edits { count: 1, added: count_lines(content), removed: 0 })
+            Some(Edits { count: 1, added: count_lines(content), ..Edits::default() })
         } else if fields.raw("new_string").is_some() {
             Some(edit(fields))
         } else {
@@ -258,6 +267,11 @@ impl ToolFacts {
             self.note_attachment(path);
         }
         edits
+    }
+
+    /// Whether the tool waits for a command that was started before.
+    fn is_await(&self) -> bool {
+        &*self.tool == "AwaitShell"
     }
 
     /// A pasted image arrives as a Write of an empty file into the editor's own asset folder.
@@ -299,6 +313,12 @@ impl ToolFacts {
             Some(words.get(failure))
         });
         self.interrupt = self.interrupt.or(fields.flag("interrupted").filter(|is_so| *is_so));
+        if self.class == ToolClass::Shell && more.exit_code.is_none() {
+            // A receipt names what was started.
+            let receipt = ["shell_id", "backgroundTaskId"];
+            let started = fields.first(&receipt).is_some() && !self.is_await();
+            more.background = started.then_some(true).or(more.background);
+        }
         self.content_length = fields.int("content_length");
         if let Some(delegate) = &mut more.delegate {
             delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
@@ -360,11 +380,11 @@ impl ToolMore {
 }
 
 fn delegate(fields: &Fields<'_>) -> Delegate {
-    let task = fields.text("prompt").unwrap_or_default();
+    let task = fields.text("prompt");
     Delegate {
         agent: fields.word("subagent_type").map(|text| cut(text, 128)),
         background: fields.flag("run_in_background"),
-        task: digest(&[task.as_bytes()]),
+        task: task.map_or(0, |task| digest(&[task.as_bytes()])),
         key: None,
         subagent: None,
     }
@@ -378,7 +398,7 @@ fn said(sent: &str, words: &mut Words) -> Option<Arc<str>> {
 /// An MCP tool's own name; any other name as it is.
 fn bare(sent: &str) -> &str {
     if let Some(tool) = sent.strip_prefix("MCP:") {
-        return tool;
+        return if tool.is_empty() { "unknown" } else { tool };
     }
     let claude = sent.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
     claude.map_or(sent, |(_, tool)| tool)
@@ -393,20 +413,24 @@ fn milliseconds(fields: &Fields<'_>) -> Option<f64> {
 }
 
 fn shell_content(command: &str) -> u64 {
-    digest(&[b"shell", command.as_bytes()])
+    if command.is_empty() { 0 } else { digest(&[b"shell", command.as_bytes()]) }
 }
 
-fn mcp_content(tool: &str, input: Option<Raw<'_>>) -> u64 {
+/// Of an input that says nothing, nought.
+fn mcp_content(input: Option<Raw<'_>>) -> u64 {
     // One layer sends the input as an object, the other as JSON in a string: compare what they mean.
     let raw = input.map_or("", Raw::get);
     let inner = input.and_then(text);
     let written = inner.as_deref().unwrap_or(raw);
     let value = serde_json::from_str::<serde_json::Value>(written).map(|value| value.to_string());
-    digest(&[b"mcp", tool.as_bytes(), value.as_deref().unwrap_or(written).as_bytes()])
+    match value.as_deref().unwrap_or(written) {
+        "" | "{}" | "null" | "\"\"" => 0,
+        said => digest(&[b"mcp", said.as_bytes()]),
+    }
 }
 
 fn path_content(sent: &str) -> u64 {
-    digest(&[path::key(sent).as_bytes()])
+    if sent.is_empty() { 0 } else { digest(&[path::key(sent).as_bytes()]) }
 }
 
 fn server(fields: &Fields<'_>) -> Server {
@@ -450,6 +474,7 @@ fn edits(list: Raw<'_>) -> Edits {
         sum.count = sum.count.saturating_add(1);
         sum.added = sum.added.saturating_add(one.added);
         sum.removed = sum.removed.saturating_add(one.removed);
+        sum.text = if sum.count == 1 { one.text } else { mix(sum.text, one.text) };
     }
     sum
 }
@@ -458,7 +483,8 @@ fn edit(fields: &Fields<'_>) -> Edits {
     let old = fields.first(&["old_string", "oldText"]).and_then(text).unwrap_or_default();
     let new = fields.first(&["new_string", "newText"]).and_then(text).unwrap_or_default();
     let (added, removed) = changed_lines(&old, &new);
-    Edits { count: 1, added, removed }
+    let text = if old.is_empty() { 0 } else { digest(&[old.as_bytes(), new.as_bytes()]) };
+    Edits { count: 1, added, removed, text }
 }
 
 fn changes(fields: &Fields<'_>) -> Option<Edits> {
@@ -466,7 +492,7 @@ fn changes(fields: &Fields<'_>) -> Option<Edits> {
     let changes = fields.object("changes", &mut store)?;
     let modified = changes.int("modified").unwrap_or_default();
     let lines = |name| changes.int(name).unwrap_or_default().saturating_add(modified);
-    Some(Edits { count: 1, added: lines("added"), removed: lines("removed") })
+    Some(Edits { count: 1, added: lines("added"), removed: lines("removed"), text: 0 })
 }
 
 /// A patch in a field of the input (Codex).

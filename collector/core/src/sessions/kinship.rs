@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Sessions;
 use crate::correlate::conversation::KinFacts;
 use crate::correlate::parent_link::{
-    CROWD, Children, Link, Linked, Links, Strays, Unclear, link, root,
+    CROWD, Children, Link, Linked, Links, Strays, Unclear, link, root, turn_of_key,
 };
 use crate::model::change::Change;
 use crate::model::time::Timestamp;
@@ -37,6 +37,8 @@ pub(super) struct Kinship {
     new: Vec<Arc<str>>,
     /// Something that decides about links has changed.
     pub(super) relink: bool,
+    /// A child hangs below a turn, for want of a delegation.
+    pub(super) loose: bool,
     /// Conversations with delegations.
     delegating: usize,
     /// A child names a parent that is not held.
@@ -166,7 +168,10 @@ impl Kinship {
                 insert_sorted(self.below.entry(link.parent.clone()).or_default(), child);
             }
         }
-        let is_stray = |link: &Link| link.key.is_none();
+        let hangs = |link: &Link| link.keys().any(|key| turn_of_key(key).is_some());
+        self.loose = self.links.values().any(hangs);
+        // A child that not even a turn is known for is told apart.
+        let is_stray = |link: &Link| link.keys().next().is_none();
         if !links.is_empty() && (!self.strays.is_empty() || self.links.values().any(is_stray)) {
             self.strays.clear();
             for (child, _) in self.links.iter().filter(|(_, link)| is_stray(link)) {
@@ -320,7 +325,10 @@ impl Sessions {
                 }
                 continue;
             }
-            let home = self.conversations.get(&conversation).and_then(|c| c.home(&key));
+            let home = match turn_of_key(&key) {
+                Some(turn) => Some(turn.into()),
+                None => self.conversations.get(&conversation).and_then(|c| c.home(&key)),
+            };
             match (home, self.groups.get_mut(&conversation)) {
                 (Some(home), Some(group)) => group.mark(home),
                 (None, Some(group)) => group.force = true,

@@ -227,7 +227,10 @@ impl Sessions {
         for id in &touched {
             if let Some(conversation) = self.conversations.get_mut(id) {
                 conversation.touched = false;
+                let layout = conversation.layout;
                 conversation.lay_out(&self.config);
+                // Children without a known delegation hang below turns.
+                self.kinship.relink |= self.kinship.loose && layout != conversation.layout;
             }
         }
         self.bind_new();

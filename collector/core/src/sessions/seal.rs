@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Sessions;
 use crate::correlate::conversation::{Conversation, Turn};
-use crate::correlate::fact::delegation;
 use crate::correlate::leaving::Leaving;
+use crate::correlate::parent_link::below_turn;
 use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
@@ -183,8 +183,10 @@ impl Sessions {
             children: Vec::new(),
             facts: facts.len(),
         };
-        let keys: BTreeSet<&str> = facts.iter().filter_map(|fact| delegation(&fact.kind)).collect();
-        for key in keys {
+        let keys: BTreeSet<&str> =
+            facts.iter().filter_map(|fact| conversation.delegation_of(fact)).collect();
+        let below = below_turn(&turn.generation);
+        for key in keys.into_iter().chain([&*below]) {
             let place = (conversation.id.clone(), Box::from(key));
             let is_home = conversation.home(key).is_none_or(|home| home == turn.generation);
             if !is_home || wanted.has(&place) {

@@ -106,8 +106,9 @@ fn one_of(delegations: u64) -> Store {
 
 /// The span of a turn, and what an attribute of it says.
 fn turn<'a>(store: &'a Store, conversation: &str, key: &str) -> (&'a Span, Option<String>) {
-    let is_it =
-        |span: &&Span| span.kind == SpanKind::Generation && *span.conversation == *conversation;
+    // A child of no known delegation is a subagent below the turn.
+    let kinds = [SpanKind::Generation, SpanKind::Subagent];
+    let is_it = |span: &&Span| kinds.contains(&span.kind) && *span.conversation == *conversation;
     let span = store.spans.values().find(is_it).unwrap();
     let attribute = span.attributes.iter().find(|attribute| attribute.key == key);
     (span, attribute.map(|attribute| format!("{:?}", attribute.value)))

@@ -66,6 +66,9 @@ impl Teller {
             (7, 9) => 2 * 3_600_000 * MS,
             (step, _) => i64::from(step) * 400 * MS + 7 * MS,
         };
+        if op >= 240 {
+            return self.vague(op % 8, index);
+        }
         match op % 24 {
             0 => self.prompt(),
             1 | 2 => self.stop(),
@@ -135,6 +138,75 @@ impl Teller {
             self.open = false;
             self.pending.clear();
             self.agents.clear();
+        }
+    }
+
+    /// What other builds and other hooks make of it: ids that are used twice, ends that say less, two wordings of one event.
+    fn vague(&mut self, kind: u8, index: usize) {
+        let read = json!({"file_path": "/w/app/v.rs"});
+        let named = |tool: &str, input: &Value| json!({"tool_name": tool, "tool_input": input, "tool_use_id": "call_0"});
+        match kind {
+            0 => {
+                self.push("preToolUse", named("Read", &read));
+                self.push("preToolUse", named("Write", &read));
+                self.end(named("Write", &read), json!({"tool_output": "{}", "duration": 4.5}));
+            }
+            1 => {
+                self.push("preToolUse", named("Read", &read));
+                let duration = 2.5 + index as f64;
+                self.end(named("Read", &read), json!({"tool_output": "{}", "duration": duration}));
+            }
+            2 => {
+                let call = self.call("Grep", json!({"pattern": "v"}));
+                self.push("preToolUse", call);
+                let end = json!({"tool_name": "Grep", "tool_output": "{}", "duration": 3.5});
+                self.push("postToolUse", end);
+            }
+            3 => {
+                let own = json!({"text": "plainly", "duration_ms": 90});
+                let generation = format!("{}-{index}-ef01", self.generation());
+                self.push("afterAgentThought", own.clone());
+                self.send("afterAgentThought", "root", &generation, own);
+                self.push("afterAgentResponse", json!({"text": "once"}));
+                let tokens = json!({"text": "once", "input_tokens": 7, "output_tokens": 2});
+                self.push("afterAgentResponse", tokens);
+            }
+            4 => {
+                self.agents.pop();
+                let own =
+                    json!({"subagent_type": "explore", "task": "look", "status": "completed"});
+                self.send("subagentStop", "root", "root", own);
+            }
+            5 => {
+                let call = self.call("Shell", json!({"command": "ls -a", "cwd": ""}));
+                self.push("preToolUse", call.clone());
+                let own = json!({"command": "nice ls -a", "cwd": "", "sandbox": true});
+                self.push("beforeShellExecution", own);
+                let duration = 15.25 + self.calls as f64;
+                let own = json!({"command": "nice ls -a", "output": "a", "duration": duration});
+                self.push("afterShellExecution", own);
+                self.end(call, json!({"tool_output": "{}", "duration": duration}));
+            }
+            6 => {
+                let Some((id, child)) = self.agents.first().cloned() else { return };
+                let mut call = self.call("Read", read);
+                call["parent_tool_call_id"] = json!(id);
+                self.send("preToolUse", &child, &format!("{child}-gen"), call);
+                let own = json!({"subagent_id": id, "child_conversation_id": child,
+                    "subagent_type": "explore", "status": "completed"});
+                if index.is_multiple_of(2) {
+                    self.send("subagentStop", "root", "root", own);
+                }
+            }
+            _ => {
+                let input = json!({"command": "serve", "is_background": true});
+                let call = self.call("Shell", input);
+                self.push("preToolUse", call.clone());
+                self.end(call, json!({"tool_output": "{\"shell_id\":7}", "duration": 5.5}));
+                let call = self.call("AskQuestion", json!({"title": "which?"}));
+                self.push("preToolUse", call.clone());
+                self.end(call, json!({"tool_output": "{}", "duration": 10.5}));
+            }
         }
     }
 

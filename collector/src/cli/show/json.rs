@@ -105,6 +105,7 @@ impl Turn {
 
 impl From<Span> for ShownSpan {
     fn from(span: Span) -> Self {
+        let duration_ns = span.length_ns();
         let (error_type, error_message) = match span.status {
             Status::Unset => (None, None),
             Status::Error { kind, message } => (Some(kind.as_str()), Some(message)),
@@ -119,7 +120,7 @@ impl From<Span> for ShownSpan {
             generation: span.generation.to_string(),
             started_at: rfc3339(span.start),
             ended_at: span.end.map(|end| rfc3339(end.at)),
-            duration_ns: span.end.map(|end| end.at.since(span.start)),
+            duration_ns,
             end_reason: span.end.map(|end| end.reason.as_str()),
             error_type,
             error_message,

@@ -204,12 +204,17 @@ impl<'a> Page<'a> {
             Outcome::Unknown => ("?", false),
         };
         let label = text::cell(&format!("{indent}{}", line.label), room);
-        let time = line.end.map_or_else(String::new, |end| text::duration(end.since(line.start)));
+        let time = match (line.length_ns(), line.end) {
+            (Some(ns), _) => text::duration(ns),
+            (None, Some(_)) => "?".to_owned(),
+            (None, None) => String::new(),
+        };
         let time = text::right(&time, DURATION_COLUMNS);
         let bar = bar(line, scale, bar_columns);
         let paint = self.paint;
         let (label, bar, mark) = match line.kind {
             _ if problem => (paint.red(&label), paint.red(&bar), paint.red(mark)),
+            _ if line.length_ns().is_none() => (label, paint.dim(&bar), mark.to_owned()),
             LineKind::Thinking => (paint.dim(&label), paint.dim(&bar), mark.to_owned()),
             LineKind::Response => (label, paint.cyan(&bar), mark.to_owned()),
             LineKind::Subagent => (paint.bold(&label), paint.yellow(&bar), mark.to_owned()),

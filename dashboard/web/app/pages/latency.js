@@ -42,7 +42,7 @@ export function Latency({ query, go }) {
       <tbody>${rows.map((row) => html`<tr key=${row.name} class=${row.name === name ? "chosen" : ""}>
         <td><button type="button" class="link" aria-pressed=${row.name === name} title="Only this one in the heatmap" onClick=${() => set("name", row.name === name ? "" : row.name)}>${visible(row.name)}</button></td>
         <td class="r num">${count(row.n)}</td>
-        ${COLUMNS.map((key) => html`<td class="r num">${duration(row[key])}</td>`)}
+        ${COLUMNS.map((key) => html`<td class="r num">${row.max_us ? duration(row[key]) : "?"}</td>`)}
         <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors ? `${((row.errors / row.n) * 100).toFixed(1)}%` : "–"}</td>
         <td class="wide"><${Range} row=${row} most=${most} /></td></tr>`)}</tbody></table>`)}<//>`;
 }

@@ -73,7 +73,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
     <dl class="facts">
       <dt>kind</dt><dd>${data.kind}</dd>
       <dt>start</dt><dd class="num" title=${date(data.start_us)}>${clock(data.start_us)}</dd>
-      <dt>duration</dt><dd class="num">${data.dur_us === null ? stillOpen(data.kind) : duration(data.dur_us)}
+      <dt>duration</dt><dd class="num">${data.dur_us === null ? (data.end_reason ? "?" : stillOpen(data.kind)) : duration(data.dur_us)}
         ${data.timing && html` <span class="dim">${TIMING[data.timing] ?? "other"}</span>`}</dd>
       ${data.wait_us !== null && data.wait_us > 0 && html`<dt>wait</dt><dd class="num">${duration(data.wait_us)} <span class="dim">derived</span></dd>`}
       ${data.hook_us !== null && html`<dt>hook cost</dt><dd class="num">${duration(data.hook_us)} ${costly(data) && html`<span class="warn">▲ a notable part</span>`}</dd>`}

@@ -1,7 +1,7 @@
 // The session as a log: one line per span, in the order of time.
 /** @import { Trace } from "../../types/trace" */
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { ERROR, OPEN, UNKNOWN } from "../trace/columns.js";
+import { ERROR, OPEN, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
 import { matches, parse } from "../trace/filter.js";
 import { duration } from "../format/quantity.js";
 import { clock } from "../format/time.js";
@@ -56,7 +56,7 @@ function Lines({ trace, rows, chosen, go }) {
     <tbody ref=${body}>${rows.slice(0, shown).map((i) => html`<tr key=${trace.row[i]} class=${`${String(trace.row[i]) === chosen ? "chosen" : ""}${turn(i) ? " log-turn" : ""}`} onClick=${() => go(trace.row[i])}>
       <td class="num dim">${clock(trace.start[i] + trace.t0)}</td><td><i class=${`dot k-${trace.kinds[trace.kind[i]]}`}></i>${trace.kinds[trace.kind[i]]}</td>
       <td class="wide"><button type="button" class="plain-button blurry" aria-pressed=${String(trace.row[i]) === chosen}>${visible(trace.strs[trace.label[i]])}</button></td>
-      <td class="r num">${trace.dur[i] < 0 ? "…" : duration(trace.dur[i])}</td><td class=${failed(i) ? "bad" : "dim"}>${word(i)}</td></tr>`)}</tbody></table>
+      <td class="r num">${trace.dur[i] < 0 ? "…" : trace.flags[i] & UNKNOWN_LENGTH ? "?" : duration(trace.dur[i])}</td><td class=${failed(i) ? "bad" : "dim"}>${word(i)}</td></tr>`)}</tbody></table>
     ${rows.length === 0 && html`<p class="dim pad-y">No row matches the filter.</p>`}
     ${shown < rows.length && html`<button type="button" class="more" onClick=${() => setShown(shown + PAGE)}>${Math.min(PAGE, rows.length - shown)} more of ${rows.length - shown}</button>`}</section>`;
 }

@@ -143,7 +143,7 @@ function Focus({ focus, onBack, onGo }) {
   return html`<section class="focus" aria-label="One subagent">
     <div class="focus-line"><button type="button" onClick=${onBack}>‹ back</button>
       <nav class="path blurry" aria-label="Way to the subagent">${path.map((step) => html`<button type="button" class="link" onClick=${() => onGo(step.row)}>${visible(step.label)}</button><span aria-hidden="true"> › </span>`)}<b>${visible(span.label)}</b></nav>
-      <span class="num">${span.dur_us === null ? "running" : duration(span.dur_us)}</span>
+      <span class="num">${span.dur_us === null ? "?" : duration(span.dur_us)}</span>
       <span class="num dim">${plural(span.calls, "call")}</span>${span.errors > 0 && html`<span class="num bad">${plural(span.errors, "error")}</span>`}
       ${span.link && html`<span class=${/^(exact|transcript)$/.test(span.link.confidence) ? "chip" : "chip warn"}>link ${visible(span.link.confidence)}${span.link.source ? ` (${visible(span.link.source)})` : ""}</span>`}</div>
     ${(span.task || span.result) && html`<dl class="focus-texts blurry"><div><dt>task</dt><dd>${visible(span.task ?? "not stored")}</dd></div><div><dt>result</dt><dd>${visible(span.result ?? "none seen")}</dd></div></dl>`}

@@ -1,6 +1,6 @@
 // The filter bar of a session: words and `key:value` terms. A row matches when all of them hold.
 /** @import { Query, Trace } from "../../types/trace" */
-import { ERROR, OK, OPEN, UNKNOWN } from "./columns.js";
+import { ERROR, OK, OPEN, UNKNOWN, UNKNOWN_LENGTH } from "./columns.js";
 
 /** `kind:shell status:error dur>2s cargo test` as a query; null when the text asks for nothing.
  * @param {string} text @returns {Query | null} */
@@ -40,6 +40,7 @@ export function matches(trace, query) {
   for (let i = 0; i < trace.n; i += 1) {
     if (!label[trace.label[i]] || !kind[trace.kind[i]]) continue;
     if (query.status && trace.status[i] !== status) continue;
+    if ((query.minUs !== null || query.maxUs !== null) && trace.flags[i] & UNKNOWN_LENGTH) continue;
     if (query.minUs !== null && !(trace.dur[i] > query.minUs)) continue;
     if (query.maxUs !== null && !(trace.dur[i] >= 0 && trace.dur[i] < query.maxUs)) continue;
     hit[i] = 1;

@@ -4,7 +4,7 @@
 /** @import { Model } from "./model.js" */
 import { duration } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN } from "../trace/columns.js";
+import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
 import { head } from "../trace/rows.js";
 import { toX } from "./axis.js";
 import { make, setClass, setHidden, setText } from "./dom.js";
@@ -107,9 +107,10 @@ function rowClass({ trace, selected, hit, marked }, i, together) {
 
 /** The duration of a row as text; of a folded group the sum. @param {Model} model @param {number} i @param {Group | null} group */
 function length({ trace, now }, i, group) {
+  if (!group && trace.flags[i] & UNKNOWN_LENGTH) return "?";
   if (!group) return trace.dur[i] < 0 ? `${duration(now - trace.start[i])} …` : duration(trace.dur[i]);
   let sum = 0;
-  for (let k = i; k < group.last; k += 1) sum += Math.max(0, trace.dur[k]);
+  for (let k = i; k < group.last; k += 1) if (!(trace.flags[k] & UNKNOWN_LENGTH)) sum += Math.max(0, trace.dur[k]);
   return `Σ ${duration(sum)}`;
 }
 
@@ -138,7 +139,7 @@ function placeSpan(slot, model, i, axis) {
 /** Inferred edges are drawn open, and so is the end of a running span. @param {number} flags @param {number} status */
 function barClass(flags, status) {
   const running = status === OPEN;
-  return `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || running ? " wf-open-right" : ""}${running ? " wf-running" : ""}`;
+  return `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || running ? " wf-open-right" : ""}${running ? " wf-running" : ""}${flags & UNKNOWN_LENGTH ? " wf-unknown" : ""}`;
 }
 
 /** The text beside a bar. @param {Model} model @param {number} i */

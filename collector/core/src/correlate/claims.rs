@@ -1,0 +1,56 @@
+//! Parents that hooks name outright: the child in a stop, the call in the hooks of the child.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::correlate::conversation::Conversation;
+use crate::model::time::Timestamp;
+
+/// Delegations by what names them from outside: the child conversation in a `subagentStop`, the call in the child's hooks.
+#[derive(Default)]
+pub(crate) struct Claims<'a> {
+    by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,
+    /// `None` where several conversations have such a call.
+    by_call: BTreeMap<&'a str, Option<&'a Arc<str>>>,
+}
+
+impl<'a> Claims<'a> {
+    pub(crate) fn of(conversations: impl Iterator<Item = &'a Conversation> + Clone) -> Self {
+        let mut claims = Self::default();
+        let asks = |child: &Conversation| lineage_by_call(child).is_some();
+        let by_call = conversations.clone().any(asks);
+        for parent in conversations.filter(|parent| !parent.delegations.is_empty()) {
+            if parent.names_children {
+                let named = parent.delegations.iter().filter_map(|(key, one)| {
+                    let child = one.child.as_deref().filter(|child| *child != &*parent.id)?;
+                    Some((child, (&parent.id, &**key, one.stop?)))
+                });
+                claims.by_child.extend(named);
+            }
+            if by_call {
+                for key in parent.delegations.keys() {
+                    let place = claims.by_call.entry(key).or_insert(Some(&parent.id));
+                    *place = place.filter(|other| **other == parent.id);
+                }
+            }
+        }
+        claims
+    }
+
+    pub(crate) fn of_child(&self, child: &'a Conversation) -> Option<(&'a Arc<str>, &'a str)> {
+        if let Some(&(parent, key, said)) = self.by_child.get(&*child.id)
+            && said.since(child.last) <= child.session_idle_ns
+        {
+            return Some((parent, key));
+        }
+        let call = lineage_by_call(child)?;
+        let parent = self.by_call.get(call).copied().flatten()?;
+        (**parent != *child.id).then_some((parent, call))
+    }
+}
+
+/// The call that a child's own hooks name, where they do not name its conversation.
+fn lineage_by_call(child: &Conversation) -> Option<&str> {
+    let lineage = child.lineage.as_ref().filter(|lineage| lineage.parent.is_empty())?;
+    Some(&lineage.subagent)
+}

@@ -1,0 +1,294 @@
+//! Which hooks tell of one delegation, where they name it in part only: `subagentStop` without an id, as documented, a subagent
+//! whose id is not that of its call, a subagent without ids at all.
+//!
+//! An id that is known decides, and two ids of one kind that differ speak against. Else an end goes to what is open: to equal
+//! type and task, else to an equal task, else to an equal type, else to the only one; among equals by the duration.
+
+use std::collections::BTreeMap;
+
+use crate::correlate::delegation::{Delegation, plain_type};
+use crate::correlate::fact::Fact;
+use crate::model::event::{EventKind, SubagentFacts};
+use crate::model::time::{Timestamp, nanos};
+use crate::model::tool::ToolFacts;
+
+/// The delegation of hooks that do not name it themselves, by hook.
+pub(crate) type Names = BTreeMap<u64, Box<str>>;
+
+/// All delegations of a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
+    pub(crate) names: Names,
+    /// Delegations by ids of their subagents, where these are not their own.
+    pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// Whether a fact tells of a delegation.
+pub(crate) fn tells(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => true,
+        EventKind::ToolStart(tool) | EventKind::ToolEnd(tool) | EventKind::ToolFailure(tool) => {
+            tool.delegation().is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Reads all facts that tell of delegations, which are in order.
+pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
+    let mut matching = Matching::default();
+    for fact in facts {
+        if let EventKind::ToolEnd(tool) = &fact.kind
+            && let Some((call, subagent)) = tool.id.as_deref().zip(tool.subagent())
+        {
+            matching.proven.insert(subagent, call);
+        }
+    }
+    for fact in facts {
+        matching.take(fact);
+    }
+    for (id, at) in &matching.by_id {
+        let key = &matching.all[*at].key;
+        if **key != **id {
+            matching.resolved.aliases.insert((*id).into(), key.clone());
+        }
+    }
+    matching.resolved
+}
+
+/// One delegation, as far as it is told.
+struct Told<'a> {
+    key: Box<str>,
+    /// Ids of the call and of the subagent.
+    call: Option<&'a str>,
+    subagent: Option<&'a str>,
+    agent: Option<Box<str>>,
+    task: u64,
+    begun: Timestamp,
+    announced: bool,
+    over: bool,
+}
+
+#[derive(Default)]
+struct Matching<'a> {
+    all: Vec<Told<'a>>,
+    by_id: BTreeMap<&'a str, usize>,
+    /// Calls by the subagent that their result names.
+    proven: BTreeMap<&'a str, &'a str>,
+    /// Those before this are over.
+    over: usize,
+    resolved: Resolved,
+}
+
+/// What a hook of a subagent says.
+struct Said<'a> {
+    call: Option<&'a str>,
+    subagent: Option<&'a str>,
+    agent: Option<Box<str>>,
+    task: u64,
+}
+
+impl<'a> Said<'a> {
+    fn of(facts: &'a SubagentFacts) -> Self {
+        Self {
+            call: facts.call.as_deref(),
+            subagent: facts.id.as_deref(),
+            agent: plain_type(facts.agent.as_deref()),
+            task: facts.task,
+        }
+    }
+
+    /// How well it fits a delegation; `None` where something speaks against it.
+    fn fits(&self, told: &Told<'_>) -> Option<u8> {
+        let differ =
+            |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(a, b)| a != b);
+        if differ(self.call, told.call) || differ(self.subagent, told.subagent) {
+            return None;
+        }
+        let same = |one: bool, other: bool, equal: bool| (one && other).then_some(equal);
+        let task = same(self.task != 0, told.task != 0, self.task == told.task);
+        let agent = same(self.agent.is_some(), told.agent.is_some(), self.agent == told.agent);
+        match (task, agent) {
+            (Some(false), Some(false)) => None,
+            (Some(true), Some(true)) => Some(3),
+            (Some(true), _) => Some(2),
+            (_, Some(true)) => Some(1),
+            _ => Some(0),
+        }
+    }
+}
+
+impl<'a> Matching<'a> {
+    fn take(&mut self, fact: &'a Fact) {
+        let (at, own) = match &fact.kind {
+            EventKind::ToolStart(tool) => (self.call(fact, tool), tool.delegation()),
+            EventKind::ToolEnd(tool) | EventKind::ToolFailure(tool) => {
+                (self.call_end(fact, tool), tool.delegation())
+            }
+            EventKind::SubagentStart(facts) => (self.start(fact, facts), Some(facts.key())),
+            EventKind::SubagentStop(facts) => (self.stop(fact, facts), Some(facts.key())),
+            _ => return,
+        };
+        let Some((at, own)) = at.zip(own) else { return };
+        let key = &self.all[at].key;
+        if **key != *own {
+            self.resolved.names.insert(fact.seq, key.clone());
+        }
+        let delegation = self.resolved.delegations.entry(key.clone()).or_default();
+        delegation.tell(fact);
+    }
+
+    fn push(&mut self, told: Told<'a>) -> usize {
+        for id in [told.call, told.subagent].into_iter().flatten() {
+            self.by_id.insert(id, self.all.len());
+        }
+        self.all.push(told);
+        self.all.len() - 1
+    }
+
+    /// Those that may still end, the oldest first.
+    fn open(&mut self) -> impl Iterator<Item = (usize, &Told<'a>)> {
+        while self.all.get(self.over).is_some_and(|told| told.over) {
+            self.over += 1;
+        }
+        let from = self.over;
+        self.all.iter().enumerate().skip(from).take(MAX_OPEN).filter(|(_, told)| !told.over)
+    }
+
+    fn call(&mut self, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
+        let key = tool.delegation()?;
+        if let Some(&at) = self.by_id.get(key) {
+            return Some(at);
+        }
+        let delegate = tool.delegate();
+        let at = self.push(Told {
+            key: key.into(),
+            call: tool.id.as_deref(),
+            subagent: None,
+            agent: plain_type(delegate.and_then(|delegate| delegate.agent.as_deref())),
+            task: delegate.map_or(0, |delegate| delegate.task),
+            begun: fact.at,
+            announced: false,
+            over: false,
+        });
+        self.by_id.insert(key, at);
+        Some(at)
+    }
+
+    fn call_end(&mut self, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
+        let key = tool.delegation()?;
+        let known = self.by_id.get(key).copied();
+        let open = || {
+            let nameless = tool.id.is_none();
+            self.open().find(|(_, told)| nameless && told.call.is_some()).map(|(at, _)| at)
+        };
+        let at = match known.or_else(open) {
+            Some(at) => at,
+            None => self.call(fact, tool)?,
+        };
+        self.all[at].over = true;
+        Some(at)
+    }
+
+    fn by_ids(&self, facts: &SubagentFacts) -> Option<usize> {
+        let ids = [facts.call.as_deref(), facts.id.as_deref()];
+        ids.into_iter().flatten().find_map(|id| {
+            let proven = self.proven.get(id).and_then(|call| self.by_id.get(call));
+            proven.or_else(|| self.by_id.get(id)).copied()
+        })
+    }
+
+    fn start(&mut self, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
+        let said = Said::of(facts);
+        let at = self.by_ids(facts).or_else(|| {
+            let open: Vec<(usize, u8)> = self
+                .open()
+                .filter(|(_, told)| !told.announced)
+                .filter_map(|(at, told)| Some((at, said.fits(told)?)))
+                .collect();
+            best(&open)
+        });
+        let at = match at {
+            Some(at) => at,
+            None => self.push(Told {
+                key: facts.key().into(),
+                call: said.call,
+                subagent: said.subagent,
+                agent: said.agent.clone(),
+                task: said.task,
+                begun: fact.at,
+                announced: true,
+                over: false,
+            }),
+        };
+        self.learn(at, &said);
+        self.all[at].announced = true;
+        Some(at)
+    }
+
+    fn stop(&mut self, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
+        let said = Said::of(facts);
+        let at = self.by_ids(facts).or_else(|| {
+            let began = facts.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
+            let mut open: Vec<(usize, u8, bool, i64)> = self
+                .open()
+                .filter_map(|(at, told)| {
+                    let off = began.map_or(0, |began| began.since(told.begun).saturating_abs());
+                    Some((at, said.fits(told)?, told.announced, off))
+                })
+                .collect();
+            // What was announced is expected to end.
+            if open.iter().any(|(_, _, announced, _)| *announced) {
+                open.retain(|(_, _, announced, _)| *announced);
+            }
+            let most = open.iter().map(|(_, fits, _, _)| *fits).max()?;
+            let only = open.len() == 1;
+            open.retain(|(_, fits, _, _)| *fits == most && (most > 0 || only));
+            open.iter().min_by_key(|(at, _, _, off)| (*off, *at)).map(|(at, _, _, _)| *at)
+        });
+        let at = match at {
+            Some(at) => at,
+            None => self.push(Told {
+                key: facts.key().into(),
+                call: said.call,
+                subagent: said.subagent,
+                agent: said.agent.clone(),
+                task: said.task,
+                begun: fact.at,
+                announced: false,
+                over: false,
+            }),
+        };
+        self.learn(at, &said);
+        self.all[at].over = true;
+        Some(at)
+    }
+
+    /// Takes what a hook says besides what is known.
+    fn learn(&mut self, at: usize, said: &Said<'a>) {
+        for id in [said.call, said.subagent].into_iter().flatten() {
+            self.by_id.entry(id).or_insert(at);
+        }
+        let told = &mut self.all[at];
+        told.call = told.call.or(said.call);
+        told.subagent = told.subagent.or(said.subagent);
+        if told.agent.is_none() {
+            told.agent = said.agent.clone();
+        }
+        if told.task == 0 {
+            told.task = said.task;
+        }
+    }
+}
+
+/// Open delegations that a hook is held against.
+const MAX_OPEN: usize = 256;
+
+/// The oldest of those that fit best; of those that nothing speaks for, only a single one.
+fn best(open: &[(usize, u8)]) -> Option<usize> {
+    let most = open.iter().map(|(_, fits)| *fits).max()?;
+    let mut fit = open.iter().filter(|(_, fits)| *fits == most);
+    let first = fit.next()?;
+    (most > 0 || fit.next().is_none()).then_some(first.0)
+}
