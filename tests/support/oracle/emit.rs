@@ -37,7 +37,7 @@ pub fn hooks(story: &Story, ways: Ways) -> Vec<Hook> {
     let mut again = Vec::new();
     for hook in &mut out {
         hook.at += if ways.jitter > 0 { random.bits() % (ways.jitter + 1) } else { 0 };
-        if ways.doubled && random.bits() % 5 == 0 {
+        if ways.doubled && random.bits().is_multiple_of(5) {
             again.push(Hook { at: hook.at + 1 + random.bits() % 900, ..hook.clone() });
         }
     }

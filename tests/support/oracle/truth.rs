@@ -267,7 +267,7 @@ struct Maker {
 
 impl Maker {
     fn one_in(&mut self, of: u64) -> bool {
-        self.random.bits() % of == 0
+        self.random.bits().is_multiple_of(of)
     }
 
     fn id(&mut self, what: &str) -> String {
