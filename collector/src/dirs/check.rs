@@ -269,7 +269,7 @@ mod tests {
         fs::set_permissions(&outside, Permissions::from_mode(0o600)).unwrap();
 
         symlink(&outside, dir.access()).unwrap();
-        assert!(dir.verify().unwrap_err().to_string().contains("token: is a symbolic link"));
+        assert!(dir.verify().unwrap_err().to_string().contains("access.json: is a symbolic link"));
         fs::remove_file(dir.access()).unwrap();
 
         fs::hard_link(&outside, dir.database()).unwrap();

@@ -2,8 +2,8 @@
 
 use hookspan_core::path::{below, is_absolute};
 use hookspan_core::{Span, SpanKind};
-use sha2::{Digest as _, Sha256};
 
+use super::hashed::hashed_path;
 use super::resource::ResourceBase;
 use super::value::base_name;
 use crate::config::destination::{ContentPolicy, PathPolicy};
@@ -61,13 +61,6 @@ impl Encoding {
             (_, key) => Some(key),
         }
     }
-}
-
-/// What stands for a path at `hash`.
-pub(super) fn hashed_path(path: &str) -> String {
-    let digest = Sha256::digest(path.as_bytes());
-    let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
-    format!("sha256:{hex}")
 }
 
 /// `path` below `root`, else its last part: the name of a home directory is nobody's business.

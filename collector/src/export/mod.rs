@@ -15,6 +15,7 @@ mod cause;
 mod client;
 mod encoding;
 pub mod file;
+mod hashed;
 mod limits;
 pub mod otlp;
 pub mod metrics;

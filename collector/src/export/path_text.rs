@@ -7,7 +7,7 @@
 use hookspan_core::content::Content;
 use serde_json::Value;
 
-use super::encoding::hashed_path;
+use super::hashed::hashed_path;
 use crate::config::destination::PathPolicy;
 
 /// Members of JSON that hold a path, in the spellings of the editors.

@@ -7,7 +7,7 @@ use hookspan_core::Span;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::encoding::hashed_path;
+use super::hashed::hashed_path;
 use super::private_names;
 use super::value::{base_name, key_value};
 use crate::config::Environment;

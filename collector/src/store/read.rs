@@ -43,24 +43,8 @@ pub fn sessions(
     let key = sort_key(filter.sort);
     let LineFilter { session, project, model, tool, kind, failed, min_ns, from_ns, to_ns, .. } =
         &filter.spans;
-    // Settled spans by what the longest of each tool and kind took; the few others one by one.
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
-    let spans = match of_spans {
-        false => "",
-        true => {
-            "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
-                  AND (:class IS NULL OR r.class = :class)
-                  AND (:tool IS NULL OR r.tool = lower(:tool))
-                  AND (NOT :failed OR r.failed_ns IS NOT NULL)
-                  AND (:min IS NULL OR iif(:failed, r.failed_ns, r.longest_ns) >= :min))
-                OR EXISTS (SELECT 1 FROM unsettled u JOIN span x ON x.row = u.span
-                  WHERE u.root = s.root
-                  AND (:class IS NULL OR x.class = :class)
-                  AND (:tool IS NULL OR x.tool = :tool COLLATE NOCASE)
-                  AND (NOT :failed OR x.error_type IS NOT NULL)
-                  AND (:min IS NULL OR x.end_ns - x.start_ns >= :min)))"
-        }
-    };
+    let spans = if of_spans { WITH_SPANS } else { "" };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
@@ -100,6 +84,19 @@ pub fn sessions(
     }
     db.prepare_cached(&sql)?.query_map(&*values, rows::session)?.collect()
 }
+
+/// Sessions with a span that matches. Settled spans by what the longest of each tool and kind took; the few others one by one.
+const WITH_SPANS: &str = "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
+         AND (:class IS NULL OR r.class = :class)
+         AND (:tool IS NULL OR r.tool = lower(:tool))
+         AND (NOT :failed OR r.failed_ns IS NOT NULL)
+         AND (:min IS NULL OR iif(:failed, r.failed_ns, r.longest_ns) >= :min))
+       OR EXISTS (SELECT 1 FROM unsettled u JOIN span x ON x.row = u.span
+         WHERE u.root = s.root
+         AND (:class IS NULL OR x.class = :class)
+         AND (:tool IS NULL OR x.tool = :tool COLLATE NOCASE)
+         AND (NOT :failed OR x.error_type IS NOT NULL)
+         AND (:min IS NULL OR x.end_ns - x.start_ns >= :min)))";
 
 /// The same number as [`SessionSort::key`] computes.
 const fn sort_key(sort: SessionSort) -> &'static str {

@@ -7,7 +7,7 @@ use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
 use crate::assemble::span_builder::surface;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
-use crate::correlate::delegation::{AT_ONCE_NS, plain_type};
+use crate::correlate::delegation::plain_type;
 use crate::correlate::descendants::gather;
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
@@ -18,6 +18,7 @@ use crate::model::id::SpanId;
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
+use crate::model::tolerance::AT_ONCE;
 use crate::model::tool::ToolClass;
 
 /// What surrounds a conversation's facts.
@@ -159,7 +160,7 @@ impl Tries {
             return None;
         }
         let times = self.0.get(&work(call)?)?;
-        let from = call.first().plus(AT_ONCE_NS);
+        let from = call.first().plus(AT_ONCE);
         times.get(times.partition_point(|at| *at < from)).copied()
     }
 }

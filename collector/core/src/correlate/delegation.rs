@@ -4,10 +4,6 @@ use crate::correlate::fact::Fact;
 use crate::model::event::EventKind;
 use crate::model::time::{Timestamp, nanos};
 
-/// What is asked for at once is asked for within this time: one answer of the model holds all of it. 1 s, as a second try
-/// needs another answer.
-pub(crate) const AT_ONCE_NS: i64 = crate::model::tolerance::SECOND;
-
 /// Work handed to another agent, as far as it matters for finding its conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delegation {

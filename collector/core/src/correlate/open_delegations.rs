@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::correlate::conversation::Conversation;
-use crate::correlate::delegation::{AT_ONCE_NS, Delegation};
+use crate::correlate::delegation::Delegation;
 use crate::model::time::Timestamp;
+use crate::model::tolerance::AT_ONCE;
 
 /// A delegation that may have a child.
 #[derive(Clone, Copy)]
@@ -91,7 +92,7 @@ impl<'a> Starts<'a> {
     /// When the same was asked for after `start`, in a later answer.
     fn next(&self, delegation: &Delegation, start: Timestamp) -> Option<Timestamp> {
         let starts = self.by_task.get(&(delegation.task, delegation.agent.as_deref()))?;
-        starts.get(starts.partition_point(|at| *at < start.plus(AT_ONCE_NS))).copied()
+        starts.get(starts.partition_point(|at| *at < start.plus(AT_ONCE))).copied()
     }
 }
 

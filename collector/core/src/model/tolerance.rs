@@ -12,6 +12,8 @@ pub(crate) const HOUR: i64 = 60 * MINUTE;
 
 /// Two equal hooks within 5 s are one that was delivered twice: Cursor delivers the second within 2 s in every capture we have.
 pub(crate) const REPEAT: i64 = 5 * SECOND;
+/// Delegations that begin within 1 s were asked for at once: one answer of the model holds all of them, and a second try needs another.
+pub(crate) const AT_ONCE: i64 = SECOND;
 /// Hooks of one instant are written in any order, 200 ms apart at most: each is a process of its own, and starts in its own time.
 pub(crate) const DISORDER: i64 = 200 * MS;
 /// Events within 5 s of a `sessionEnd` belong to the session that ended: its last stop often comes behind it.

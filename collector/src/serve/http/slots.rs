@@ -213,8 +213,9 @@ mod tests {
         let _answering = all[2].0.asks();
         // The second has never asked and goes first; then the first, which asks nothing now.
         for gone in [1, 0] {
-            let new = connect(&slots).unwrap();
-            let _asks_on = core::mem::ManuallyDrop::new(new.0.asks());
+            // Never dropped: this connection stays, and asks without end.
+            let new = core::mem::ManuallyDrop::new(connect(&slots).unwrap());
+            core::mem::forget(new.0.asks());
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             assert!(all[gone].1.is_finished(), "{gone}");
         }

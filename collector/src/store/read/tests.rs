@@ -122,6 +122,8 @@ fn failures_durations_and_percentiles_are_read() {
         let mut span = sample::span("r", key);
         span.name = "execute_tool Shell cargo".to_owned();
         span.plain_name = "execute_tool Shell".into();
+        let tool = span.attributes.iter_mut().find(|said| said.key == "gen_ai.tool.name");
+        tool.unwrap().value = Value::Str("Shell".into());
         Change::Span(Box::new(span))
     });
     let (_dir, _store, readers) = stored(spans);

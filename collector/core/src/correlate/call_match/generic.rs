@@ -125,7 +125,7 @@ impl<'a> Found<'a> {
             pre.and_then(|pre| same_content(pre, tool)) == Some(true)
         };
         // The oldest that is open, but one with the same input before.
-        if let Some(at) = open().filter(equal).last().or_else(|| open().last()) {
+        if let Some(at) = open().rfind(equal).or_else(|| open().next_back()) {
             self.calls[at].post = Some(fact);
             return;
         }

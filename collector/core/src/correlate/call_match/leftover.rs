@@ -115,7 +115,7 @@ fn merge<'a>(call: &mut Call<'a>, part: Call<'a>, strength: Strength) {
     call.strength = call.strength.max(part.strength).max(strength);
 }
 
-fn facts<'a>(hook: Option<&'a Fact>) -> Option<&'a ToolFacts> {
+fn facts(hook: Option<&Fact>) -> Option<&ToolFacts> {
     tool_facts(&hook?.kind)
 }
 
