@@ -42,10 +42,8 @@ pub(super) fn keep(_: &Path, _: &File) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use rustix::fs::{XattrFlags, getxattr, setxattr};
 
     use crate::hooks_json::file::{FileError, HooksFile};

@@ -181,7 +181,7 @@ impl Server {
                 return Err(Refusal::OtherProject(root.clone()));
             }
             scope => {
-                pairs.extend(scope.parameter().map(|root| format!("project={}", escape(&root))))
+                pairs.extend(scope.parameter().map(|root| format!("project={}", escape(&root))));
             }
         }
         Ok(pairs.join("&"))

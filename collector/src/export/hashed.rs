@@ -1,0 +1,10 @@
+//! What stands for a path that must not leave.
+
+use sha2::{Digest, Sha256};
+
+/// What stands for a path at `hash`.
+pub(super) fn hashed_path(path: &str) -> String {
+    let digest = Sha256::digest(path.as_bytes());
+    let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    format!("sha256:{hex}")
+}
