@@ -58,6 +58,38 @@ fn rows(db: &Connection, sql: &str) -> Vec<Value> {
     found
 }
 
+/// Fails with the cells that differ, and only those: whole tables would hide them.
+#[track_caller]
+fn assert_same(left: &[Vec<Value>], right: &[Vec<Value>], when: &str) {
+    let found = differences(left, right);
+    assert!(left == right, "{when}:\n{}", found.join("\n"));
+}
+
+fn differences(left: &[Vec<Value>], right: &[Vec<Value>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (table, (left, right)) in left.iter().zip(right).enumerate() {
+        let only = |of: &[Value], without: &[Value]| -> Vec<Value> {
+            of.iter().filter(|row| !without.contains(row)).cloned().collect()
+        };
+        let (gone, new) = (only(left, right), only(right, left));
+        for row in &gone {
+            let Some(twin) = new.iter().find(|twin| twin[0] == row[0]) else {
+                found.push(format!("table {table}: only left: {row}"));
+                continue;
+            };
+            let cells = row.as_array().unwrap().iter().zip(twin.as_array().unwrap());
+            for (column, (a, b)) in cells.enumerate().filter(|(_, (a, b))| a != b) {
+                found.push(format!("table {table}, {}, column {column}:\n  {a}\n  {b}", row[0]));
+            }
+        }
+        let unknown = |row: &&Value| gone.iter().all(|twin| twin[0] != row[0]);
+        found.extend(
+            new.iter().filter(unknown).map(|row| format!("table {table}: only right: {row}")),
+        );
+    }
+    found
+}
+
 struct World {
     _temp: tempfile::TempDir,
     path: PathBuf,
@@ -286,9 +318,7 @@ fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
         play(&mut engine, after, 1_000);
         finish(&mut engine);
         let live = tables(&world.path);
-        for (table, (live, wanted)) in live.iter().zip(&reference).enumerate() {
-            assert_eq!(live, wanted, "table {table}, everything settled after {at}");
-        }
+        assert_same(&live, &reference, &format!("everything settled after {at}"));
     }
 }
 
@@ -319,9 +349,7 @@ fn sums_are_those_of_the_rows_however_the_hooks_came() {
         engine.store().start_rebuild("again").unwrap();
         drop(engine);
         finish(&mut world.engine());
-        for (table, (live, built)) in live.iter().zip(tables(&world.path)).enumerate() {
-            assert_eq!(*live, built, "round {round}, table {table}");
-        }
+        assert_same(&live, &tables(&world.path), &format!("round {round}"));
     }
 }
 
@@ -604,7 +632,7 @@ fn a_session_whose_settled_turns_leave_memory_gives_the_same_tables_live_restart
         assert_eq!((held, reloads), (101, 0));
         let (left, again, held, reloads) = live(&few, size);
         assert!(held < 70 && reloads > 0, "{held} held, {reloads} read again");
-        assert!(left == lived, "in batches of {size}");
-        assert!(again == rebuilt, "rebuilt after batches of {size}");
+        assert_same(&left, &lived, &format!("in batches of {size}"));
+        assert_same(&again, &rebuilt, &format!("rebuilt after batches of {size}"));
     }
 }

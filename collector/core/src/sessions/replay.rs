@@ -50,7 +50,7 @@ impl Sessions {
     /// Begins to hand in the history of conversations that are not held: all their raw hooks before the next one, in the order
     /// of their `seq`. Needed when [`Self::holds`] says no and the raw log has some.
     pub fn handle_history(&mut self) -> Replay<'_> {
-        self.finish_round();
+        self.tell_new();
         self.replaying = true;
         let before = std::mem::take(&mut self.out);
         Replay::new(self, before, false)
@@ -75,6 +75,15 @@ impl Sessions {
 }
 
 impl Sessions {
+    /// Derives what is new before hooks of the past come: what is told with them is taken for stored, and this is not.
+    fn tell_new(&mut self) {
+        self.finish_round();
+        if !(self.touched.is_empty() && self.dirty.is_empty()) {
+            self.begin_round(None);
+            self.finish_round();
+        }
+    }
+
     /// Lets sessions end at the next deadline that would have ended while a history was handed in.
     fn end_what_is_over(&mut self) {
         for id in std::mem::take(&mut self.over) {
