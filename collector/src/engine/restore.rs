@@ -1,6 +1,9 @@
 //! Bringing the fold to where the store is: at start, and for a rebuild.
 
-use hookspan_core::{Change, Reader, Sessions, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hookspan_core::{Change, Reader, Sessions, SpanKey, Timestamp};
 use hookspan_view::subject::subject_field;
 
 use super::feed::{blocks, drain, feed, replay_one};
@@ -38,11 +41,28 @@ impl Engine {
             }
         }
         let mut changes = Changes::default();
-        let told = replay.finish().into_iter();
-        told.filter(|change| !matches!(change, Change::Bind { .. }))
-            .for_each(|change| changes.push(change));
-        // What was told meanwhile was not stored. All of it is in the store, except where it was told late before the stop.
-        sessions.handle_restart(is_long);
+        let mut moved = BTreeMap::new();
+        for change in replay.finish() {
+            match change {
+                Change::Bind { conversation, root } => drop(moved.insert(conversation, root)),
+                change => changes.push(change),
+            }
+        }
+        // Links are looked for at other moments than before the stop. A child that stood alone then has a parent now.
+        let mut any_moved = false;
+        for (conversation, root) in moved.into_iter().filter(|(own, root)| own != root) {
+            let own = self.persist(|engine| engine.store.spans_alone(&conversation))?;
+            let Some(spans) = own else { continue };
+            any_moved = true;
+            changes.push(Change::Bind { conversation: Arc::clone(&conversation), root });
+            for id in spans {
+                let conversation = Arc::clone(&conversation);
+                changes.push(Change::Withdraw(SpanKey { id, conversation }));
+            }
+        }
+        // What was told meanwhile was not stored. All of it is in the store, except where it was told late before the stop, or
+        // has another place now.
+        sessions.handle_restart(is_long || any_moved);
         self.sessions = sessions;
         drain(&mut self.sessions, &mut changes);
         let questions = changes.take_questions();

@@ -40,6 +40,26 @@ impl Store {
         Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
     }
 
+    /// The spans that `conversation` has for itself and would not have as a child, if it is a root.
+    ///
+    /// # Errors
+    /// Returns SQLite's error if the database cannot be read.
+    pub fn spans_alone(&self, conversation: &str) -> rusqlite::Result<Option<Vec<SpanId>>> {
+        let own = "SELECT c.id FROM conversation c JOIN name n ON n.id = c.id
+             WHERE n.text = ?1 AND c.root = c.id";
+        let own = self.db.prepare_cached(own)?.query_row([conversation], |row| row.get(0));
+        let Some(own) = own.optional()? else { return Ok(None) };
+        let own: i64 = own;
+        self.db
+            .prepare_cached(
+                "SELECT id FROM span WHERE root = ?1 AND conversation = ?1
+                     AND kind IN ('session', 'generation')",
+            )?
+            .query_map([own], |row| row.get(0).map(SpanId))?
+            .collect::<rusqlite::Result<_>>()
+            .map(Some)
+    }
+
     /// Numbers and times, in order, of all hooks of `root` and what is bound to it, before `before`.
     ///
     /// # Errors
