@@ -169,7 +169,7 @@ mod tests {
         match expected {
             None => assert_eq!(found, Ok(())),
             Some(part) => {
-                assert!(found.as_ref().is_err_and(|text| text.contains(part)), "{found:?}")
+                assert!(found.as_ref().is_err_and(|text| text.contains(part)), "{found:?}");
             }
         }
     }

@@ -52,7 +52,7 @@ struct Run {
 fn line(number: usize) -> String {
     let text = "x".repeat(if number == 700 { 600_000 } else { 20 });
     let body = format!("{{\"n\":{number},\"text\":\"{text}\"}}");
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         body
     } else {
         format!("{{\"ts\": {}, \"event\": {body}}}", 1_000 + number)

@@ -9,7 +9,8 @@
 //! lines of one file are told apart by their number among their equals.
 
 mod copy;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod faults;
 mod line;
 mod records;
