@@ -111,7 +111,16 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
 /// The raw log imported elsewhere gives the same.
 fn round_trip(world: &World, stories: &[Story], all: &mut Vec<String>) {
     let log = world.scratch("log.jsonl");
-    world.ok(&["export", "--all", "--format", "jsonl", "--output", log.to_str().unwrap()]);
+    world.ok(&[
+        "export",
+        "--all",
+        "--format",
+        "jsonl",
+        "--content",
+        "full",
+        "--output",
+        log.to_str().unwrap(),
+    ]);
     let other = World::new();
     let collector = Collector::start(&other);
     other.ok(&["import", log.to_str().unwrap()]);
