@@ -2055,7 +2055,10 @@ export interface components {
         };
         /** @description One edit. */
         Diff: {
-            /** Format: uint */
+            /**
+             * Format: int64
+             * @description As the list of edits has them.
+             */
             added: number;
             /** Format: uint */
             bytes: number;
@@ -2064,7 +2067,7 @@ export interface components {
             path: string;
             /** @description The text is not stored. */
             redacted: boolean;
-            /** Format: uint */
+            /** Format: int64 */
             removed: number;
             /** @description Too large to be compared line by line: only the sums are given. */
             summary: boolean;
