@@ -118,14 +118,16 @@ fn a_delta_holds_what_was_written_since() {
 
 #[test]
 fn failures_durations_and_percentiles_are_read() {
-    let spans = ["a", "b"].map(|key| {
+    let call = |key: &str| {
         let mut span = sample::span("r", key);
         span.name = "execute_tool Shell cargo".to_owned();
         span.plain_name = "execute_tool Shell".into();
         let tool = span.attributes.iter_mut().find(|said| said.key == "gen_ai.tool.name");
         tool.unwrap().value = Value::Str("Shell".into());
-        Change::Span(Box::new(span))
-    });
+        span
+    };
+    let kind = LineKind::of(&call("a")).as_str();
+    let spans = ["a", "b"].map(|key| Change::Span(Box::new(call(key))));
     let (_dir, _store, readers) = stored(spans);
     let all = LineFilter::default();
     let failures = readers.with(|db| lines::failures(db, &all, 10)).unwrap();
@@ -136,14 +138,14 @@ fn failures_durations_and_percentiles_are_read() {
     let shell = LineFilter { tool: Some("shell".to_owned()), ..LineFilter::default() };
     assert_eq!(readers.with(|db| lines::failures(db, &shell, 10)).unwrap().len(), 2);
     let hour = sample::span("r", "a").start.0.div_euclid(3_600_000_000_000);
-    let cells = readers.with(|db| heat(db, "kind", Some("tool"), (hour, hour), false)).unwrap();
+    let cells = readers.with(|db| heat(db, "kind", Some(kind), (hour, hour), false)).unwrap();
     assert_eq!(cells, [HeatCell { hour, bucket: 19, count: 2 }]);
     assert!(
         readers.with(|db| heat(db, "kind", Some("x"), (hour, hour), false)).unwrap().is_empty()
     );
     let day = sample::span("r", "a").start.0.div_euclid(86_400_000_000_000);
     let rows = readers.with(|db| latency(db, "kind", (day, day))).unwrap();
-    assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), ("tool", 2, 2));
+    assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), (kind, 2, 2));
     assert!((990_000..=1_010_000).contains(&rows[0].p50_us), "{}", rows[0].p50_us);
     assert!(readers.with(|db| latency(db, "kind", (day + 1, day + 9))).unwrap().is_empty());
 }
