@@ -1,12 +1,12 @@
 //! Paths as hooks of all systems spell them: one spelling for all, what lies inside what, and whose project a folder is.
 //!
-//! A root comes as `/w/app`, `/d:/work/shop`, `D:\work\shop`, `file:///d%3A/work/shop` or
+//! A root comes as `/w/app`, `/d:/code/shop`, `D:\code\shop`, `file:///d%3A/code/shop` or
 //! `vscode-remote://ssh-remote+host/home/u/app`, and the files below it in any other of these spellings.
 
 use std::borrow::Cow;
 
 /// A path in its plain spelling. A URI becomes the path in it, without its host. A path with a drive has a small drive letter
-/// and forward slashes (`d:/work/shop`). What is no absolute path stays as it is.
+/// and forward slashes (`d:/code/shop`). What is no absolute path stays as it is.
 #[must_use]
 pub fn plain(sent: &str) -> Cow<'_, str> {
     if let Some(path) = of_uri(sent) {
@@ -238,15 +238,15 @@ mod tests {
             ("/", "/"),
             ("", ""),
             ("src/a.rs", "src/a.rs"),
-            ("/d:/work/shop", "d:/work/shop"),
-            ("D:\\work\\shop\\", "d:/work/shop"),
-            ("d:/work/shop", "d:/work/shop"),
-            ("/d%3A/work/shop", "d:/work/shop"),
-            ("file:///d%3A/work/my%20shop", "d:/work/my shop"),
-            ("file:///d:/work/shop", "d:/work/shop"),
+            ("/d:/code/shop", "d:/code/shop"),
+            ("D:\\code\\shop\\", "d:/code/shop"),
+            ("d:/code/shop", "d:/code/shop"),
+            ("/d%3A/code/shop", "d:/code/shop"),
+            ("file:///d%3A/code/my%20shop", "d:/code/my shop"),
+            ("file:///d:/code/shop", "d:/code/shop"),
             ("file:/home/u/a", "/home/u/a"),
             ("file://localhost/home/u/a", "/home/u/a"),
-            ("file://d:/work", "d:/work"),
+            ("file://d:/code", "d:/code"),
             ("file://server/share/a", "//server/share/a"),
             ("file:///home/u/100%", "/home/u/100%"),
             ("c:\\c:\\src\\app", "c:/src/app"),
@@ -281,10 +281,10 @@ mod tests {
     #[test]
     fn a_file_is_found_below_its_root_in_any_spelling() {
         for root in
-            ["/d:/work/shop", "D:\\work\\shop", "file:///d%3A/work/shop", "/mnt/d/work/shop"]
+            ["/d:/code/shop", "D:\\code\\shop", "file:///d%3A/code/shop", "/mnt/d/code/shop"]
         {
             for path in
-                ["d:\\work\\shop\\lib\\a.ts", "/d:/work/shop/lib/a.ts", "D:/Work/Shop/lib/a.ts"]
+                ["d:\\code\\shop\\lib\\a.ts", "/d:/code/shop/lib/a.ts", "D:/Code/Shop/lib/a.ts"]
             {
                 check_below(root, path, Some("lib/a.ts"));
             }
@@ -304,7 +304,7 @@ mod tests {
         check_below("/w/app", "/w/app-two/a.rs", None);
         check_below("/w/app", "/w/app/../other/a.rs", None);
         check_below("/w/app", "/w/App/a.rs", None);
-        check_below("d:/work", "e:/work/a.rs", None);
+        check_below("d:/code", "e:/code/a.rs", None);
         check_below("/w/app", "src/a.rs", None);
         check_below("/c/src", "/d/src/a", None);
         check_below("/mnt/c/src", "/c/src/a", None);
