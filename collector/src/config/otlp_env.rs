@@ -45,7 +45,7 @@ pub(super) fn connection(
     Reader { env, signal }.connection(None, missing)
 }
 
-/// A file that a variable names and that cannot be read, in words.
+/// Error text for an unreadable file that an environment variable names.
 #[derive(Debug)]
 pub struct Unreadable(pub String);
 

@@ -4,7 +4,7 @@ use xxhash_rust::xxh64::xxh64;
 
 /// Bytes of a header.
 pub const HEADER: usize = 40;
-/// When the machine of these records was started, nanoseconds since 1970.
+/// Start of the machine that wrote these records, in nanoseconds since 1970.
 const BOOTED_NS: u64 = 1_700_000_000_000_000_000;
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"\xffHSJ";

@@ -27,7 +27,7 @@ pub(crate) struct Group {
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lag: Lag,
-    /// Settled turns may leave memory once so many events have been handled.
+    /// Number of handled events after which settled turns may leave memory.
     pub(crate) next_seal: u64,
     /// Turns from the first on that have left memory. None of them is looked at again before one comes back.
     pub(crate) sealed_turns: usize,

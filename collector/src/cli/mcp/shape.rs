@@ -13,7 +13,7 @@ const TEXT_CHARS: [usize; 3] = [600, 200, 60];
 /// Members that hold a moment. Other members that end in `_us` hold durations.
 const MOMENTS: [&str; 7] =
     ["start_us", "last_us", "end_us", "at_us", "first_us", "from_us", "to_us"];
-/// Microseconds since 1970 of a moment that cannot be a duration: the year 1980.
+/// The year 1980, in microseconds since 1970. A larger number is a time of day and no duration.
 const MOMENT_MIN_US: i64 = 315_532_800_000_000;
 
 /// Writes moments as ISO times, names hidden characters, and leaves out what says nothing to a model: links of the dashboard and
