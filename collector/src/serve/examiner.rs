@@ -30,11 +30,11 @@ pub(super) struct Examiner {
 }
 
 impl Examiner {
-    /// Starts it for the database at `path`. It examines when `heard` says that somebody met damage, and sets `restart` once the
-    /// damage is proven.
+    /// Starts the examiner of the database at `path`. The examiner works when `heard` reports a suspicion, and sets `restart`
+    /// once damage is proven.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns the system's error if no thread can be started.
     pub(super) fn start(
         path: PathBuf,
         heard: Receiver<()>,

@@ -299,7 +299,7 @@ impl Status {
         Ok(Some(database))
     }
 
-    /// A database that cannot be read, or has a newer release, is reported as trouble. Everything from other sources is still
+    /// A database that cannot be read, or that a newer release wrote, is reported as trouble. Everything from other sources is still
     /// shown. The collector's own words come first, because the collector knows more.
     fn unless_unreadable<T>(
         &mut self,

@@ -1,8 +1,7 @@
 //! Whether a database is damaged, or only cannot be read.
 //!
-//! SQLite reports `SQLITE_CORRUPT` for both: on Linux and macOS a read that fails with `EIO`, `ENXIO` or `ERANGE` becomes
-//! `SQLITE_IOERR_CORRUPTFS`, and a statement turns that into `SQLITE_CORRUPT` (`unixRead` and `sqlite3VdbeExec` in
-//! `sqlite3.c`). An error alone is therefore a suspicion. [`examine`] is the proof: it reads every byte of the files, has
+//! SQLite reports `SQLITE_CORRUPT` for both. On Linux and macOS, `unixRead` returns `SQLITE_IOERR_CORRUPTFS` when a read fails
+//! with `EIO`, `ENXIO` or `ERANGE`. `sqlite3VdbeExec` reports that error as `SQLITE_CORRUPT`. An error alone is therefore a suspicion. [`examine`] is the proof: it reads every byte of the files, has
 //! SQLite check the database on a fresh connection, reads every byte again, waits, and does all of that once more. Only a
 //! database that was read without an error and is unsound both times is damaged.
 

@@ -42,7 +42,7 @@ type Key = (Arc<str>, u8, SmolStr);
 pub(super) struct Reach {
     /// Of all, and of those that failed.
     longest: BTreeMap<Key, (i64, Option<i64>)>,
-    /// What a settled span was that changes or goes: the longest of the others has to be looked for.
+    /// Keys of settled spans that change or go. For each of them the longest remaining span is searched again.
     gone: BTreeSet<Key>,
 }
 

@@ -11,8 +11,8 @@ use crate::model::time::{Timestamp, nanos};
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// Joins ends without a beginning to calls without an end, then calls of the specific layer (those from `specific` on) among
-/// themselves and to calls of the generic layer.
+/// Joins hooks that no id has joined. First, each end without a beginning joins a call without an end. Then the calls of the
+/// specific layer (index `specific` and above) join each other, and then the calls of the generic layer.
 pub(super) fn join(calls: &mut Vec<Call<'_>>, specific: usize) {
     let lone = |call: &Call<'_>| call.pre.is_none() && call.post.is_some();
     let open = |call: &Call<'_>| call.pre.is_some() && call.post.is_none();
