@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::correlate::call_home::{Homes, note_home};
 use crate::correlate::delegation::Delegation;
-use crate::correlate::delegation_match::{Names, Resolved, resolve, tells};
+use crate::correlate::delegation_match::{Names, tells};
 use crate::correlate::event_time::Steady;
-use crate::correlate::fact::{Fact, delegation, insert};
+use crate::correlate::fact::{Fact, insert};
+use crate::correlate::said_at::{SaidAt, latest, note_first};
 use crate::correlate::sealed_turns::{Reload, SealedTurns};
 use crate::correlate::tool_call::tool_facts;
 use crate::correlate::turn::{label, repeats};
@@ -16,7 +18,6 @@ use crate::model::event::EventKind;
 use crate::model::event::{About, Evidence, Host, Lineage};
 use crate::model::fingerprint::{Fingerprint, Made, digest, mix};
 use crate::model::time::Timestamp;
-use crate::model::tolerance::{DISORDER, REPEAT};
 
 /// Turns for which lost events are counted.
 const MAX_LOST: usize = 1_024;
@@ -57,14 +58,14 @@ pub(crate) struct Conversation {
     /// Some delegation names its child.
     pub(crate) names_children: bool,
     /// Some hook names its delegation in part only, so that all are matched anew when one more comes.
-    vague: bool,
-    unresolved: bool,
+    pub(super) vague: bool,
+    pub(super) unresolved: bool,
     /// Stops and prompts, each with a digest of what it says: a foreground delegation does not outlive them.
     pub(super) breaks: Vec<(Timestamp, u64)>,
     /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
     pub(super) thoughts: Vec<Timestamp>,
     /// When delegations began, the latest.
-    delegated: Timestamp,
+    pub(super) delegated: Timestamp,
     /// Prompts by (time, hook), with their generation.
     pub(super) prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     /// Session ends.
@@ -122,58 +123,6 @@ pub(crate) struct KinFacts {
     pub(crate) transcript: u32,
     pub(crate) generations: usize,
     pub(crate) delegations: usize,
-}
-
-/// By call id, when and in which generation it was first named.
-pub(super) type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
-
-fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
-    let Some(id) = call_id(&fact.kind) else { return };
-    match homes.get_mut(id) {
-        Some(home) if (home.0, &home.1) <= (fact.at, generation) => {}
-        Some(home) => *home = (fact.at, generation.clone()),
-        None => {
-            homes.insert(id.into(), (fact.at, generation.clone()));
-        }
-    }
-}
-
-/// What was said when, and in which hook.
-type SaidAt = (Timestamp, u64, Arc<str>);
-
-/// Values kept by [`note_first`]: the first ones.
-const MAX_VALUES: usize = 8;
-
-/// Notes when a value was said first. Values are in the order of that time, whatever order they are noted in.
-fn note_first(
-    known: &mut Vec<SaidAt>,
-    (at, seq): (Timestamp, u64),
-    value: &str,
-    shared: impl FnOnce() -> Arc<str>,
-) {
-    let place = known.iter().position(|(_, _, other)| **other == *value);
-    let said = match place {
-        Some(place) if (known[place].0, known[place].1) <= (at, seq) => return,
-        Some(place) => known.remove(place).2,
-        None => shared(),
-    };
-    let before = known.partition_point(|&(t, s, _)| (t, s) < (at, seq));
-    known.insert(before, (at, seq, said));
-    known.truncate(MAX_VALUES);
-}
-
-/// Takes what was said, unless something else was said later.
-fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
-    match known {
-        Some((known_at, known_seq, known)) if (at, seq) > (*known_at, *known_seq) => {
-            (*known_at, *known_seq) = (at, seq);
-            if known != value {
-                *known = value.clone();
-            }
-        }
-        Some(_) => {}
-        None => *known = Some((at, seq, value.clone())),
-    }
 }
 
 impl Conversation {
@@ -458,44 +407,6 @@ impl Conversation {
         self.lost.get(generation).copied().unwrap_or_default()
     }
 
-    /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
-    /// ended it.
-    pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
-        if delegation.background {
-            return None;
-        }
-        let after = |times: &[Timestamp], start| {
-            times.get(times.partition_point(|&at| at <= start)).copied()
-        };
-        let thought = after(&self.thoughts, start.plus(DISORDER)).filter(|_| !delegation.announced);
-        [self.break_after(start), thought].into_iter().flatten().min()
-    }
-
-    /// The first stop or prompt after `start` that is not an earlier one, delivered again.
-    fn break_after(&self, start: Timestamp) -> Option<Timestamp> {
-        let first = self.breaks.partition_point(|(at, _)| *at <= start);
-        let is_new = |index: &usize| {
-            let (at, said) = self.breaks[*index];
-            let earlier = self.breaks[..*index].iter().rev().take(MAX_REPEATS);
-            let mut earlier = earlier.take_while(|(other, _)| at.since(*other) <= REPEAT);
-            !earlier.any(|(_, other)| *other == said)
-        };
-        (first..self.breaks.len()).find(is_new).map(|index| self.breaks[index].0)
-    }
-
-    /// Whether a thought at `at` may be the one that ends a delegation: one began since the last sign before it. True more
-    /// often than need be.
-    pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
-        if self.delegations.is_empty() {
-            return false;
-        }
-        let thoughts = self.thoughts.partition_point(|time| *time < at);
-        let breaks = self.breaks.partition_point(|(time, _)| *time < at);
-        let thought = thoughts.checked_sub(1).map(|last| self.thoughts[last]);
-        let sign = thought.max(breaks.checked_sub(1).map(|last| self.breaks[last].0));
-        sign.is_none_or(|sign| self.delegated.plus(DISORDER) >= sign)
-    }
-
     /// Notes that every turn may lie elsewhere.
     pub(super) fn move_turns(&mut self) {
         self.moved = true;
@@ -522,63 +433,6 @@ impl Conversation {
     /// among the others has changed.
     pub(crate) fn take_changed(&mut self) -> Timestamp {
         std::mem::replace(&mut self.changed, Timestamp(i64::MAX))
-    }
-
-    fn note_delegation(&mut self, fact: &Fact) {
-        use EventKind as K;
-        let Some(key) = delegation(&fact.kind) else { return };
-        let ends = !matches!(fact.kind, K::SubagentStart(_) | K::ToolStart(_));
-        if !ends {
-            self.delegated = self.delegated.max(fact.at);
-        }
-        self.names_children |=
-            matches!(&fact.kind, K::SubagentStop(agent) if agent.child.is_some());
-        self.vague |= match &fact.kind {
-            K::SubagentStart(agent) | K::SubagentStop(agent) => {
-                let other = agent.id.as_deref().is_some_and(|id| id != key);
-                other || agent.named().is_none() || !self.delegations.contains_key(key)
-            }
-            K::ToolEnd(_) | K::ToolFailure(_) => !self.delegations.contains_key(key),
-            _ => false,
-        };
-        if self.vague {
-            self.unresolved = true;
-        } else {
-            self.delegations.entry(key.into()).or_default().tell(fact);
-        }
-    }
-
-    /// Matches delegations anew, where some hooks name theirs in part only.
-    pub(super) fn resolve_delegations(&mut self) {
-        if !std::mem::take(&mut self.unresolved) {
-            return;
-        }
-        let facts = self.explicit.values().flatten().chain(&self.loose);
-        let mut facts: Vec<&Fact> = facts.filter(|fact| tells(&fact.kind)).collect();
-        facts.sort_by_key(|fact| fact.key());
-        let Resolved { delegations, names, aliases } = resolve(&facts);
-        (self.delegations, self.aliases) = (delegations, aliases);
-        if self.names != names {
-            self.names = names;
-            // A hook without a turn of its own is of its delegation's.
-            self.move_turns();
-        }
-    }
-
-    /// The delegation that a fact tells of.
-    pub(crate) fn delegation_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
-        match self.names.get(&fact.seq) {
-            Some(name) => Some(name),
-            None => delegation(&fact.kind),
-        }
-    }
-
-    /// The call or subagent that a fact names, or was found to be about.
-    pub(crate) fn call_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
-        match self.names.get(&fact.seq) {
-            Some(name) => Some(name),
-            None => call_id(&fact.kind),
-        }
     }
 
     /// When its last hook came, not counting one that was delivered twice.
@@ -699,13 +553,5 @@ fn said(kind: &EventKind) -> Option<u64> {
             Some(mix(mix(mix(2, loops), tokens), digest(stop.status.as_deref())))
         }
         _ => None,
-    }
-}
-
-/// The call or subagent id an event carries.
-pub(crate) fn call_id(kind: &EventKind) -> Option<&str> {
-    match kind {
-        EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) => agent.named(),
-        kind => tool_facts(kind)?.id.as_deref(),
     }
 }

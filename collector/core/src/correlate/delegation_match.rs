@@ -99,6 +99,20 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// A delegation that no earlier hook told of.
+    fn first_told(&self, key: &str, begun: Timestamp) -> Told<'a> {
+        Told {
+            key: key.into(),
+            call: self.call,
+            subagent: self.subagent,
+            agent: self.agent.clone(),
+            task: self.task,
+            begun,
+            announced: false,
+            over: false,
+        }
+    }
+
     /// How well it fits a delegation; `None` where something speaks against it.
     fn fits(&self, told: &Told<'_>) -> Option<u8> {
         let differ =
@@ -211,16 +225,7 @@ impl<'a> Matching<'a> {
         });
         let at = match at {
             Some(at) => at,
-            None => self.push(Told {
-                key: facts.key().into(),
-                call: said.call,
-                subagent: said.subagent,
-                agent: said.agent.clone(),
-                task: said.task,
-                begun: fact.at,
-                announced: true,
-                over: false,
-            }),
+            None => self.push(said.first_told(facts.key(), fact.at)),
         };
         self.learn(at, &said);
         self.all[at].announced = true;
@@ -249,16 +254,7 @@ impl<'a> Matching<'a> {
         });
         let at = match at {
             Some(at) => at,
-            None => self.push(Told {
-                key: facts.key().into(),
-                call: said.call,
-                subagent: said.subagent,
-                agent: said.agent.clone(),
-                task: said.task,
-                begun: fact.at,
-                announced: false,
-                over: false,
-            }),
+            None => self.push(said.first_told(facts.key(), fact.at)),
         };
         self.learn(at, &said);
         self.all[at].over = true;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::correlate::conversation::{Conversation, call_id};
+use crate::correlate::call_home::call_id;
+use crate::correlate::conversation::Conversation;
 use crate::correlate::fact::Fact;
 use crate::correlate::sealed_turns::{Reload, Sealed, number};
 use crate::correlate::turn_layout::Turn;

@@ -1,5 +1,6 @@
 //! From events to turns: which hooks belong together, and when a turn begins and ends. Blind to bytes.
 
+pub(crate) mod call_home;
 pub(crate) mod call_match;
 pub(crate) mod claims;
 pub(crate) mod conversation;
@@ -9,9 +10,11 @@ pub(crate) mod descendants;
 pub(crate) mod event_time;
 pub(crate) mod evidence;
 pub(crate) mod fact;
+pub(crate) mod handed_on;
 pub(crate) mod leaving;
 pub(crate) mod open_delegations;
 pub(crate) mod parent_link;
+pub(crate) mod said_at;
 pub(crate) mod sealed_turns;
 pub(crate) mod snapshot;
 pub(crate) mod tool_call;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::correlate::conversation::{Conversation, MAX_REPEATS, call_id};
+use crate::correlate::call_home::call_id;
+use crate::correlate::conversation::{Conversation, MAX_REPEATS};
 use crate::correlate::evidence::is_repeat;
 use crate::correlate::fact::Fact;
 use crate::correlate::sealed_turns::{Sealed, numbered};

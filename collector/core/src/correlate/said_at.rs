@@ -1,0 +1,43 @@
+//! Which of several values holds: the order in which hooks arrive must not matter.
+
+use std::sync::Arc;
+
+use crate::model::time::Timestamp;
+
+/// What was said when, and in which hook.
+pub(super) type SaidAt = (Timestamp, u64, Arc<str>);
+
+/// Values kept by [`note_first`]: the first ones.
+const MAX_VALUES: usize = 8;
+
+/// Notes when a value was said first. Values are in the order of that time, whatever order they are noted in.
+pub(super) fn note_first(
+    known: &mut Vec<SaidAt>,
+    (at, seq): (Timestamp, u64),
+    value: &str,
+    shared: impl FnOnce() -> Arc<str>,
+) {
+    let place = known.iter().position(|(_, _, other)| **other == *value);
+    let said = match place {
+        Some(place) if (known[place].0, known[place].1) <= (at, seq) => return,
+        Some(place) => known.remove(place).2,
+        None => shared(),
+    };
+    let before = known.partition_point(|&(t, s, _)| (t, s) < (at, seq));
+    known.insert(before, (at, seq, said));
+    known.truncate(MAX_VALUES);
+}
+
+/// Takes what was said, unless something else was said later.
+pub(super) fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
+    match known {
+        Some((known_at, known_seq, known)) if (at, seq) > (*known_at, *known_seq) => {
+            (*known_at, *known_seq) = (at, seq);
+            if known != value {
+                *known = value.clone();
+            }
+        }
+        Some(_) => {}
+        None => *known = Some((at, seq, value.clone())),
+    }
+}
