@@ -177,15 +177,6 @@ const STILL_LONG: &[&str] = &[
     "collector/core/src/assemble/span_builder.rs: span",
     "collector/core/src/assemble/span_builder.rs: turn",
     "collector/core/src/correlate/turn.rs: after",
-    "collector/src/cli/destinations/add.rs: form",
-    "collector/src/cli/status.rs: describe",
-    "collector/src/config/destination.rs: build",
-    "collector/src/config/print.rs: to_toml",
-    "collector/src/engine/thread.rs: run",
-    "collector/src/serve/mod.rs: run",
-    "collector/src/status/mod.rs: read",
-    "collector/src/store/write/derived.rs: write",
-    "dashboard/src/api/health.rs: view",
 ];
 
 #[test]

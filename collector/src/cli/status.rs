@@ -37,102 +37,127 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(if status.faults().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn describe(status: &Status, paint: Paint) -> String {
-    let mut out = String::new();
-    let mut line = |name: &str, value: String| {
-        out += &format!("{} {value}\n", paint.dim(&text::cell(name, 12)));
-    };
-    let received = status.counters.get("received").copied().unwrap_or(0);
-    line(
-        "collector",
-        match (status.running, status.pid) {
-            (true, Some(pid)) => {
-                let version = status.version.as_deref().unwrap_or_default();
-                paint.green(&format!("running, process {pid}, version {version}"))
-            }
-            (true, None) => paint.yellow("busy: another command holds the state directory"),
-            (false, _) => {
-                format!("{}: start it with `hookspan up`", paint.yellow("not running"))
-            }
-        },
-    );
-    if let Some(url) = &status.dashboard_url {
-        line("dashboard", paint.cyan(url));
+/// The lines of the answer: a name, and what is to be said about it.
+struct Lines {
+    text: String,
+    paint: Paint,
+}
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str) {
+        self.text += &format!("{} {value}\n", self.paint.dim(&text::cell(name, 12)));
     }
+
+    /// More about the line above.
+    fn more(&mut self, value: &str) {
+        self.add("", value);
+    }
+}
+
+fn describe(status: &Status, paint: Paint) -> String {
+    let mut lines = Lines { text: String::new(), paint };
+    describe_collector(status, &mut lines);
+    describe_journal(status, &mut lines);
+    describe_database(status, &mut lines);
+    describe_installed(status, &mut lines);
+    for destination in &status.destinations {
+        lines.add("destination", &described(destination, paint));
+    }
+    if status.destinations.is_empty() {
+        lines.add("destination", "none: nothing leaves this computer");
+    }
+    lines.text
+}
+
+fn describe_collector(status: &Status, lines: &mut Lines) {
+    let paint = lines.paint;
+    let collector = match (status.running, status.pid) {
+        (true, Some(pid)) => {
+            let version = status.version.as_deref().unwrap_or_default();
+            paint.green(&format!("running, process {pid}, version {version}"))
+        }
+        (true, None) => paint.yellow("busy: another command holds the state directory"),
+        (false, _) => format!("{}: start it with `hookspan up`", paint.yellow("not running")),
+    };
+    lines.add("collector", &collector);
+    if let Some(url) = &status.dashboard_url {
+        lines.add("dashboard", &paint.cyan(url));
+    }
+    if status.is_blind() {
+        lines.add("hooks", "not known");
+        return;
+    }
+    let received = status.counters.get("received").copied().unwrap_or(0);
     let newest = status.last_hook_ns.map_or_else(
         || "none yet".to_owned(),
         |at| format!("newest {} ago", text::age(clock::now().0.saturating_sub(at))),
     );
-    let hooks = format!("{received} received, {newest}, {} malformed", status.malformed);
-    line("hooks", if status.is_blind() { "not known".to_owned() } else { hooks });
-    line(
-        "journal",
-        format!(
-            "{}, {}{} not yet stored",
-            text::bytes(status.journal.bytes),
-            if status.journal.estimated { "about " } else { "" },
-            status.backlog
-        ),
-    );
-    if status.journal.spilled > 0 {
-        let bytes = text::bytes(status.journal.spilled_bytes);
+    lines.add("hooks", &format!("{received} received, {newest}, {} malformed", status.malformed));
+}
+
+fn describe_journal(status: &Status, lines: &mut Lines) {
+    let (journal, paint) = (&status.journal, lines.paint);
+    let about = if journal.estimated { "about " } else { "" };
+    let bytes = text::bytes(journal.bytes);
+    lines.add("journal", &format!("{bytes}, {about}{} not yet stored", status.backlog));
+    if journal.spilled > 0 {
+        let bytes = text::bytes(journal.spilled_bytes);
         let what = format!(
             "{} of them ({bytes}) wait in the run-time directory, because the state directory did not take them",
-            status.journal.spilled
+            journal.spilled
         );
-        line("", paint.yellow(&what));
+        lines.more(&paint.yellow(&what));
     }
-    if status.journal.stopped {
-        line("", paint.red("the journal is at its bound: hooks are counted, not kept"));
+    if journal.stopped {
+        lines.more(&paint.red("the journal is at its bound: hooks are counted, not kept"));
     }
-    for problem in &status.journal.problems {
+    for problem in &journal.problems {
         let age = clock::now().0.saturating_sub(problem.since_us.saturating_mul(1_000)).max(0);
         let what = format!("for {}: {}", text::duration(age), text::visible(&problem.what, 300));
-        line("", paint.yellow(&what));
+        lines.more(&paint.yellow(&what));
     }
     if let Some(age) = status.oldest_unread_ms.filter(|age| *age >= 1_000) {
         let age = text::age(age.saturating_mul(1_000_000));
-        line("", format!("the oldest of them has waited for {age}"));
+        lines.more(&format!("the oldest of them has waited for {age}"));
     }
     if let Some(queue) = status.queue.filter(|queue| queue.len > 0) {
-        line("queue", format!("{} of {} batches", queue.len, queue.cap));
+        lines.add("queue", &format!("{} of {} batches", queue.len, queue.cap));
     }
-    line("database", text::bytes(status.database_bytes));
+}
+
+fn describe_database(status: &Status, lines: &mut Lines) {
+    let paint = lines.paint;
+    lines.add("database", &text::bytes(status.database_bytes));
     for aside in &status.damaged {
-        line("", paint.yellow(aside));
+        lines.more(&paint.yellow(aside));
     }
     if let Some(trouble) = &status.trouble {
-        line("trouble", paint.red(&text::visible(trouble, 200)));
+        lines.add("trouble", &paint.red(&text::visible(trouble, 200)));
     }
     let full = status.counters.get(crate::engine::SESSION_FULL).copied().unwrap_or(0);
     if full > 0 {
         let what = format!("{full} hooks found their session full: stored, but not in its tree");
-        line("", paint.yellow(&what));
+        lines.more(&paint.yellow(&what));
     }
     if let Some(what) = memory(&status.counters) {
-        line("memory", what);
+        lines.add("memory", &what);
     }
     let lost: Vec<String> =
         status.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    line("losses", if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) });
+    let lost = if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) };
+    lines.add("losses", &lost);
+}
+
+fn describe_installed(status: &Status, lines: &mut Lines) {
     for installed in &status.installed {
         let scope = installed.scope.as_str();
         let (file, events) = (installed.file.display(), installed.events);
-        line("installed", format!("{scope}: {file}, {events} events"));
+        lines.add("installed", &format!("{scope}: {file}, {events} events"));
     }
     if status.installed.is_empty() {
-        line(
-            "installed",
-            paint.yellow("hookspan's hooks are not installed, so nothing is recorded"),
-        );
+        let missing = "hookspan's hooks are not installed, so nothing is recorded";
+        lines.add("installed", &lines.paint.yellow(missing));
     }
-    for destination in &status.destinations {
-        line("destination", described(destination, paint));
-    }
-    if status.destinations.is_empty() {
-        line("destination", "none: nothing leaves this computer".to_owned());
-    }
-    out
 }
 
 fn described(destination: &Destination, paint: Paint) -> String {

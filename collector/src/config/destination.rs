@@ -120,6 +120,15 @@ impl Backfill {
             Self::All => "all",
         }
     }
+
+    /// The default of [`Destination::backlog_max_spans`]. A destination that gets the whole history has no maximum: its first
+    /// outage must not drop that history, and the store keeps the spans anyway.
+    const fn backlog_max_spans(self) -> u64 {
+        match self {
+            Self::All => u64::MAX,
+            Self::None | Self::Day => DEFAULT_BACKLOG_SPANS,
+        }
+    }
 }
 
 /// Why a destination cannot be used. The text names the place in the file, the destination and the key, and says what would be
@@ -218,35 +227,14 @@ impl DestinationForm {
         if protocol == Protocol::Grpc && self.preset.http_only() {
             return Err(Why::HttpOnly(self.preset.as_str()).at("protocol"));
         }
-        let template = self.endpoint_template()?.ok_or(Why::NoEndpoint.at("endpoint"))?;
-        let endpoint = fill(template, &values)
-            .map_err(|Unfilled(key)| Why::EndpointPlaceholder(key).at("endpoint"))?;
-        check_endpoint(&endpoint).map_err(|why| why.at("endpoint"))?;
-        let endpoint = with_path(endpoint, protocol);
+        let endpoint = self.filled_endpoint(protocol, &values)?;
         let mut missing = Missing::default();
         let headers = self.all_headers(env, &mut missing)?;
-        let gzip = match self.compression.as_deref() {
-            None => !is_loopback(&endpoint),
-            Some(word) => parse_gzip(word).map_err(|why| why.at("compression"))?,
-        };
+        let gzip = self.gzip(&endpoint)?;
         let backfill = self.backfill.unwrap_or_default();
-        let sample = self.sample.unwrap_or(1.0);
-        if !(0.0..=1.0).contains(&sample) {
-            return Err(Why::Share(sample).at("sample"));
-        }
-        let content = match self.content {
-            Some(policy) => policy,
-            None => content_from_env(env)?,
-        };
-        let redact = self.redact.unwrap_or(true);
-        if !redact && content != ContentPolicy::Full {
-            return Err(Why::RedactBelowFull.at("redact"));
-        }
-        let is_allowed = self.allow_plain_http.unwrap_or(false);
-        if content == ContentPolicy::Full && !is_allowed {
-            check_transport(&endpoint)?;
-        }
-        let link = self.link.as_deref().or_else(|| self.preset.link());
+        let sample = self.share()?;
+        let (content, redact) = self.content(env, &endpoint)?;
+        let certificate = read_pem("certificate", self.certificate.as_deref());
         Ok(Destination {
             name: self.name.clone(),
             preset: self.preset,
@@ -256,9 +244,7 @@ impl DestinationForm {
                 headers,
                 gzip,
                 timeout: timeout(self.timeout_ms).map_err(|why| why.at("timeout_ms"))?,
-                certificate: missing
-                    .take(read_pem("certificate", self.certificate.as_deref()))?
-                    .flatten(),
+                certificate: missing.take(certificate)?.flatten(),
                 client: missing
                     .take(client_pem(
                         self.client_certificate.as_deref(),
@@ -269,23 +255,8 @@ impl DestinationForm {
             content,
             redact,
             paths: self.paths.unwrap_or_default(),
-            semconv: match self.semconv.as_deref() {
-                None => defaults.profile,
-                Some("genai-1.41") => Profile::Genai141,
-                Some("genai-0.1") => Profile::Genai01,
-                Some(word) => {
-                    return Err(Why::unknown(word, "genai-1.41 or genai-0.1").at("semconv"));
-                }
-            },
-            openinference: match self.openinference.as_deref() {
-                None => defaults.openinference,
-                Some("kind") => OpenInference::Kind,
-                Some("full") => OpenInference::Full,
-                Some("off") => OpenInference::Off,
-                Some(word) => {
-                    return Err(Why::unknown(word, "kind, full or off").at("openinference"));
-                }
-            },
+            semconv: self.profile(defaults.profile)?,
+            openinference: self.openinference(defaults.openinference)?,
             content_max_bytes: self.preset.content_max_bytes(),
             backfill,
             max_span_age: self
@@ -293,19 +264,82 @@ impl DestinationForm {
                 .as_deref()
                 .map(|text| parse_duration(text).map_err(|why| why.at("max_span_age")))
                 .transpose()?,
-            // Someone who asks for the whole history does not want the cap to eat it at the first hiccup, and the spans
-            // stay in the store either way.
-            backlog_max_spans: self.backlog_max_spans.unwrap_or(match backfill {
-                Backfill::All => u64::MAX,
-                Backfill::None | Backfill::Day => DEFAULT_BACKLOG_SPANS,
-            }),
+            backlog_max_spans: self.backlog_max_spans.unwrap_or(backfill.backlog_max_spans()),
             sample,
-            link: link
-                .map(|text| check_link(text, &values, self.link.is_some()))
-                .transpose()?
-                .flatten(),
+            link: self.filled_link(&values)?,
             unready: missing.words(),
         })
+    }
+
+    /// The URL that spans are sent to.
+    fn filled_endpoint(
+        &self,
+        protocol: Protocol,
+        values: &BTreeMap<String, String>,
+    ) -> Result<String, Mistake> {
+        let template = self.endpoint_template()?.ok_or(Why::NoEndpoint.at("endpoint"))?;
+        let endpoint = fill(template, values)
+            .map_err(|Unfilled(key)| Why::EndpointPlaceholder(key).at("endpoint"))?;
+        check_endpoint(&endpoint).map_err(|why| why.at("endpoint"))?;
+        Ok(with_path(endpoint, protocol))
+    }
+
+    fn gzip(&self, endpoint: &str) -> Result<bool, Mistake> {
+        match self.compression.as_deref() {
+            None => Ok(!is_loopback(endpoint)),
+            Some(word) => parse_gzip(word).map_err(|why| why.at("compression")),
+        }
+    }
+
+    fn share(&self) -> Result<f64, Mistake> {
+        let sample = self.sample.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&sample) {
+            return Err(Why::Share(sample).at("sample"));
+        }
+        Ok(sample)
+    }
+
+    /// What may leave, and whether secrets are redacted first.
+    fn content(&self, env: &Environment, endpoint: &str) -> Result<(ContentPolicy, bool), Mistake> {
+        let content = match self.content {
+            Some(policy) => policy,
+            None => content_from_env(env)?,
+        };
+        let redact = self.redact.unwrap_or(true);
+        if !redact && content != ContentPolicy::Full {
+            return Err(Why::RedactBelowFull.at("redact"));
+        }
+        let is_allowed = self.allow_plain_http.unwrap_or(false);
+        if content == ContentPolicy::Full && !is_allowed {
+            check_transport(endpoint)?;
+        }
+        Ok((content, redact))
+    }
+
+    fn profile(&self, default: Profile) -> Result<Profile, Mistake> {
+        match self.semconv.as_deref() {
+            None => Ok(default),
+            Some("genai-1.41") => Ok(Profile::Genai141),
+            Some("genai-0.1") => Ok(Profile::Genai01),
+            Some(word) => Err(Why::unknown(word, "genai-1.41 or genai-0.1").at("semconv")),
+        }
+    }
+
+    fn openinference(&self, default: OpenInference) -> Result<OpenInference, Mistake> {
+        match self.openinference.as_deref() {
+            None => Ok(default),
+            Some("kind") => Ok(OpenInference::Kind),
+            Some("full") => Ok(OpenInference::Full),
+            Some("off") => Ok(OpenInference::Off),
+            Some(word) => Err(Why::unknown(word, "kind, full or off").at("openinference")),
+        }
+    }
+
+    fn filled_link(&self, values: &BTreeMap<String, String>) -> Result<Option<String>, Mistake> {
+        match self.link.as_deref().or_else(|| self.preset.link()) {
+            Some(template) => check_link(template, values, self.link.is_some()),
+            None => Ok(None),
+        }
     }
 
     fn protocol(&self) -> Result<Protocol, Mistake> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hookspan_core::price::Price;
 use hookspan_core::sessions::{TabMode, TraceMode};
 use hookspan_redact::UserRule;
 use toml::{Table, Value};
@@ -20,14 +21,7 @@ impl Config {
         root.insert("trace".into(), Value::Table(self.trace_table()));
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
         root.insert("redact".into(), Value::Table(self.redact_table()));
-        let evidence = Table::from_iter([
-            ("cursor_store".into(), Value::from(self.evidence.cursor_store)),
-            (
-                "cursor_store_path".into(),
-                Value::from(self.evidence.cursor_store_path.display().to_string()),
-            ),
-        ]);
-        root.insert("evidence".into(), Value::Table(evidence));
+        root.insert("evidence".into(), Value::Table(self.evidence_table()));
         let journal = Table::from_iter([
             ("max_bytes".into(), int(self.journal.max_bytes)),
             ("segment_bytes".into(), int(self.journal.segment_bytes)),
@@ -38,23 +32,7 @@ impl Config {
             ("max_bytes".into(), int(self.retention.max_bytes)),
         ]);
         root.insert("retention".into(), Value::Table(retention));
-        let prices: Table = self
-            .prices
-            .rows()
-            .map(|(pattern, price)| {
-                let rates = [
-                    ("input", price.input),
-                    ("output", price.output),
-                    ("cache_read", price.cache_read),
-                    ("cache_write", price.cache_write),
-                ];
-                let rates = rates.into_iter().filter_map(|(key, rate)| Some((key, rate?)));
-                let mut table: Table =
-                    rates.map(|(key, rate)| (key.to_owned(), Value::from(rate))).collect();
-                table.insert("currency".into(), Value::from(self.prices.currency.as_str()));
-                (pattern.to_owned(), Value::Table(table))
-            })
-            .collect();
+        let prices = self.prices_table();
         if !prices.is_empty() {
             root.insert("prices".into(), Value::Table(prices));
         }
@@ -63,18 +41,44 @@ impl Config {
         if !destinations.is_empty() {
             root.insert("destination".into(), Value::Array(destinations));
         }
-        let environment: Table = self
-            .otel
-            .iter()
-            .map(|(name, value)| {
-                let shown = if is_secret(name) { HIDDEN } else { value };
-                (name.clone(), Value::from(shown))
-            })
-            .collect();
+        let environment = self.environment_table();
         if !environment.is_empty() {
             root.insert("environment".into(), Value::Table(environment));
         }
         root
+    }
+
+    fn evidence_table(&self) -> Table {
+        let path = self.evidence.cursor_store_path.display().to_string();
+        Table::from_iter([
+            ("cursor_store".into(), Value::from(self.evidence.cursor_store)),
+            ("cursor_store_path".into(), Value::from(path)),
+        ])
+    }
+
+    fn prices_table(&self) -> Table {
+        let row = |price: Price| {
+            let rates = [
+                ("input", price.input),
+                ("output", price.output),
+                ("cache_read", price.cache_read),
+                ("cache_write", price.cache_write),
+            ];
+            let rates = rates.into_iter().filter_map(|(key, rate)| Some((key, rate?)));
+            let mut table: Table =
+                rates.map(|(key, rate)| (key.to_owned(), Value::from(rate))).collect();
+            table.insert("currency".into(), Value::from(self.prices.currency.as_str()));
+            Value::Table(table)
+        };
+        self.prices.rows().map(|(pattern, price)| (pattern.to_owned(), row(price))).collect()
+    }
+
+    fn environment_table(&self) -> Table {
+        let shown = |(name, value): (&String, &String)| {
+            let shown = if is_secret(name) { HIDDEN } else { value };
+            (name.clone(), Value::from(shown))
+        };
+        self.otel.iter().map(shown).collect()
     }
 
     fn redact_table(&self) -> Table {

@@ -61,22 +61,47 @@ pub fn spawn(
     })
 }
 
+/// What is known about input that the engine has not received yet.
+#[derive(Clone, Copy, Default)]
+struct Reader {
+    /// The reader has read everything up to now.
+    drained: bool,
+    /// A long delay since then makes `drained` uncertain.
+    held_up: bool,
+}
+
+impl Reader {
+    /// Notes what a batch says about the input behind it.
+    fn heard(&mut self, batch: &Batch, look_again: &dyn Fn()) {
+        // A batch of evidence says nothing about what else is on its way.
+        let is_reader =
+            batch.position.is_some() || batch.horizon != Horizon::Still || batch.import.is_some();
+        if is_reader {
+            self.drained = batch.horizon.is_end();
+        }
+        if let Horizon::End(seen_at) = batch.horizon {
+            self.held_up = false;
+            if clock::now().since(seen_at) > STRAGGLER_NS {
+                self.drained = false;
+                look_again();
+            }
+        }
+    }
+}
+
 fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
-    // Whether all input up to now has been seen.
-    let mut drained = false;
-    // Whether a long delay since then makes `drained` uncertain.
-    let mut held_up = false;
+    let mut reader = Reader::default();
     loop {
-        let due = if drained { engine.due(clock::now()) } else { None };
+        let due = if reader.drained { engine.due(clock::now()) } else { None };
         let patience = due.unwrap_or(Duration::from_secs(3_600));
         let asleep = Stretch::begin();
         let input = match inputs.recv_timeout(patience) {
             Ok(input) => input,
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) if !drained => continue,
+            Err(RecvTimeoutError::Timeout) if !reader.drained => continue,
             // This process was stopped or got no processor time, so unread hooks may wait.
-            Err(RecvTimeoutError::Timeout) if held_up || asleep.is_longer_than(patience) => {
-                (drained, held_up) = (false, false);
+            Err(RecvTimeoutError::Timeout) if reader.held_up || asleep.is_longer_than(patience) => {
+                reader = Reader::default();
                 look_again();
                 continue;
             }
@@ -85,27 +110,14 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                 if engine.pass(clock::now()).is_err() {
                     return;
                 }
-                held_up |= work.is_held_up();
+                reader.held_up |= work.is_held_up();
                 continue;
             }
         };
         let work = Stretch::begin();
         match input {
             Input::Batch(batch, answer) => {
-                // Evidence says nothing about what else is on its way.
-                let is_reader = batch.position.is_some()
-                    || batch.horizon != Horizon::Still
-                    || batch.import.is_some();
-                if is_reader {
-                    drained = batch.horizon.is_end();
-                }
-                if let Horizon::End(seen_at) = batch.horizon {
-                    held_up = false;
-                    if clock::now().since(seen_at) > STRAGGLER_NS {
-                        drained = false;
-                        look_again();
-                    }
-                }
+                reader.heard(&batch, look_again);
                 let hooks = batch.arrivals.len();
                 let taken =
                     tracing::info_span!("engine.batch", hooks).in_scope(|| engine.take(batch));
@@ -124,7 +136,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
             }
             Input::Checkpoint(answer) => engine.store.ask_checkpoint(answer),
         }
-        held_up |= work.is_held_up();
+        reader.held_up |= work.is_held_up();
     }
 }
 

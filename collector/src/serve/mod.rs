@@ -15,6 +15,7 @@ mod retention;
 mod threads;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -105,7 +106,7 @@ pub fn run(
             door: door.as_ref(),
             settings: &settings,
         };
-        match one.run(&listeners, destinations.clone(), &mut ready) {
+        match one.run(&listeners, &destinations, &mut ready) {
             Ok(Ended::Asked) => break Ok(()),
             Ok(Ended::Replaced) => {
                 break Err(anyhow::anyhow!(
@@ -180,67 +181,28 @@ impl One<'_> {
     fn run(
         self,
         listeners: &Listeners,
-        destinations: Vec<Destination>,
+        destinations: &[Destination],
         ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
-        let Self { dir, lock, config, env, key, door, settings } = self;
+        let Self { dir, lock, config, door, .. } = self;
         let dashboard = &config.dashboard;
         let address = listeners.address()?;
         let threads = Threads::start(dir, config)?;
         let restart = threads.signals.restart.subscribe();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("hookspan")
-            .enable_all()
-            .build()?;
-        let hosts: Vec<_> =
-            destinations.iter().map(|one| (one.name.clone(), one.endpoint_host())).collect();
-        let links = destinations
-            .iter()
-            .filter_map(|one| Some((one.name.clone(), one.link.clone()?)))
-            .collect();
-        let mut privacy = privacy(destinations.iter().map(|one| one.content));
-        privacy.retention_days = retention_days(config.retention.max_age_ns);
-        let resource = settings.resource.clone();
-        let wake = threads.signals.settled.subscribe();
-        let settings =
-            &export::Settings { suspicion: threads.signals.suspicion.clone(), ..settings.clone() };
-        let exporters =
-            export::spawn(runtime.handle(), &dir.database(), destinations, settings, &wake);
-        let exporters = Arc::new(exporters);
-
+        let runtime = runtime()?;
+        let exporters = Arc::new(self.exporters(&runtime, &threads, destinations));
         let (close, closing) = watch::channel(false);
-        let (commits, behind) = (threads.commits.clone(), threads.behind());
-        let search = Search::start(
-            Readers::new(dir.database()).reporting(&threads.signals.suspicion),
-            &dir.search(),
-            settings.redaction.clone(),
-            commits,
-            behind,
-        )?;
-        let source = StoreSource::new(&dir.database(), journal_health(&threads), hosts);
-        let extras = Extras {
-            links,
-            privacy,
-            install: Some(install_steps(dir, env)),
-            resource,
-            redaction: settings.redaction.clone(),
-            prices: config.prices.clone(),
-            search_path: Some(dir.search()),
-            search: Some(search.handle()),
-            shim: plan::program(dir, Scope::User),
-            suspicion: threads.signals.suspicion.clone(),
-        };
+        let search = self.search(&threads)?;
         let eraser = || Eraser {
             dir: dir.clone(),
-            readers: Readers::new(dir.database()).reporting(&threads.signals.suspicion),
+            readers: self.readers(&threads),
             engine: threads.inputs(),
             search: search.handle(),
         };
         let pruner = Pruner::start(eraser(), config.retention)?;
         let controls = Controls { exporters: Arc::clone(&exporters), eraser: eraser() };
         let router = hookspan_dashboard::router(
-            Arc::new(source.with(extras)),
+            Arc::new(self.source(&threads, &search, destinations)),
             Arc::new(controls),
             Settings {
                 door: door.cloned(),
@@ -252,22 +214,7 @@ impl One<'_> {
             },
         )
         .map_err(|error| Misuse(error.to_string()))?;
-
-        let info = ServeInfo {
-            pid: std::process::id(),
-            address: address.map(|address| address.to_string()),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_ns: clock::now().0,
-            token_required: dashboard.token,
-            socket: listeners.socket().map(Path::to_path_buf),
-            key: key.clone(),
-        };
-        info.write(dir)?;
-        if let Some(ready) = ready.take() {
-            let socket = || listeners.socket().map(|path| format!("unix:{}", path.display()));
-            let place = info.url().or_else(socket).unwrap_or_default();
-            ready(&Started { place, door: door.map(Arc::as_ref) })?;
-        }
+        self.announce(listeners, address, ready)?;
         let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing);
         let replaced = wait_for_replacement(lock, dir);
         let listeners = listeners.again()?;
@@ -284,6 +231,90 @@ impl One<'_> {
         search.stop();
         ended
     }
+
+    /// Connections that only read, and report damage.
+    fn readers(&self, threads: &Threads) -> Readers {
+        Readers::new(self.dir.database()).reporting(&threads.signals.suspicion)
+    }
+
+    fn exporters(
+        &self,
+        runtime: &Runtime,
+        threads: &Threads,
+        destinations: &[Destination],
+    ) -> Exporters {
+        let suspicion = threads.signals.suspicion.clone();
+        let settings = export::Settings { suspicion, ..self.settings.clone() };
+        let wake = threads.signals.settled.subscribe();
+        let database = self.dir.database();
+        export::spawn(runtime.handle(), &database, destinations.to_vec(), &settings, &wake)
+    }
+
+    fn search(&self, threads: &Threads) -> anyhow::Result<Search> {
+        let (commits, behind) = (threads.commits.clone(), threads.behind());
+        let redaction = self.settings.redaction.clone();
+        Search::start(self.readers(threads), &self.dir.search(), redaction, commits, behind)
+    }
+
+    /// What pages read from.
+    fn source(
+        &self,
+        threads: &Threads,
+        search: &Search,
+        destinations: &[Destination],
+    ) -> StoreSource {
+        let Self { dir, config, env, settings, .. } = *self;
+        let hosts = destinations.iter().map(|one| (one.name.clone(), one.endpoint_host()));
+        let links =
+            destinations.iter().filter_map(|one| Some((one.name.clone(), one.link.clone()?)));
+        let mut privacy = privacy(destinations.iter().map(|one| one.content));
+        privacy.retention_days = retention_days(config.retention.max_age_ns);
+        let extras = Extras {
+            links: links.collect(),
+            privacy,
+            install: Some(install_steps(dir, env)),
+            resource: settings.resource.clone(),
+            redaction: settings.redaction.clone(),
+            prices: config.prices.clone(),
+            search_path: Some(dir.search()),
+            search: Some(search.handle()),
+            shim: plan::program(dir, Scope::User),
+            suspicion: threads.signals.suspicion.clone(),
+        };
+        let source = StoreSource::new(&dir.database(), journal_health(threads), hosts.collect());
+        source.with(extras)
+    }
+
+    /// Writes where the collector listens into the state directory. The first time, `ready` is told too.
+    fn announce(
+        &self,
+        listeners: &Listeners,
+        address: Option<SocketAddr>,
+        ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
+        let info = ServeInfo {
+            pid: std::process::id(),
+            address: address.map(|address| address.to_string()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_ns: clock::now().0,
+            token_required: self.config.dashboard.token,
+            socket: listeners.socket().map(Path::to_path_buf),
+            key: self.key.clone(),
+        };
+        info.write(self.dir)?;
+        let Some(ready) = ready.take() else { return Ok(()) };
+        let socket = || listeners.socket().map(|path| format!("unix:{}", path.display()));
+        let place = info.url().or_else(socket).unwrap_or_default();
+        ready(&Started { place, door: self.door.map(Arc::as_ref) })
+    }
+}
+
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("hookspan")
+        .enable_all()
+        .build()
 }
 
 fn export_settings(

@@ -148,6 +148,17 @@ impl Destination {
     }
 }
 
+/// The size of the database file and its write-ahead log.
+fn database_bytes(state: &StateDir) -> u64 {
+    let mut log = state.database().into_os_string();
+    log.push("-wal");
+    [state.database(), log.into()]
+        .iter()
+        .filter_map(|path| std::fs::metadata(path).ok())
+        .map(|meta| meta.len())
+        .sum()
+}
+
 fn installed(global: &Global) -> Vec<Installed> {
     let places = places(&global.env, global.state.root()).into_iter();
     places
@@ -189,59 +200,13 @@ impl Status {
         let state = &global.state;
         let mut status = Self { running: Lock::is_held(state), ..Self::default() };
         if let Some(info) = ServeInfo::running(state) {
-            status.dashboard_url = info.url();
-            match health::ask(&info) {
-                Ok(health) => {
-                    status.trouble = health.trouble;
-                    status.queue = Some(health.journal.queue);
-                    status.journal.stopped = health.journal.stopped;
-                    status.journal.problems = health.journal.problems;
-                }
-                Err(error) => {
-                    status.no_answer = true;
-                    status.trouble = Some(format!("the collector does not answer: {error}"));
-                }
-            }
-            status.pid = Some(info.pid);
-            status.version = Some(info.version);
+            status.ask_collector(info);
         }
         let closed = status.note_foreign_directory(state);
         let read = if closed { Ok(None) } else { status.read_database(state) };
         let database = status.unless_unreadable(state, read)?.flatten();
-        let mut log = state.database().into_os_string();
-        log.push("-wal");
-        status.database_bytes = [state.database(), log.into()]
-            .iter()
-            .filter_map(|path| std::fs::metadata(path).ok())
-            .map(|meta| meta.len())
-            .sum();
-        let position: Position =
-            status.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
-        let found = survey::survey(state, &position).context("cannot read the journal")?;
-        let committed = match &database {
-            Some(database) => {
-                let counted = queries::committed(database, &found.ids).map_err(Into::into);
-                status.unless_unreadable(state, counted)?.unwrap_or_default()
-            }
-            None => 0,
-        };
-        status.backlog = found.after_position.saturating_sub(committed);
-        if status.backlog > 0 {
-            let oldest = Survey::oldest_ns(&found.ids).map(u64::cast_signed);
-            status.oldest_unread_ms =
-                oldest.map(|at| clock::now().0.saturating_sub(at).max(0) / 1_000_000);
-        }
-        status.journal = Journal {
-            bytes: found.bytes,
-            records: found.records,
-            segments: found.segments,
-            spilled: found.spilled,
-            spilled_bytes: found.spilled_bytes,
-            // What is stored already may lie in the journal still.
-            estimated: found.estimated || (database.is_none() && status.trouble.is_some()),
-            ..status.journal
-        };
-        status.journal.stopped |= state.journal().is_symlink();
+        status.database_bytes = database_bytes(state);
+        status.read_journal(state, database.as_ref())?;
         for aside in salvage::aside(state) {
             status.salvaging |= aside.report.is_none();
             status.damaged.push(aside.to_string());
@@ -251,6 +216,58 @@ impl Status {
         status.installed = installed(global);
         status.add_configured(global)?;
         Ok(status)
+    }
+
+    /// Adds what only the running collector knows.
+    fn ask_collector(&mut self, info: ServeInfo) {
+        self.dashboard_url = info.url();
+        match health::ask(&info) {
+            Ok(health) => {
+                self.trouble = health.trouble;
+                self.queue = Some(health.journal.queue);
+                self.journal.stopped = health.journal.stopped;
+                self.journal.problems = health.journal.problems;
+            }
+            Err(error) => {
+                self.no_answer = true;
+                self.trouble = Some(format!("the collector does not answer: {error}"));
+            }
+        }
+        self.pid = Some(info.pid);
+        self.version = Some(info.version);
+    }
+
+    /// Adds the size of the journal, and how many of its hooks the database does not have.
+    fn read_journal(
+        &mut self,
+        state: &StateDir,
+        database: Option<&rusqlite::Connection>,
+    ) -> anyhow::Result<()> {
+        let position: Position =
+            self.position.as_deref().unwrap_or_default().parse().unwrap_or_default();
+        let found = survey::survey(state, &position).context("cannot read the journal")?;
+        let committed = match database {
+            Some(database) => {
+                let counted = queries::committed(database, &found.ids).map_err(Into::into);
+                self.unless_unreadable(state, counted)?.unwrap_or_default()
+            }
+            None => 0,
+        };
+        self.backlog = found.after_position.saturating_sub(committed);
+        if self.backlog > 0 {
+            let oldest = Survey::oldest_ns(&found.ids).map(u64::cast_signed);
+            self.oldest_unread_ms =
+                oldest.map(|at| clock::now().0.saturating_sub(at).max(0) / 1_000_000);
+        }
+        self.journal.bytes = found.bytes;
+        self.journal.records = found.records;
+        self.journal.segments = found.segments;
+        self.journal.spilled = found.spilled;
+        self.journal.spilled_bytes = found.spilled_bytes;
+        // Without the database nobody knows which hooks of the journal are stored already.
+        self.journal.estimated = found.estimated || (database.is_none() && self.trouble.is_some());
+        self.journal.stopped |= state.journal().is_symlink();
+        Ok(())
     }
 
     /// A state directory that is not this user's is trouble. Returns whether nothing in it can be looked at.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::health::{DestinationHealth, Health, drift_report};
+use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth, drift_report};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ struct JournalProblem {
     what: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
 struct QueueItem {
     len: u64,
     cap: u64,
@@ -150,49 +150,24 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
     let count = |name: &str| {
         health.counters.iter().find(|(key, _)| key == name).map_or(0, |(_, count)| *count)
     };
-    let read_up_to_us = journal.read_up_to_ns.map(|at| at / 1_000);
-    let (len, cap) = journal.queue;
-    let queue = || QueueItem { len, cap };
+    let spool = spool_item(&journal);
+    let trouble = journal.trouble.clone();
+    let journal = journal_item(journal);
     HealthItem {
         now_us,
         version: health.version.clone(),
         token_required,
-        trouble: journal.trouble,
-        shim: health.arrival.map(|arrival| ShimItem {
-            n: arrival.count,
-            p50_us: arrival.p50_us,
-            p99_us: arrival.p99_us,
-            max_us: arrival.max_us,
-            over_budget: arrival.over_budget,
-            hist: arrival.hist,
-        }),
-        spool: SpoolItem {
-            segments: journal.segments,
-            bytes: journal.bytes,
-            behind: journal.unread_bytes,
-            oldest_us: read_up_to_us.filter(|_| journal.unread_bytes > 0),
-        },
-        queue: queue(),
+        trouble,
+        shim: health.arrival.map(shim_item),
+        spool,
+        queue: journal.queue,
         lost: lost.collect(),
         parse_errors: count("malformed"),
         unknown_events: named(health.unknown_events),
         unknown_fields: named(health.unknown_fields),
         unknown_values: named(health.unknown_values),
         drift_report,
-        journal: JournalItem {
-            segments: journal.segments,
-            bytes: journal.bytes,
-            behind_bytes: journal.behind_bytes,
-            unread_bytes: journal.unread_bytes,
-            read_up_to_us,
-            queue: queue(),
-            stopped: journal.stopped,
-            problems: journal
-                .problems
-                .into_iter()
-                .map(|(since_ns, what)| JournalProblem { since_us: since_ns / 1_000, what })
-                .collect(),
-        },
+        journal,
         db: DbItem {
             bytes: health.database_bytes,
             wal: health.wal_bytes,
@@ -202,6 +177,44 @@ fn view(now_us: i64, health: Health, token_required: bool) -> HealthItem {
         counters: health.counters.into_iter().collect(),
         exporters: health.destinations.into_iter().map(exporter).collect(),
         versions: Versions { collector: health.version, shim: health.shim_version },
+    }
+}
+
+fn shim_item(arrival: Arrival) -> ShimItem {
+    ShimItem {
+        n: arrival.count,
+        p50_us: arrival.p50_us,
+        p99_us: arrival.p99_us,
+        max_us: arrival.max_us,
+        over_budget: arrival.over_budget,
+        hist: arrival.hist,
+    }
+}
+
+fn spool_item(journal: &JournalHealth) -> SpoolItem {
+    let read_up_to = journal.read_up_to_ns.filter(|_| journal.unread_bytes > 0);
+    SpoolItem {
+        segments: journal.segments,
+        bytes: journal.bytes,
+        behind: journal.unread_bytes,
+        oldest_us: read_up_to.map(|at| at / 1_000),
+    }
+}
+
+fn journal_item(journal: JournalHealth) -> JournalItem {
+    let (len, cap) = journal.queue;
+    let problems = journal.problems.into_iter();
+    JournalItem {
+        segments: journal.segments,
+        bytes: journal.bytes,
+        behind_bytes: journal.behind_bytes,
+        unread_bytes: journal.unread_bytes,
+        read_up_to_us: journal.read_up_to_ns.map(|at| at / 1_000),
+        queue: QueueItem { len, cap },
+        stopped: journal.stopped,
+        problems: problems
+            .map(|(since_ns, what)| JournalProblem { since_us: since_ns / 1_000, what })
+            .collect(),
     }
 }
 

@@ -98,6 +98,9 @@ pub(super) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 /// Asks for a line: question, default, and the flag that answers it where nobody can be asked.
 type Ask<'a> = dyn Fn(&str, &str, &str) -> anyhow::Result<String> + 'a;
 
+const WHICH_PRESET: &str = "What receives (otlp, jaeger, tempo, grafana-cloud, datadog-agent, datadog, datadog-llmobs, \
+                            honeycomb, langfuse, phoenix, mlflow)";
+
 fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<DestinationForm> {
     let Args {
         preset,
@@ -114,12 +117,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
     let preset = match (preset, &endpoint) {
         (Some(word), _) => word,
         (None, Some(_)) => Preset::Otlp.as_str().to_owned(),
-        (None, None) => ask(
-            "What receives (otlp, jaeger, tempo, grafana-cloud, datadog-agent, datadog, datadog-llmobs, honeycomb, langfuse, \
-             phoenix, mlflow)",
-            "otlp",
-            "PRESET",
-        )?,
+        (None, None) => ask(WHICH_PRESET, "otlp", "PRESET")?,
     };
     let mut form = DestinationForm {
         name: name.unwrap_or_else(|| preset.clone()),
@@ -138,36 +136,38 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
         ..DestinationForm::default()
     };
     while let Some(need) = form.need(&global.env).map_err(Misuse::from)? {
-        match need {
-            Need::Endpoint => {
-                form.endpoint =
-                    Some(ask("URL of the receiver", "http://127.0.0.1:4318", "--endpoint URL")?);
-            }
-            Need::Value(key) => {
-                let answer = ask(
-                    &format!("{key} (in {})", form.preset.as_str()),
-                    "",
-                    &format!("--value {key}=VALUE"),
-                )?;
-                if answer.is_empty() {
-                    return Err(
-                        Misuse(format!("{key}: nothing was given; nothing was changed")).into()
-                    );
-                }
-                form.values.insert(key, answer);
-            }
-            Need::Header(name) => {
-                let question =
-                    format!("Where the value of the header {name} is: env:NAME or file:PATH");
-                let answer =
-                    ask(&question, "env:OTLP_TOKEN", &format!("--header '{name}=Basic env:NAME'"))?;
-                let is_reference = answer.starts_with("env:") || answer.starts_with("file:");
-                let value = if is_reference { format!("Basic {answer}") } else { answer };
-                form.headers.insert(name.to_owned(), value);
-            }
-        }
+        ask_for_need(&mut form, need, ask)?;
     }
     Ok(form)
+}
+
+/// Asks for one missing value of the form.
+fn ask_for_need(form: &mut DestinationForm, need: Need, ask: &Ask<'_>) -> anyhow::Result<()> {
+    match need {
+        Need::Endpoint => {
+            form.endpoint =
+                Some(ask("URL of the receiver", "http://127.0.0.1:4318", "--endpoint URL")?);
+        }
+        Need::Value(key) => {
+            let question = format!("{key} (in {})", form.preset.as_str());
+            let answer = ask(&question, "", &format!("--value {key}=VALUE"))?;
+            if answer.is_empty() {
+                let nothing = format!("{key}: nothing was given; nothing was changed");
+                return Err(Misuse(nothing).into());
+            }
+            form.values.insert(key, answer);
+        }
+        Need::Header(name) => {
+            let question =
+                format!("Where the value of the header {name} is: env:NAME or file:PATH");
+            let answer =
+                ask(&question, "env:OTLP_TOKEN", &format!("--header '{name}=Basic env:NAME'"))?;
+            let is_reference = answer.starts_with("env:") || answer.starts_with("file:");
+            let value = if is_reference { format!("Basic {answer}") } else { answer };
+            form.headers.insert(name.to_owned(), value);
+        }
+    }
+    Ok(())
 }
 
 /// A word of the configuration.

@@ -77,10 +77,7 @@ impl<'a> SpanRows<'a> {
             Subject::In(hook) => (None, Some(hook.cast_signed())),
         };
         let kept = Kept::new(span, subject);
-        let (error_type, error_message) = match &span.status {
-            Status::Unset => (None, None),
-            Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
-        };
+        let (error_type, error_message) = error_columns(&span.status);
         let detail = rows::span_detail(span)?;
         let (root, conversation) = (names.id(db, &span.root)?, names.id(db, &span.conversation)?);
         let values = params![
@@ -117,17 +114,7 @@ impl<'a> SpanRows<'a> {
             true => Before::Unsettled,
             false => Before::Settled(Box::new(stored(db, was.row)?)),
         };
-        db.prepare_cached(
-            "UPDATE span
-             SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
-                 plain_name = ?10, workspace = ?11, cursor_version = ?12, start_ns = ?13, end_ns = ?14,
-                 end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
-                 label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
-                 subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
-                 class = ?21, flags = ?22, wait_us = ?23, tool = ?24
-             WHERE conversation = ?4 AND id = ?1",
-        )?
-        .execute(values)?;
+        update(db, values)?;
         if was.root != root {
             // Its conversation was thought to be a child of another session.
             db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
@@ -152,6 +139,29 @@ impl<'a> SpanRows<'a> {
         self.queue.execute((seq, place.row))?;
         Ok(())
     }
+}
+
+fn error_columns(status: &Status) -> (Option<&str>, Option<&str>) {
+    match status {
+        Status::Unset => (None, None),
+        Status::Error { kind, message } => (Some(kind.as_str()), Some(message.as_str())),
+    }
+}
+
+/// Writes a span over its row. The values are those of [`SpanRows::open`]'s INSERT, in the same order.
+fn update(db: &Connection, values: &[&dyn ToSql]) -> rusqlite::Result<()> {
+    db.prepare_cached(
+        "UPDATE span
+         SET rev = ?2, root = ?3, generation = ?5, trace = ?6, parent = ?7, kind = ?8, name = ?9,
+             plain_name = ?10, workspace = ?11, cursor_version = ?12, start_ns = ?13, end_ns = ?14,
+             end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
+             label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
+             subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
+             class = ?21, flags = ?22, wait_us = ?23, tool = ?24
+         WHERE conversation = ?4 AND id = ?1",
+    )?
+    .execute(values)?;
+    Ok(())
 }
 
 /// Where a span is stored.
