@@ -166,6 +166,43 @@ fn is_test(file: &Path) -> bool {
     inside.components().any(|part| part.as_os_str() == "tests")
 }
 
+/// Nobody can match on a text. Tests and their harness report to a person, so they may use one.
+#[test]
+fn no_error_that_ships_is_a_bare_text() {
+    let mut found = Vec::new();
+    for file in rust_files("").into_iter().filter(|file| !is_test(file) && !is_example(file)) {
+        let code = code(&source(&file));
+        let lines = code.lines().filter(|line| has_text_for_error(line));
+        found.extend(lines.map(|line| format!("{}: {}", file.display(), line.trim())));
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_text_for_an_error_is_seen() {
+    for line in
+        ["-> Result<(), String> {", "x: Result<Vec<(u8, u8)>, String>,", "type Err = String;"]
+    {
+        assert!(has_text_for_error(line), "{line}");
+    }
+    for line in ["Result<BTreeMap<u8, String>, Misuse>", "Option<String>", "io::Result<String>"] {
+        assert!(!has_text_for_error(line), "{line}");
+    }
+}
+
+fn has_text_for_error(line: &str) -> bool {
+    let is_text = |(at, start): (usize, &str)| {
+        let inside = &line[at + start.len()..];
+        let mut depth = 1;
+        let end = inside.find(|c| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            depth == 0
+        });
+        end.is_some_and(|end| inside[..end].ends_with(", String"))
+    };
+    line.contains("type Err = String") || line.match_indices("Result<").any(is_text)
+}
+
 /// Lines of a function, signature and braces included.
 const MOST_LINES: usize = 60;
 

@@ -18,11 +18,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use hookspan::engine::{Batch, Engine, Horizon, Signals};
-use hookspan::search::Search;
-use hookspan::source::{Extras, StoreSource};
-use hookspan::store::write::Preparer;
-use hookspan::store::write::{Arrival, Store};
+use hookspan::parts::{
+    Arrival, Batch, Engine, Extras, Horizon, Preparer, Readers, Redaction, Search, Signals, Store,
+    StoreSource,
+};
 use hookspan_core::{Hook, HookSource, Timestamp};
 use hookspan_dashboard::{Clock, Settings};
 use hookspan_view::Result as Answer;
@@ -60,9 +59,9 @@ fn main() {
     println!("filled {spans} spans in {:.0?}", started.elapsed());
     let started = Instant::now();
     let search = Search::start(
-        hookspan::store::open::Readers::new(&database),
+        Readers::new(&database),
         &dir.path().join("search.db"),
-        hookspan::redaction::Redaction::default(),
+        Redaction::default(),
         crossbeam_channel::never(),
         Arc::default(),
     )
@@ -191,7 +190,7 @@ fn ask(database: &Path, extras: Extras, roots: &[String]) {
         address: Some(([127, 0, 0, 1], 4329).into()),
         allow_hosts: vec![],
         closing,
-        clock: Clock::new(|| hookspan::clock::now().0),
+        clock: Clock::new(|| hookspan::parts::now().0),
         changes: tokio::sync::broadcast::Sender::new(1),
     };
     let router =

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-pub use hookspan_dashboard::{Access, BadToken, Vault};
+pub(crate) use hookspan_dashboard::{Access, BadToken, Vault, VaultError};
 
 use crate::dirs::{Exclusive, StateDir, open_private, random, write_private};
 
@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// The file.
 #[derive(Debug)]
-pub struct AccessFile {
+pub(crate) struct AccessFile {
     dir: StateDir,
     last: Mutex<Option<(Stamp, Arc<Access>)>>,
 }
@@ -27,7 +27,7 @@ type Stamp = (u64, Option<SystemTime>, u64);
 impl AccessFile {
     /// The file of a state directory; it need not exist.
     #[must_use]
-    pub fn new(dir: &StateDir) -> Self {
+    pub(crate) fn new(dir: &StateDir) -> Self {
         Self { dir: dir.clone(), last: Mutex::new(None) }
     }
 
@@ -36,20 +36,19 @@ impl AccessFile {
         Some((found.len(), found.modified().ok(), number(&found)))
     }
 
-    fn load(&self) -> Result<Access, String> {
+    fn load(&self) -> Result<Access, VaultError> {
         let path = self.dir.access();
-        let told = |error: String| format!("cannot read {}: {error}", path.display());
+        let failed = |error| VaultError::Read(path.clone(), error);
         let file = match open_private(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Access::default());
             }
-            Err(error) => return Err(told(error.to_string())),
+            Err(error) => return Err(failed(error)),
         };
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| told(error.to_string()))?;
-        serde_json::from_slice(&bytes)
-            .map_err(|_| told("it is damaged; move it away, then sign in again".to_owned()))
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+        serde_json::from_slice(&bytes).map_err(|_| VaultError::Damaged(path))
     }
 }
 
@@ -65,7 +64,7 @@ fn number(_: &std::fs::Metadata) -> u64 {
 }
 
 impl Vault for AccessFile {
-    fn read(&self) -> Result<Arc<Access>, String> {
+    fn read(&self) -> Result<Arc<Access>, VaultError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(stamp) = self.stamp() else { return Ok(Arc::default()) };
         if let Some((known, access)) = &*last
@@ -79,18 +78,18 @@ impl Vault for AccessFile {
         Ok(access)
     }
 
-    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String> {
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError> {
         let path = self.dir.access();
-        let told = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-        let _held = Exclusive::wait(&self.dir).map_err(told)?;
+        let failed = |error| VaultError::Write(path.clone(), error);
+        let _held = Exclusive::wait(&self.dir).map_err(failed)?;
         let mut access = self.load()?;
         change(&mut access);
-        let text = serde_json::to_vec(&access).map_err(|error| told(error.into()))?;
-        write_private(&path, &text).map_err(told)
+        let text = serde_json::to_vec(&access).map_err(|error| failed(error.into()))?;
+        write_private(&path, &text).map_err(failed)
     }
 
-    fn random(&self) -> Result<[u8; 32], String> {
-        random().map_err(|error| format!("the system has no randomness: {error}"))
+    fn random(&self) -> Result<[u8; 32], VaultError> {
+        random().map_err(VaultError::Random)
     }
 }
 
@@ -119,7 +118,7 @@ mod tests {
         dir.verify().unwrap();
 
         std::fs::write(dir.access(), "{").unwrap();
-        assert!(collector.read().unwrap_err().contains("damaged"));
+        assert!(matches!(collector.read(), Err(VaultError::Damaged(_))));
         assert!(collector.change(&mut |_| ()).is_err(), "what is damaged is not thrown away");
     }
 }

@@ -13,6 +13,6 @@ pub fn now() -> Timestamp {
 
 /// A clock that only goes forward, for measuring how long something has been waiting.
 #[must_use]
-pub fn instant() -> Instant {
+pub(crate) fn instant() -> Instant {
     Instant::now()
 }

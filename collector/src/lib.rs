@@ -3,27 +3,49 @@
 //! Reading order: [`cli`] is what a person can ask for; [`serve`] is the running collector; [`journal`], [`ingest`],
 //! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
 
-pub mod access;
-pub mod cli;
-pub mod config;
-pub mod dirs;
-pub mod clock;
-pub mod disk;
-pub mod search;
-pub mod serve;
-pub mod journal;
-pub mod ingest;
-pub mod engine;
-pub mod evidence;
-pub mod import;
-pub mod store;
-pub mod source;
-pub mod export;
-pub mod hooks_json;
-pub mod redaction;
-pub mod shim_binary;
-pub mod status;
-pub mod doctor;
-pub mod tls;
-pub mod telemetry;
-pub mod text;
+mod access;
+mod cli;
+mod config;
+mod dirs;
+mod clock;
+mod disk;
+mod search;
+mod serve;
+mod journal;
+mod ingest;
+mod engine;
+mod evidence;
+mod import;
+mod store;
+mod source;
+mod export;
+mod hooks_json;
+mod redaction;
+mod shim_binary;
+mod status;
+mod doctor;
+mod tls;
+mod telemetry;
+mod text;
+
+pub use cli::main;
+
+/// What the checks of the fuzz targets, the example `api_latency` and the test of `deploy/` use. The other items are private, so
+/// that the compiler finds those that nobody uses.
+pub mod parts {
+    pub use crate::clock::now;
+    pub use crate::config::{Config, Dashboard, Environment};
+    pub use crate::engine::{Batch, Engine, Horizon, Signals};
+    pub use crate::hooks_json::document::Document;
+    pub use crate::hooks_json::edit::{Made, install, uninstall};
+    pub use crate::hooks_json::own_entries::{Ours, entries};
+    pub use crate::hooks_json::recognise::Form;
+    pub use crate::hooks_json::{Entry, Events};
+    pub use crate::journal::reader::Reader;
+    pub use crate::journal::{FLAG_TRUNCATED, Record, record_id};
+    pub use crate::redaction::Redaction;
+    pub use crate::search::Search;
+    pub use crate::source::{Extras, StoreSource};
+    pub use crate::store::open::Readers;
+    pub use crate::store::write::{Arrival, Preparer, Store};
+}

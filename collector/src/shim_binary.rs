@@ -6,11 +6,13 @@ use std::path::Path;
 
 use hookspan_shim::hash::xxh64;
 
+use crate::dirs::sync_folder;
+
 const BINARY: &[u8] = include_bytes!(env!("HOOKSPAN_SHIM_BINARY"));
 
 /// How the embedded hook program was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Without libc and std: Linux on x86_64 and aarch64. The fast one.
     Freestanding,
     /// The same logic behind std: right, but several times as slow to start.
@@ -20,7 +22,7 @@ pub enum Kind {
 impl Kind {
     /// As a person reads it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Freestanding => "freestanding",
             Self::Std => "std",
@@ -30,31 +32,31 @@ impl Kind {
 
 /// The program's bytes.
 #[must_use]
-pub fn bytes() -> &'static [u8] {
+pub(crate) fn bytes() -> &'static [u8] {
     BINARY
 }
 
 /// The version of the program, which is that of this package.
 #[must_use]
-pub fn version() -> &'static str {
+pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
 /// Names the exact program: XXH64 of its bytes as sixteen hexadecimal digits.
 #[must_use]
-pub fn digest() -> String {
+pub(crate) fn digest() -> String {
     digest_of(BINARY)
 }
 
 /// The digest of a program read from elsewhere, to compare with [`digest`].
 #[must_use]
-pub fn digest_of(binary: &[u8]) -> String {
+pub(crate) fn digest_of(binary: &[u8]) -> String {
     format!("{:016x}", xxh64(binary, 0))
 }
 
 /// How the embedded program was built.
 #[must_use]
-pub fn kind() -> Kind {
+pub(crate) fn kind() -> Kind {
     let target = cfg!(target_os = "linux")
         && (cfg!(target_arch = "x86_64") || cfg!(target_arch = "aarch64"));
     if target { Kind::Freestanding } else { Kind::Std }
@@ -72,7 +74,7 @@ pub fn kind() -> Kind {
 ///
 /// # Errors
 /// The folder cannot be created or written to. Nothing is left behind.
-pub fn install_to(path: &Path) -> io::Result<bool> {
+pub(crate) fn install_to(path: &Path) -> io::Result<bool> {
     if is_installed_at(path) {
         return Ok(false);
     }
@@ -86,20 +88,6 @@ pub fn install_to(path: &Path) -> io::Result<bool> {
     closed.persist(path)?;
     sync_folder(folder)?;
     Ok(true)
-}
-
-/// Makes the new name last through a power cut. Some file systems cannot.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match fs::File::open(folder)?.sync_all() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        synced => synced,
-    }
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Hooks of every account may run the program, and only its owner may replace it, whatever the umask.
@@ -121,7 +109,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Whether `path` is this program, byte for byte, and may be run.
 #[must_use]
-pub fn is_installed_at(path: &Path) -> bool {
+pub(crate) fn is_installed_at(path: &Path) -> bool {
     let same = fs::read(path).is_ok_and(|installed| installed == BINARY);
     same && fs::metadata(path).is_ok_and(|metadata| is_executable(&metadata.permissions()))
 }

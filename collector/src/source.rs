@@ -39,7 +39,7 @@ const SUBJECTS_MAX: usize = 100_000;
 const SUBJECTS_PER_READ: usize = 4_000;
 
 /// Asks how the journal is doing.
-pub type AskJournal = Box<dyn Fn() -> JournalHealth + Send + Sync>;
+pub(crate) type AskJournal = Box<dyn Fn() -> JournalHealth + Send + Sync>;
 
 /// [`hookspan_view::Source`] over the database.
 pub struct StoreSource {
@@ -81,7 +81,7 @@ pub struct Extras {
 }
 
 /// Asks what is left to install.
-pub type AskInstall = Box<dyn Fn() -> Vec<InstallStep> + Send + Sync>;
+pub(crate) type AskInstall = Box<dyn Fn() -> Vec<InstallStep> + Send + Sync>;
 
 impl std::fmt::Debug for StoreSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -35,7 +35,7 @@ const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opente
 
 /// Exporters to stop at the end; empty unless asked for.
 #[derive(Debug, Default)]
-pub struct Telemetry {
+pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
     /// Where gRPC connections live: the exporters' own threads have no reactor.
@@ -48,7 +48,7 @@ pub struct Telemetry {
 ///
 /// # Errors
 /// A variable of `HOOKSPAN_LOG` or `OTEL_*` that cannot be used, or logging that was started already.
-pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
+pub(crate) fn init(env: &Environment) -> anyhow::Result<Telemetry> {
     crate::tls::install_crypto();
     let wanted = Wanted::read(env)?;
     let runtime = wanted.is_grpc().then(grpc_runtime).transpose()?;
@@ -92,7 +92,7 @@ pub fn init(env: &Environment) -> anyhow::Result<Telemetry> {
 impl Telemetry {
     /// Sends what is left and stops. Blocks for up to the exporters' own timeout: on a runtime, call it in
     /// `spawn_blocking`, because the exporters' threads wait for it.
-    pub fn shutdown(self) {
+    pub(crate) fn shutdown(self) {
         let stopped = [
             self.traces.map(|provider| provider.shutdown()),
             self.metrics.map(|provider| provider.shutdown()),

@@ -11,7 +11,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// Pages follow the same rule (`dashboard/web/app/format/text.js`). Both are tested with
 /// `dashboard/web/tests/corpus/hidden.json`.
 #[must_use]
-pub fn visible(text: &str, columns: usize) -> String {
+pub(crate) fn visible(text: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     let mut before = None;
@@ -99,7 +99,7 @@ fn is_presentation(c: char, before: Option<char>, rest: &Chars<'_>) -> bool {
 
 /// `text` with the names of hidden characters in their place, on as many lines as before. `None` where there is none.
 #[must_use]
-pub fn spelled(text: &str) -> Option<String> {
+pub(crate) fn spelled(text: &str) -> Option<String> {
     if !text.contains(is_hidden) {
         return None;
     }
@@ -119,7 +119,7 @@ pub fn spelled(text: &str) -> Option<String> {
 
 /// A JSON document with escapes in place of hidden characters, which JSON lets stand as they are. It means the same.
 #[must_use]
-pub fn escaped_json(json: &str) -> Cow<'_, str> {
+pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
     if !json.contains(|c| c == '\x7f' || is_hidden(c)) {
         return Cow::Borrowed(json);
     }
@@ -142,7 +142,7 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
 
 /// `text` made visible and filled with spaces to exactly `columns`.
 #[must_use]
-pub fn cell(text: &str, columns: usize) -> String {
+pub(crate) fn cell(text: &str, columns: usize) -> String {
     let shown = visible(text, columns);
     let fill = columns.saturating_sub(shown.width());
     shown + &" ".repeat(fill)
@@ -150,14 +150,14 @@ pub fn cell(text: &str, columns: usize) -> String {
 
 /// `text` made visible and pushed to the right edge of `columns`.
 #[must_use]
-pub fn right(text: &str, columns: usize) -> String {
+pub(crate) fn right(text: &str, columns: usize) -> String {
     let shown = visible(text, columns);
     " ".repeat(columns.saturating_sub(shown.width())) + &shown
 }
 
 /// `text` made visible and broken into lines of at most `columns`, between words where that is possible.
 #[must_use]
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(10);
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -179,7 +179,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 
 /// Why the operating system refused, without its number: "Permission denied".
 #[must_use]
-pub fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let said = error.to_string();
     said.split_once(" (os error ").map_or(said.as_str(), |(said, _)| said).to_owned()
 }
@@ -189,7 +189,7 @@ pub fn reason(error: &std::io::Error) -> String {
 /// Pages follow the same rules for durations, ages, counts and sizes (`dashboard/web/app/format/quantity.js`). Both are tested with
 /// `dashboard/web/tests/corpus/quantities.json`.
 #[must_use]
-pub fn duration(ns: i64) -> String {
+pub(crate) fn duration(ns: i64) -> String {
     // Pages are given whole microseconds.
     let us = ns.max(0).cast_unsigned() / 1_000;
     let (tenths_ms, ms) = (nearest(us, 100), nearest(us, 1_000));
@@ -210,7 +210,7 @@ pub fn duration(ns: i64) -> String {
 
 /// The time since something happened, in whole units and never rounded up: `14s`, `2m10s`, `3h02m`, `5d`. A negative age is `0s`.
 #[must_use]
-pub fn age(ns: i64) -> String {
+pub(crate) fn age(ns: i64) -> String {
     let s = ns.max(0) / 1_000_000_000;
     match s {
         0..60 => format!("{s}s"),
@@ -222,13 +222,13 @@ pub fn age(ns: i64) -> String {
 
 /// A count in at most five characters, rounded: `999`, `12.3k`, `171k`, `4.2M`.
 #[must_use]
-pub fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     if n < 1_000 { n.to_string() } else { scaled(n, 1_000, ["k", "M", "G"]) }
 }
 
 /// A size: `512 B`, `48.0 KiB`, `3.0 GiB`.
 #[must_use]
-pub fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     if n < 1_024 { format!("{n} B") } else { scaled(n, 1_024, [" KiB", " MiB", " GiB", " TiB"]) }
 }
 

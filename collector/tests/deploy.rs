@@ -186,10 +186,10 @@ fn every_component_of_a_pipeline_is_defined() {
 
 #[test]
 fn the_collectors_own_configuration_is_one_it_accepts() {
-    use hookspan::config::{Config, Environment};
+    use hookspan::parts::{Config, Dashboard, Environment};
     let file = root().join("deploy/hookspan/config.toml");
     let config = Config::load(Some(&file), true, &Environment::of(&[], "/")).unwrap();
     assert_eq!(config.dashboard.allow_hosts, ["127.0.0.1:4329", "localhost:4329"]);
     let listen = vec!["0.0.0.0:4329".parse().unwrap()];
-    hookspan::config::Dashboard { listen, ..config.dashboard }.check().unwrap();
+    Dashboard { listen, ..config.dashboard }.check().unwrap();
 }

@@ -11,7 +11,9 @@ mod fingerprint;
 mod assets;
 mod shell;
 
-pub use guard::{Access, BadHost, BadToken, BrowserSession, BySocket, Door, ScriptToken, Vault};
+pub use guard::{
+    Access, BadHost, BadToken, BrowserSession, BySocket, Door, ScriptToken, Vault, VaultError,
+};
 
 use std::net::SocketAddr;
 use std::sync::Arc;

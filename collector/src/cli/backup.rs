@@ -17,7 +17,7 @@ use crate::store::backup;
                   go back to it: stop the collector, move hookspan.db, hookspan.db-wal and hookspan.db-shm of the state \
                   directory away, and put the copy there as hookspan.db."
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// The new file; one that exists is not replaced
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -36,7 +36,7 @@ struct Answer {
 ///
 /// # Errors
 /// There is no database, or the copy cannot be written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let file = global.env.current_dir().join(&args.file);
     let bar = ProgressBar::new(0);
     let style = ProgressStyle::with_template("copying {wide_bar} {percent}% {eta}");

@@ -8,7 +8,7 @@ use crate::config::example::EXAMPLE;
 
 /// Check, show or write an example of the configuration
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -38,7 +38,7 @@ enum Command {
 ///
 /// # Errors
 /// The configuration is not valid.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Check => check(global)?,
         Command::Show { json } => show(global, json)?,

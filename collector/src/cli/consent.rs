@@ -9,6 +9,21 @@ use crate::hooks_json::scope::project_of;
 use crate::hooks_json::summary::Summary;
 use crate::text;
 
+/// How a person agrees to a change of files, shared by `install` and `uninstall`.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct Options {
+    /// Show every changed line and write nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Show every changed line before asking
+    #[arg(long)]
+    pub(super) diff: bool,
+    /// Change the files without asking
+    #[arg(long, short = 'y')]
+    pub(super) yes: bool,
+}
+
 /// The plan: what changes in which file. With `all`, every changed line follows.
 #[must_use]
 pub(super) fn describe(plan: &Plan, all: bool, paint: Paint) -> String {

@@ -20,7 +20,7 @@ use crate::text;
 
 /// Add, list, test, pause, resume, replay and remove the destinations of traces
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -88,7 +88,7 @@ enum Command {
 ///
 /// # Errors
 /// The configuration is not valid, or there is no destination of that name.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add(args) => add::run(global, args),
         Command::List { json } => list(global, json),

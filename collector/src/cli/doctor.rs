@@ -18,7 +18,7 @@ use crate::text;
                   recorded, kept or sent, 2 wrong usage.\n\nExamples:\n  hookspan doctor\n  hookspan doctor --json | jq '.[] | \
                   select(.severity != \"ok\") | .id'"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Print the findings as JSON: id, area, severity (ok, warning, problem), what, meaning, remedy, places
     #[arg(long)]
     json: bool,
@@ -31,7 +31,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The findings cannot be printed, or, with `--drift`, the status cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.drift {
         let counters = Status::read(global)?.counters;
         let counters = counters.iter().map(|(key, count)| (key.as_str(), *count));

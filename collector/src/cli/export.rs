@@ -25,7 +25,7 @@ use crate::store::whole::{self, SessionRow};
 #[command(
     after_help = "Examples:\n  hookspan export --all --format jsonl --content full --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Only this session: its id, the beginning of one, or `last`
     #[arg(long, value_name = "ID", conflicts_with = "all", required_unless_present = "all")]
     pub session: Option<String>,
@@ -48,7 +48,7 @@ pub struct Args {
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// OTLP/JSON: one {"resourceSpans": [...]} document
     OtlpJson,
     /// OTLP protobuf: one ExportTraceServiceRequest
@@ -63,7 +63,7 @@ pub enum Format {
 
 /// `--content`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Content {
+pub(crate) enum Content {
     /// No paths, programs or names
     Off,
     /// Names and sizes, no content
@@ -76,7 +76,7 @@ pub enum Content {
 ///
 /// # Errors
 /// There is no such session, the store cannot be read, or the output cannot be written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let db = open::reader(&global.state.database())?;
     let sessions = select(&db, &args)?;
     let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse::from)?;

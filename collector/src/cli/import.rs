@@ -35,7 +35,7 @@ const ASK: Duration = Duration::from_millis(50);
                   is refused before anything is stored; --force stores it line by line, as malformed hooks. A damaged archive is \
                   imported up to the damage, with exit code 1."
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Files to read; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
@@ -74,7 +74,7 @@ struct Note {
 ///
 /// # Errors
 /// A file cannot be read or is no recording, or the store cannot be written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
     let zone = match &args.timezone {

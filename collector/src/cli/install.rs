@@ -25,18 +25,11 @@ const ATTEMPTS: usize = 5;
                   hookspan install --service            start the collector at login too\n\n\
                   Without a terminal to ask at, the change is made without asking, as with --yes."
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
-    /// Show every changed line and write nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Show every changed line before asking
-    #[arg(long)]
-    diff: bool,
-    /// Change the files without asking
-    #[arg(long, short = 'y')]
-    yes: bool,
+    #[command(flatten)]
+    consent: consent::Options,
     /// Also start the collector at login: a systemd user unit on Linux, a launchd agent on macOS
     #[arg(long)]
     service: bool,
@@ -45,7 +38,7 @@ pub struct Args {
 /// What to install, shared by `install` and `up`.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
-pub struct Options {
+pub(crate) struct Options {
     /// Whose hooks.json [default: user]
     #[arg(long, value_enum)]
     pub scope: Option<Scope>,
@@ -63,7 +56,7 @@ pub struct Options {
 impl Options {
     /// The scope that was named, else the person's own.
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         self.scope.unwrap_or(Scope::User)
     }
 }
@@ -72,13 +65,13 @@ impl Options {
 ///
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let service = args.service.then(|| service::Service::new(global)).transpose()?;
     let plan = plan(global, &args.options)?;
     if plan.is_done() {
         print(&format!("{}: already up to date, {} hooks\n", plan.path().display(), plan.hooks()))?;
     }
-    if args.dry_run {
+    if args.consent.dry_run {
         print(&consent::describe(&plan, true, Paint::stdout(&global.env)))?;
         warn(global, &args.options, &plan);
         if let Some(service) = &service {
@@ -88,9 +81,9 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     if !plan.is_done() {
         let ask = |plan: &Plan| {
-            print(&consent::describe(plan, args.diff, Paint::stdout(&global.env)))?;
+            print(&consent::describe(plan, args.consent.diff, Paint::stdout(&global.env)))?;
             warn(global, &args.options, plan);
-            consent::ask(args.yes, "Make this change?")
+            consent::ask(args.consent.yes, "Make this change?")
         };
         if !carry_out(global, &args.options, plan, ask)? {
             note("Nothing was changed.");
@@ -122,7 +115,7 @@ fn next_step(global: &Global, scope: Scope) -> String {
 ///
 /// # Errors
 /// There is no such hooks.json to find, or it cannot be edited.
-pub fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
+pub(crate) fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
     let scope = options.scope();
     if options.git_exclude && scope != Scope::Project {
         anyhow::bail!(Misuse("--git-exclude needs --scope project".to_owned()));
@@ -146,7 +139,7 @@ pub fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
 ///
 /// # Errors
 /// A file cannot be written, or it changes all the time.
-pub fn carry_out(
+pub(crate) fn carry_out(
     global: &Global,
     options: &Options,
     plan: Plan,
@@ -219,7 +212,7 @@ pub(super) fn entries_at(path: &Path) -> Vec<Ours> {
 ///
 /// # Errors
 /// There is no home folder.
-pub fn hooks_path(global: &Global, scope: Scope) -> anyhow::Result<PathBuf> {
+pub(crate) fn hooks_path(global: &Global, scope: Scope) -> anyhow::Result<PathBuf> {
     let path = scope.path(&global.env);
     path.ok_or_else(|| anyhow::anyhow!("there is no home folder: set HOME, or use --scope project"))
 }

@@ -3,32 +3,32 @@
 //! One file per command: `Args` for clap, and `run`. Exit codes: 0 it worked, 1 it did not (or `doctor` found something),
 //! 2 the command line or the configuration is wrong.
 
-pub mod up;
-pub mod serve;
-pub mod open;
-pub mod token;
-pub mod install;
-pub mod uninstall;
-pub mod doctor;
-pub mod status;
-pub mod sessions;
-pub mod show;
-pub mod stats;
-pub mod tail;
-pub mod demo;
-pub mod mcp;
-pub mod import;
-pub mod export;
-pub mod rebuild;
-pub mod backup;
-pub mod prune;
-pub mod config;
-pub mod destinations;
+pub(crate) mod up;
+pub(crate) mod serve;
+pub(crate) mod open;
+pub(crate) mod token;
+pub(crate) mod install;
+pub(crate) mod uninstall;
+pub(crate) mod doctor;
+pub(crate) mod status;
+pub(crate) mod sessions;
+pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod tail;
+pub(crate) mod demo;
+pub(crate) mod mcp;
+pub(crate) mod import;
+pub(crate) mod export;
+pub(crate) mod rebuild;
+pub(crate) mod backup;
+pub(crate) mod prune;
+pub(crate) mod config;
+pub(crate) mod destinations;
 mod consent;
 mod cost;
 mod purge;
-pub mod output;
-pub mod service;
+pub(crate) mod output;
+pub(crate) mod service;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ use crate::config::{Environment, Global};
                   hookspan doctor        check every link of the chain and say what to do\n  \
                   hookspan uninstall     undo it all"
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// State directory: journal, database, hook program
     /// [default: $HOOKSPAN_DIR, else $XDG_STATE_HOME/hookspan, else ~/.local/state/hookspan]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]

@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(100);
 /// Open the dashboard in the browser, signed in
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  hookspan open\n  hookspan open --print")]
-pub struct Args {
+pub(crate) struct Args {
     /// Print an address that signs one browser in within a minute, instead of starting a browser
     #[arg(long)]
     print: bool,
@@ -31,7 +31,7 @@ pub struct Args {
 ///
 /// # Errors
 /// No collector runs, or no browser can be started.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let Some(info) = ServeInfo::running(&global.state) else {
         anyhow::bail!("no collector is running: start one with `{}`", global.command("up"));
     };

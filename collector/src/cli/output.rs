@@ -11,7 +11,7 @@ use crate::text::escaped_json;
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -23,19 +23,19 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(value)? + "\n";
     print(&if io::stdout().is_terminal() { escaped_json(&json) } else { json.into() })
 }
 
 /// Writes a line to standard error: progress and advice, never data. Errors are ignored, because no channel is left to report them.
-pub fn note(line: &str) {
+pub(crate) fn note(line: &str) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
 /// Prints an error with its causes and gives the exit code.
 #[must_use]
-pub fn failure(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     note(&format!("error: {}", described(error)));
     if open::is_suspected_below(error) {
         note(
@@ -57,13 +57,13 @@ fn described(error: &anyhow::Error) -> String {
 
 /// Whether a question can be asked: standard input and standard error are a terminal.
 #[must_use]
-pub fn can_ask() -> bool {
+pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Whether standard output is a terminal: a person reads it, and no log keeps it.
 #[must_use]
-pub fn is_terminal() -> bool {
+pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
@@ -71,7 +71,7 @@ pub fn is_terminal() -> bool {
 ///
 /// # Errors
 /// Standard input cannot be read.
-pub fn ask(question: &str) -> anyhow::Result<bool> {
+pub(crate) fn ask(question: &str) -> anyhow::Result<bool> {
     drop(write!(io::stderr().lock(), "{question} [y/N] "));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -82,7 +82,7 @@ pub fn ask(question: &str) -> anyhow::Result<bool> {
 ///
 /// # Errors
 /// Standard input cannot be read.
-pub fn ask_for(question: &str, default: &str) -> anyhow::Result<String> {
+pub(crate) fn ask_for(question: &str, default: &str) -> anyhow::Result<String> {
     let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
     drop(write!(io::stderr().lock(), "{question}{shown}: "));
     let mut answer = String::new();
@@ -95,32 +95,32 @@ pub fn ask_for(question: &str, default: &str) -> anyhow::Result<String> {
 
 /// Columns of standard output: the terminal's, and 80 where there is none.
 #[must_use]
-pub fn columns() -> usize {
+pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
 /// Colours, or none: `NO_COLOR`, `TERM=dumb` and anything that is not a terminal turn them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paint {
+pub(crate) struct Paint {
     on: bool,
 }
 
 impl Paint {
     /// For standard output.
     #[must_use]
-    pub fn stdout(env: &Environment) -> Self {
+    pub(crate) fn stdout(env: &Environment) -> Self {
         Self { on: Self::wanted(env) && io::stdout().is_terminal() }
     }
 
     /// For standard error.
     #[must_use]
-    pub fn stderr(env: &Environment) -> Self {
+    pub(crate) fn stderr(env: &Environment) -> Self {
         Self { on: Self::wanted(env) && io::stderr().is_terminal() }
     }
 
     /// No colours.
-    #[must_use]
-    pub const fn plain() -> Self {
+    #[cfg(test)]
+    pub(crate) const fn plain() -> Self {
         Self { on: false }
     }
 
@@ -134,37 +134,37 @@ impl Paint {
 
     /// Headings.
     #[must_use]
-    pub fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
     /// What matters less.
     #[must_use]
-    pub fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
     /// Failures, and removed lines.
     #[must_use]
-    pub fn red(self, text: &str) -> String {
+    pub(crate) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 
     /// Success, and added lines.
     #[must_use]
-    pub fn green(self, text: &str) -> String {
+    pub(crate) fn green(self, text: &str) -> String {
         self.paint("32", text)
     }
 
     /// What deserves a look.
     #[must_use]
-    pub fn yellow(self, text: &str) -> String {
+    pub(crate) fn yellow(self, text: &str) -> String {
         self.paint("33", text)
     }
 
     /// Names of things.
     #[must_use]
-    pub fn cyan(self, text: &str) -> String {
+    pub(crate) fn cyan(self, text: &str) -> String {
         self.paint("36", text)
     }
 }

@@ -32,7 +32,7 @@ const BUSY: &str = "cannot prune; a running collector does by itself, with reten
                   --older-than 0s --yes      # everything\n  hookspan prune --damaged\n\nA running collector prunes by itself: set \
                   retention.max_age or retention.max_bytes in the configuration."
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Delete what is older than this: "90d", "12h", "0s" for everything. A session's age counts from its last event
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
@@ -81,7 +81,7 @@ impl Answer {
 ///
 /// # Errors
 /// A collector runs, nobody can be asked, or the store cannot be written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
     let before = before(&args)?;

@@ -13,7 +13,7 @@ use crate::ingest::Local;
 /// Derive sessions and spans again from the raw log; the collector must not run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  hookspan rebuild\n  hookspan rebuild --json")]
-pub struct Args {
+pub(crate) struct Args {
     /// Print the counts as JSON
     #[arg(long)]
     pub json: bool,
@@ -28,7 +28,7 @@ struct Answer {
 ///
 /// # Errors
 /// A collector runs, or the store cannot be written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
     dir.verify()?;

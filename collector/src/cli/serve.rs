@@ -18,7 +18,7 @@ const GOODBYE: Duration = Duration::from_millis(300);
 #[command(
     after_help = "Examples:\n  hookspan serve\n  hookspan serve --listen 127.0.0.1:8080\n  hookspan serve --listen 127.0.0.1:4329 --listen unix:/run/user/1000/hookspan.sock\n  hookspan serve --allow-host build.lan:443"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// How to listen.
     #[command(flatten)]
     pub options: Options,
@@ -27,7 +27,7 @@ pub struct Args {
 /// Where to listen. `serve` and `up` share these flags, which override the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
-pub struct Options {
+pub(crate) struct Options {
     /// Address and port of the dashboard, or unix:PATH for a socket of yours alone; repeatable [default: 127.0.0.1:4329]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Place>,
@@ -46,7 +46,7 @@ pub struct Options {
 ///
 /// # Errors
 /// The collector cannot start.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let mut config = global.config()?;
     let Options { listen, no_token, insecure, allow_host } = args.options;
     if !listen.is_empty() {

@@ -23,7 +23,7 @@ use crate::text;
 #[command(
     after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --json"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// At most this many; 0 for all [default: 20, with --json all]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
@@ -142,7 +142,7 @@ impl From<SessionSummary> for Session {
 ///
 /// # Errors
 /// The database cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     global.config()?;
     let filter = SessionFilter { spans: args.narrow.filter()?, ..SessionFilter::default() };
     let narrowed = !filter.spans.is_empty();

@@ -22,7 +22,7 @@ const DAY_NS: i64 = 86_400_000_000_000;
 #[command(
     after_help = "Examples:\n  hookspan stats\n  hookspan stats --group model --days 7\n  hookspan stats --json"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// What to group by
     #[arg(long, value_enum, default_value_t = Group::Tool)]
     group: Group,
@@ -77,7 +77,7 @@ struct Row {
 ///
 /// # Errors
 /// The database cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if !(1..=3_660).contains(&args.days) {
         return Err(Misuse("--days: between 1 and 3660".to_owned()).into());
     }

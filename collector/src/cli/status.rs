@@ -17,7 +17,7 @@ use crate::text;
                   while is no failure: its spans wait.\n\nExamples:\n  hookspan status\n  hookspan status --json\n  \
                   hookspan status > /dev/null && echo recording"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The state directory or the database cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let status = Status::read(global)?;
     if args.json {
         print_json(&status)?;

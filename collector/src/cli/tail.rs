@@ -35,7 +35,7 @@ const SHOWN_MAX: usize = 50_000;
 #[command(
     after_help = "Examples:\n  hookspan tail\n  hookspan tail -n 100 --no-follow\n  hookspan tail --json | jq .label"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Begin with so many that have ended already
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 10)]
     lines: usize,
@@ -67,7 +67,7 @@ struct Shown<'a> {
 ///
 /// # Errors
 /// The database cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Says at once what is missing where nothing was ever recorded.
     drop(open::reader(&global.state.database())?);
     let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);

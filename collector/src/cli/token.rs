@@ -13,7 +13,7 @@ use crate::text;
 
 /// Make, list and end access to the dashboard: tokens of scripts, and browsers that are signed in
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -62,7 +62,7 @@ enum Command {
 ///
 /// # Errors
 /// There is no such token, or `access.json` cannot be read or written.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let file = AccessFile::new(&global.state);
     match args.command {
         Command::Create { name } => {

@@ -27,22 +27,15 @@ const STEP: Duration = Duration::from_millis(20);
                   hookspan uninstall --all              every scope, and every project that it was installed in\n  \
                   hookspan uninstall --purge            the same, and delete the recorded data"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Whose hooks.json [default: user]
     #[arg(long, value_enum, conflicts_with_all = ["all", "purge"])]
     scope: Option<Scope>,
     /// Every known hooks.json: yours, this project's, the machine's, and those of all projects with an installation
     #[arg(long)]
     all: bool,
-    /// Show the change line by line and make none
-    #[arg(long)]
-    dry_run: bool,
-    /// Show the change line by line before asking
-    #[arg(long)]
-    diff: bool,
-    /// Change the files without asking
-    #[arg(long, short = 'y')]
-    yes: bool,
+    #[command(flatten)]
+    consent: consent::Options,
     /// Also delete the recorded data: journal, database, token, and the history of `hookspan demo`; includes --all
     #[arg(long)]
     purge: bool,
@@ -74,7 +67,7 @@ impl Undo {
 ///
 /// # Errors
 /// A file cannot be read or written, or hooks.json is broken.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let undo = look(global, &args)?;
     if undo.is_nothing() {
         for place in wanted(global, &args)? {
@@ -83,16 +76,16 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     describe(global, &args, &undo)?;
-    if args.dry_run {
+    if args.consent.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
     check_collectors(&undo)?;
-    if undo.deletes() && !args.yes && !std::io::stdin().is_terminal() {
+    if undo.deletes() && !args.consent.yes && !std::io::stdin().is_terminal() {
         anyhow::bail!("not a terminal: pass --yes to delete recorded data");
     }
     let question =
         if undo.deletes() { "Make this change and delete the data?" } else { "Make this change?" };
-    if !consent::ask(args.yes, question)? {
+    if !consent::ask(args.consent.yes, question)? {
         note("Nothing was changed.");
         return Ok(ExitCode::FAILURE);
     }
@@ -136,7 +129,7 @@ fn look(global: &Global, args: &Args) -> anyhow::Result<Undo> {
 fn describe(global: &Global, args: &Args, undo: &Undo) -> anyhow::Result<()> {
     let paint = Paint::stdout(&global.env);
     for (_, plan) in &undo.plans {
-        print(&consent::describe(plan, args.dry_run || args.diff, paint))?;
+        print(&consent::describe(plan, args.consent.dry_run || args.consent.diff, paint))?;
     }
     for path in undo.service.iter().map(|service| &service.path) {
         print(&format!("delete {}\n", path.display()))?;

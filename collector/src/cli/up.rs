@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_millis(20);
     after_help = "Examples:\n  hookspan up\n  hookspan up --events minimal\n  hookspan up --yes --listen 127.0.0.1:8080\n\n\
                   When a collector is running already, prints its address."
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     install: install::Options,
     /// Change hooks.json without asking
@@ -33,7 +33,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The hooks cannot be installed, or the collector cannot start.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // If the configuration would stop the collector, stop before anything changes.
     global.config()?;
     install_hooks(global, &args)?;

@@ -10,7 +10,7 @@ use super::{Config, Environment, Misuse};
 
 /// What a preset cannot know by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// Where the receiver is.
     Endpoint,
     /// A placeholder of the endpoint.
@@ -24,7 +24,7 @@ impl DestinationForm {
     ///
     /// # Errors
     /// The protocol is unknown.
-    pub fn need(&self, env: &Environment) -> Result<Option<Need>, Mistake> {
+    pub(crate) fn need(&self, env: &Environment) -> Result<Option<Need>, Mistake> {
         let Some(template) = self.endpoint_template()? else { return Ok(Some(Need::Endpoint)) };
         let values = self.preset.values(env, &self.values);
         if let Err(Unfilled(key)) = destination::fill(template, &values) {
@@ -39,7 +39,7 @@ impl DestinationForm {
 
     /// The table as a person would write it.
     #[must_use]
-    pub fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         let mut lines = vec!["[[destination]]".to_owned()];
         let mut line = |key: &str, value: Option<&str>| {
             if let Some(value) = value {
@@ -68,7 +68,7 @@ impl DestinationForm {
     ///
     /// # Errors
     /// The text as it is, or the destination, is not valid; the message names the place.
-    pub fn appended(
+    pub(crate) fn appended(
         &self,
         path: &Path,
         text: &str,

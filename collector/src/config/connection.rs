@@ -7,7 +7,7 @@ use super::mistake::Why;
 
 /// How to reach a destination.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// Full URL; for HTTP with its path.
     pub endpoint: String,
     /// Wire protocol.
@@ -26,7 +26,7 @@ pub struct Connection {
 
 /// A value that is never shown: its `Debug` is a row of dots.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+pub(crate) struct Secret(pub String);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ impl fmt::Debug for Secret {
 
 /// Wire protocol of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub(crate) enum Protocol {
     /// Protobuf over HTTP.
     Http,
     /// gRPC.
@@ -46,7 +46,7 @@ pub enum Protocol {
 impl Protocol {
     /// The word in configuration.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http/protobuf",
             Self::Grpc => "grpc",
@@ -95,7 +95,7 @@ pub(super) fn check_endpoint(url: &str) -> Result<(), Why> {
 
 /// Whether `url` points at this machine: compression would only cost, and no proxy belongs in between.
 #[must_use]
-pub fn is_loopback(url: &str) -> bool {
+pub(crate) fn is_loopback(url: &str) -> bool {
     let Some(host) = reqwest::Url::parse(url).ok().and_then(|u| u.host_str().map(str::to_owned))
     else {
         return false;

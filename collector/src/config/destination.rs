@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-pub use super::connection::{Connection, Protocol, Secret, is_loopback};
+pub(crate) use super::connection::{Connection, Protocol, Secret, is_loopback};
 use super::connection::{check_endpoint, parse_gzip, parse_protocol, timeout};
 use super::mistake::{Mistake, Why};
 use super::otlp_env::{self, Signal};
@@ -20,7 +20,7 @@ use super::{Config, Environment, OpenInference, Profile};
 
 /// A destination, ready to use.
 #[derive(Clone, Debug)]
-pub struct Destination {
+pub(crate) struct Destination {
     /// Name in the configuration, also the key of its position in the store.
     pub name: String,
     /// Preset it was filled from.
@@ -58,7 +58,7 @@ pub struct Destination {
 /// What may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ContentPolicy {
+pub(crate) enum ContentPolicy {
     /// No content, no paths, no names of programs, hosts or tools of MCP servers.
     Off,
     /// Names and sizes, no content.
@@ -71,7 +71,7 @@ pub enum ContentPolicy {
 impl ContentPolicy {
     /// The word in configuration.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::Metadata => "metadata",
@@ -83,7 +83,7 @@ impl ContentPolicy {
 /// What becomes of paths at `metadata` and `full`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PathPolicy {
+pub(crate) enum PathPolicy {
     /// Relative to the workspace; outside it the last part only.
     #[default]
     Relative,
@@ -97,7 +97,7 @@ pub enum PathPolicy {
 
 /// Where a new destination starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Backfill {
+pub(crate) enum Backfill {
     /// With what settles from now on.
     #[default]
     #[serde(rename = "none")]
@@ -113,7 +113,7 @@ pub enum Backfill {
 impl Backfill {
     /// The word in configuration.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Day => "24h",
@@ -135,7 +135,7 @@ impl Backfill {
 /// right.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}destination {name:?}: {problem}")]
-pub struct DestinationError {
+pub(crate) struct DestinationError {
     /// `FILE:LINE:COLUMN: `, or empty where the environment describes the destination.
     pub place: String,
     /// The destination.
@@ -147,7 +147,7 @@ pub struct DestinationError {
 /// `[[destination]]` as written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DestinationForm {
+pub(crate) struct DestinationForm {
     /// Name; unique.
     pub name: String,
     /// Preset whose values fill what is unset.
@@ -208,19 +208,11 @@ impl DestinationForm {
     ///
     /// # Errors
     /// The first value that cannot be used, by its key.
-    pub fn resolve(
+    pub(crate) fn build(
         &self,
         env: &Environment,
         defaults: super::Semconv,
-    ) -> Result<Destination, DestinationError> {
-        self.build(env, defaults).map_err(|mistake| DestinationError {
-            place: String::new(),
-            name: self.name.clone(),
-            problem: mistake.to_string(),
-        })
-    }
-
-    fn build(&self, env: &Environment, defaults: super::Semconv) -> Result<Destination, Mistake> {
+    ) -> Result<Destination, Mistake> {
         check_name(&self.name)?;
         let values = self.preset.values(env, &self.values);
         let protocol = self.protocol()?;
@@ -387,14 +379,14 @@ impl DestinationForm {
 impl Destination {
     /// Host and port, without path, user or query: all that pages and logs may show of an endpoint.
     #[must_use]
-    pub fn endpoint_host(&self) -> String {
+    pub(crate) fn endpoint_host(&self) -> String {
         authority(&self.connection.endpoint).to_owned()
     }
 
     /// Stands for the receiver: it changes when spans go somewhere else. Secrets are not in it, so a new key for the same
     /// account changes nothing.
     #[must_use]
-    pub fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         let Connection { endpoint, protocol, headers, .. } = &self.connection;
         let mut parts = vec![endpoint.as_str(), protocol.as_str()];
         for (name, value) in headers {
@@ -413,7 +405,10 @@ impl Destination {
 ///
 /// # Errors
 /// The first destination whose settings are wrong.
-pub fn all(config: &Config, env: &Environment) -> Result<Vec<Destination>, DestinationError> {
+pub(crate) fn all(
+    config: &Config,
+    env: &Environment,
+) -> Result<Vec<Destination>, DestinationError> {
     let mut all: Vec<Destination> = Vec::new();
     for (index, table) in config.destinations.iter().enumerate() {
         let name = table.get("name").and_then(toml::Value::as_str).unwrap_or_default().to_owned();
@@ -447,7 +442,7 @@ pub fn all(config: &Config, env: &Environment) -> Result<Vec<Destination>, Desti
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
-pub fn from_env(
+pub(crate) fn from_env(
     env: &Environment,
     defaults: super::Semconv,
 ) -> Result<Option<Destination>, DestinationError> {

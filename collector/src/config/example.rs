@@ -1,7 +1,7 @@
 //! The example: every key, what it means and its default, as `hookspan config example` prints it.
 
 /// The text of `config.example.toml`. Every key is commented out at its default, so the file changes nothing as it is.
-pub const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan doctor` says it looks, by default
+pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan doctor` says it looks, by default
 # ~/.config/hookspan/config.toml. Every key is optional and shown here with its default.
 # Flags beat the environment, the environment beats this file. `hookspan config check` checks it.
 

@@ -427,7 +427,7 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> String {
 
 /// Line and column of a byte offset, both from 1, the column in characters.
 #[must_use]
-pub fn position(text: &str, offset: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;

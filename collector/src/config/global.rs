@@ -7,7 +7,7 @@ use crate::dirs::StateDir;
 
 /// What every command knows: the environment, and where things are. Made once.
 #[derive(Clone, Debug)]
-pub struct Global {
+pub(crate) struct Global {
     /// The environment, read once.
     pub env: Environment,
     /// The state directory; it need not exist yet.
@@ -27,7 +27,7 @@ impl Global {
     ///
     /// # Errors
     /// There is no home folder and no folder was named.
-    pub fn new(
+    pub(crate) fn new(
         env: Environment,
         dir: Option<PathBuf>,
         config: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl Global {
 
     /// A command line that reaches the same state directory from this environment: for advice.
     #[must_use]
-    pub fn command(&self, words: &str) -> String {
+    pub(crate) fn command(&self, words: &str) -> String {
         let found = StateDir::resolve(None, &paths::places(&self.env));
         if found.is_ok_and(|found| found.root() == self.state.root()) {
             return format!("hookspan {words}");
@@ -67,7 +67,7 @@ impl Global {
     ///
     /// # Errors
     /// The file is unreadable or not valid; the message names file, line and column.
-    pub fn config(&self) -> anyhow::Result<Config> {
+    pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Config::load(self.config_file.as_deref(), self.config_required, &self.env)
     }
 }

@@ -55,25 +55,25 @@ impl fmt::Display for Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = String;
+/// A text that names no [`Place`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is neither ADDRESS:PORT, like 127.0.0.1:4329, nor unix:PATH", .0.escape_debug())]
+pub struct NoPlace(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Place {
+    type Err = NoPlace;
+
+    fn from_str(text: &str) -> Result<Self, NoPlace> {
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Self::Unix(PathBuf::from(path)));
         }
-        text.parse().map(Self::Tcp).map_err(|_| {
-            format!(
-                "`{}` is neither ADDRESS:PORT, like 127.0.0.1:4329, nor unix:PATH",
-                text.escape_debug()
-            )
-        })
+        text.parse().map(Self::Tcp).map_err(|_| NoPlace(text.to_owned()))
     }
 }
 
 /// Whether only this machine reaches an address.
 #[must_use]
-pub fn is_loopback(address: IpAddr) -> bool {
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_place_that_is_none_says_what_one_is() {
         for text in ["nonsense", "127.0.0.1", ":4329", "localhost:4329", "unix"] {
-            let error = text.parse::<Place>().unwrap_err();
+            let error = text.parse::<Place>().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("unix:PATH"), "{error}");
         }
         assert_eq!("unix:/a b".parse::<Place>().unwrap().to_string(), "unix:/a b");

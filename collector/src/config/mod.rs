@@ -1,29 +1,29 @@
 //! Flags, file and environment become one [`Config`]. Nothing else reads the environment.
 
-pub mod addition;
-pub mod example;
+pub(crate) mod addition;
+pub(crate) mod example;
 mod environment;
 mod file;
 mod global;
-pub mod listen;
-pub mod paths;
+pub(crate) mod listen;
+pub(crate) mod paths;
 mod place;
 mod print;
 mod connection;
-pub mod mistake;
-pub mod destination;
+pub(crate) mod mistake;
+pub(crate) mod destination;
 mod reference;
-pub mod otlp_env;
-pub mod preset;
-pub mod zone;
+pub(crate) mod otlp_env;
+pub(crate) mod preset;
+pub(crate) mod zone;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub use environment::Environment;
-pub use file::position;
-pub use global::Global;
+pub(crate) use file::position;
+pub(crate) use global::Global;
 pub use listen::Dashboard;
 
 use hookspan_core::price::Prices;
@@ -206,7 +206,7 @@ impl Config {
 
 /// Whether `text` is `NAME:PORT`.
 #[must_use]
-pub fn is_host_and_port(text: &str) -> bool {
+pub(crate) fn is_host_and_port(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         let name =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');

@@ -9,7 +9,7 @@ use super::reference::{Missing, check_headers, client_pem, read_pem};
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub(crate) enum Signal {
     /// Spans.
     Traces,
     /// Metrics.
@@ -47,14 +47,14 @@ pub(super) fn connection(
 
 /// Error text for an unreadable file that an environment variable names.
 #[derive(Debug)]
-pub struct Unreadable(pub String);
+pub(crate) struct Unreadable(pub String);
 
 /// As `connection`, with the specification's own endpoint on this machine where none is set. A file that cannot be read is no
 /// mistake of the variable that names it.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
-pub fn connection_or_default(
+pub(crate) fn connection_or_default(
     env: &Environment,
     signal: Signal,
 ) -> Result<Result<Connection, Unreadable>, Mistake> {

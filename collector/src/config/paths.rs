@@ -7,7 +7,7 @@ use crate::dirs::Places;
 
 /// What the environment says about the state directory; see [`crate::dirs::StateDir::resolve`].
 #[must_use]
-pub fn places(env: &Environment) -> Places {
+pub(crate) fn places(env: &Environment) -> Places {
     Places {
         hookspan_dir: env.path("HOOKSPAN_DIR"),
         xdg_state_home: env.path("XDG_STATE_HOME"),
@@ -19,7 +19,7 @@ pub fn places(env: &Environment) -> Places {
 
 /// `$XDG_CONFIG_HOME/hookspan/config.toml` or `~/.config/hookspan/config.toml`; on Windows `%APPDATA%\hookspan\config.toml`.
 #[must_use]
-pub fn default_config_file(env: &Environment) -> Option<PathBuf> {
+pub(crate) fn default_config_file(env: &Environment) -> Option<PathBuf> {
     let base = if cfg!(windows) {
         env.path("APPDATA")?
     } else {
@@ -34,7 +34,7 @@ pub fn default_config_file(env: &Environment) -> Option<PathBuf> {
 /// Cursor's folder: `~/Library/Application Support/Cursor`, `$XDG_CONFIG_HOME/Cursor` or `~/.config/Cursor`,
 /// `%APPDATA%\Cursor`.
 #[must_use]
-pub fn cursor_folder(env: &Environment) -> Option<PathBuf> {
+pub(crate) fn cursor_folder(env: &Environment) -> Option<PathBuf> {
     let base = if cfg!(windows) {
         env.path("APPDATA")?
     } else if cfg!(target_os = "macos") {
@@ -50,6 +50,6 @@ pub fn cursor_folder(env: &Environment) -> Option<PathBuf> {
 
 /// Cursor's own database, which need not be there.
 #[must_use]
-pub fn cursor_store(env: &Environment) -> Option<PathBuf> {
+pub(crate) fn cursor_store(env: &Environment) -> Option<PathBuf> {
     Some(cursor_folder(env)?.join("User").join("globalStorage").join("state.vscdb"))
 }

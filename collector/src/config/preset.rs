@@ -10,8 +10,7 @@ use super::connection::{Protocol, Secret};
 /// A backend whose settings are known. It fills only what is unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the products' own")]
-pub enum Preset {
+pub(crate) enum Preset {
     /// Any OTLP receiver.
     #[default]
     Otlp,
@@ -30,7 +29,7 @@ pub enum Preset {
 impl Preset {
     /// The word in configuration.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Otlp => "otlp",
             Self::Jaeger => "jaeger",
@@ -48,7 +47,7 @@ impl Preset {
 
     /// Protocol where none is set. A port or path that is conventional for the other one wins over the preset's own.
     #[must_use]
-    pub fn protocol(self, endpoint: Option<&str>) -> Protocol {
+    pub(crate) fn protocol(self, endpoint: Option<&str>) -> Protocol {
         let grpc_by_default = matches!(self, Self::Jaeger | Self::Tempo | Self::Honeycomb);
         match endpoint {
             Some(url) if url.contains("/v1/traces") || url.contains(":4318") => Protocol::Http,
@@ -60,7 +59,7 @@ impl Preset {
 
     /// Whether the backend speaks no gRPC.
     #[must_use]
-    pub const fn http_only(self) -> bool {
+    pub(crate) const fn http_only(self) -> bool {
         matches!(
             self,
             Self::Datadog
@@ -74,7 +73,7 @@ impl Preset {
 
     /// Endpoint where none is set, with `{placeholders}`.
     #[must_use]
-    pub const fn endpoint(self, protocol: Protocol) -> Option<&'static str> {
+    pub(crate) const fn endpoint(self, protocol: Protocol) -> Option<&'static str> {
         let http = matches!(protocol, Protocol::Http);
         Some(match self {
             Self::Otlp => return None,
@@ -94,7 +93,7 @@ impl Preset {
 
     /// Headers the preset brings: fixed ones, and keys from the variables each vendor documents.
     #[must_use]
-    pub fn headers(self, env: &Environment) -> Vec<(String, Secret)> {
+    pub(crate) fn headers(self, env: &Environment) -> Vec<(String, Secret)> {
         let get = |key: &str| env.var(key);
         let mut headers = Vec::new();
         let mut push = |name: &str, value: String| headers.push((name.to_owned(), Secret(value)));
@@ -127,7 +126,7 @@ impl Preset {
 
     /// Headers without which the backend refuses everything.
     #[must_use]
-    pub const fn required_headers(self) -> &'static [&'static str] {
+    pub(crate) const fn required_headers(self) -> &'static [&'static str] {
         match self {
             Self::Datadog | Self::DatadogLlmobs => &["dd-api-key"],
             Self::Honeycomb => &["x-honeycomb-team"],
@@ -138,7 +137,7 @@ impl Preset {
 
     /// How to give a required header.
     #[must_use]
-    pub const fn header_hint(self) -> &'static str {
+    pub(crate) const fn header_hint(self) -> &'static str {
         match self {
             Self::Datadog | Self::DatadogLlmobs => {
                 "set DD_API_KEY or headers.dd-api-key = \"env:NAME\""
@@ -152,7 +151,7 @@ impl Preset {
     /// Bytes of content an attribute may hold at `full`. Tempo cuts at 2,048 bytes in silence, which breaks JSON; Datadog's
     /// agent documents 5,000 characters.
     #[must_use]
-    pub const fn content_max_bytes(self) -> usize {
+    pub(crate) const fn content_max_bytes(self) -> usize {
         match self {
             Self::Tempo | Self::GrafanaCloud => 2_048,
             Self::DatadogAgent | Self::Datadog | Self::DatadogLlmobs => 5_000,
@@ -162,7 +161,7 @@ impl Preset {
 
     /// Template of a link to a span.
     #[must_use]
-    pub const fn link(self) -> Option<&'static str> {
+    pub(crate) const fn link(self) -> Option<&'static str> {
         Some(match self {
             Self::Jaeger => "{ui}/trace/{trace_id}?uiFind={span_id}",
             Self::DatadogAgent | Self::Datadog | Self::DatadogLlmobs => {
@@ -184,7 +183,7 @@ impl Preset {
 
     /// Values for placeholders: those given, over the preset's own.
     #[must_use]
-    pub fn values(
+    pub(crate) fn values(
         self,
         env: &Environment,
         given: &BTreeMap<String, String>,

@@ -6,7 +6,7 @@ use super::Misuse;
 
 /// The zone of this machine (`TZ`, else its setting), and what to call it. A machine that names none counts as UTC.
 #[must_use]
-pub fn of_this_machine() -> (TimeZone, String) {
+pub(crate) fn of_this_machine() -> (TimeZone, String) {
     match TimeZone::try_system() {
         Ok(zone) => {
             let name = zone.iana_name().unwrap_or("the zone of this machine").to_owned();
@@ -20,7 +20,7 @@ pub fn of_this_machine() -> (TimeZone, String) {
 ///
 /// # Errors
 /// There is no such zone.
-pub fn parse(text: &str) -> Result<(TimeZone, String), Misuse> {
+pub(crate) fn parse(text: &str) -> Result<(TimeZone, String), Misuse> {
     if text.eq_ignore_ascii_case("local") {
         return Ok(of_this_machine());
     }
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<(TimeZone, String), Misuse> {
 
 /// `+02:00`, `+0200`, `+02`: at most 14 hours.
 #[must_use]
-pub fn offset(text: &str) -> Option<Offset> {
+pub(crate) fn offset(text: &str) -> Option<Offset> {
     let sign = match text.as_bytes().first()? {
         b'+' => 1,
         b'-' => -1,

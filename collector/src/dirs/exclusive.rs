@@ -9,7 +9,7 @@ use super::StateDir;
 ///
 /// The lock is on the directory itself, so that it leaves no file behind.
 #[derive(Debug)]
-pub struct Exclusive {
+pub(crate) struct Exclusive {
     _held: File,
 }
 
@@ -19,7 +19,7 @@ impl Exclusive {
     /// # Errors
     /// The directory cannot be opened or locked.
     #[cfg(unix)]
-    pub fn wait(dir: &StateDir) -> io::Result<Self> {
+    pub(crate) fn wait(dir: &StateDir) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
         loop {
             let held = File::open(dir.root())?;

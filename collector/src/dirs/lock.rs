@@ -13,13 +13,13 @@ use super::{DirError, OwnerKey, StateDir, create_private, open_private, write_pr
 
 /// Held while this process is the collector. The kernel frees it however the process ends.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     file: File,
 }
 
 /// Why the lock was not had.
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub(crate) enum LockError {
     /// Another collector runs.
     #[error("{}", busy(.0.as_ref()))]
     Busy(Option<ServeInfo>),
@@ -49,7 +49,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`LockError::Busy`] when another process has it.
-    pub fn acquire(dir: &StateDir) -> Result<Self, LockError> {
+    pub(crate) fn acquire(dir: &StateDir) -> Result<Self, LockError> {
         let path = dir.lock_file();
         let io = |action| {
             let path = path.clone();
@@ -79,7 +79,7 @@ impl Lock {
     /// Whether the lock file has been deleted or replaced. Then the state directory is another one than the one that was
     /// locked, and hooks go to the new one. A directory that cannot be looked at just now is not lost.
     #[must_use]
-    pub fn is_lost(&self, dir: &StateDir) -> bool {
+    pub(crate) fn is_lost(&self, dir: &StateDir) -> bool {
         match std::fs::symlink_metadata(dir.lock_file()) {
             Ok(found) => self.file.metadata().is_ok_and(|held| !is_same(&held, &found)),
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -88,7 +88,7 @@ impl Lock {
 
     /// Whether some process holds the lock of `dir`.
     #[must_use]
-    pub fn is_held(dir: &StateDir) -> bool {
+    pub(crate) fn is_held(dir: &StateDir) -> bool {
         let Ok(file) = open_private(&dir.lock_file()) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
@@ -108,7 +108,7 @@ fn is_same(_: &Metadata, _: &Metadata) -> bool {
 
 /// `serve.json`: who serves this state directory. Readable only by its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServeInfo {
+pub(crate) struct ServeInfo {
     /// Process id.
     pub pid: u32,
     /// Address of the dashboard, once it listens.
@@ -133,7 +133,7 @@ pub struct ServeInfo {
 impl ServeInfo {
     /// The dashboard's address for a browser on this machine; `None` when it has none.
     #[must_use]
-    pub fn url(&self) -> Option<String> {
+    pub(crate) fn url(&self) -> Option<String> {
         let mut address: SocketAddr = self.address.as_deref()?.parse().ok()?;
         if address.ip().is_unspecified() {
             let loopback: IpAddr = match address {
@@ -149,7 +149,7 @@ impl ServeInfo {
     ///
     /// # Errors
     /// When the file cannot be replaced.
-    pub fn write(&self, dir: &StateDir) -> Result<(), DirError> {
+    pub(crate) fn write(&self, dir: &StateDir) -> Result<(), DirError> {
         let path = dir.serve_info();
         let io = |source| DirError::Io { action: "write", path: path.clone(), source };
         let bytes = serde_json::to_vec(self).map_err(|error| io(error.into()))?;
@@ -157,13 +157,13 @@ impl ServeInfo {
     }
 
     /// Removes `serve.json`; a missing one is fine.
-    pub fn remove(dir: &StateDir) {
+    pub(crate) fn remove(dir: &StateDir) {
         let _gone = std::fs::remove_file(dir.serve_info());
     }
 
     /// The running collector, or `None`. The file of a killed collector is ignored.
     #[must_use]
-    pub fn running(dir: &StateDir) -> Option<Self> {
+    pub(crate) fn running(dir: &StateDir) -> Option<Self> {
         if Lock::is_held(dir) {
             Self::read(dir).filter(|info| Some(info.pid) == lock_pid(dir))
         } else {

@@ -10,17 +10,19 @@ mod normal;
 mod owner_key;
 mod private;
 mod regular;
+mod sync;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 pub(crate) use check::is_our_directory;
-pub use exclusive::Exclusive;
-pub use lock::{Lock, LockError, ServeInfo};
-pub use normal::normal;
-pub use owner_key::{OwnerKey, random};
-pub use private::{create_private, ensure_private, open_private, write_private};
-pub use regular::{Regular, Unfit, read_regular};
+pub(crate) use exclusive::Exclusive;
+pub(crate) use lock::{Lock, LockError, ServeInfo};
+pub(crate) use normal::normal;
+pub(crate) use owner_key::{OwnerKey, random};
+pub(crate) use private::{create_private, ensure_private, open_private, write_private};
+pub(crate) use regular::{Unfit, read_regular};
+pub(crate) use sync::sync_folder;
 
 /// The variables that name folders. `config` reads them from the environment; this module does not.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 ///
 /// # Errors
 /// The path is empty, or relative in a folder that is gone.
-pub fn normal(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn normal(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let last = path.components().collect::<Vec<_>>();
     let Some(climbs) = last.iter().rposition(|part| *part == Component::ParentDir) else {

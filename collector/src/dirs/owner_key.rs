@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// nothing once that collector has stopped. Never printed by `Debug`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct OwnerKey(String);
+pub(crate) struct OwnerKey(String);
 
 impl std::fmt::Debug for OwnerKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -19,14 +19,14 @@ impl OwnerKey {
     ///
     /// # Errors
     /// The system has no randomness.
-    pub fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         let bytes = random()?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// As text, for a request.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -35,7 +35,7 @@ impl OwnerKey {
 ///
 /// # Errors
 /// The system has none.
-pub fn random() -> std::io::Result<[u8; 32]> {
+pub(crate) fn random() -> std::io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(bytes)

@@ -8,7 +8,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Returns the error of the file system. A symbolic link is refused.
-pub fn create_private(path: &Path) -> io::Result<File> {
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     let file = options_private(&mut options).open(path)?;
@@ -21,7 +21,7 @@ pub fn create_private(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`create_private`].
-pub fn ensure_private(path: &Path) -> io::Result<()> {
+pub(crate) fn ensure_private(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => close_to_others_at(path, &found),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -34,7 +34,7 @@ pub fn ensure_private(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns the error of the file system.
-pub fn open_private(path: &Path) -> io::Result<File> {
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options_private(options.read(true)).open(path)
 }
@@ -43,7 +43,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// Returns the error of the file system.
-pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(&staging_prefix(path)).tempfile_in(directory)?;
     close_to_others(file.as_file())?;

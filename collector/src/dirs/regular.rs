@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What lies at a path.
 #[derive(Debug)]
-pub struct Regular {
+pub(crate) struct Regular {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// What the open descriptor says of it.
@@ -18,7 +18,7 @@ pub struct Regular {
 
 /// Why a file is not read.
 #[derive(Debug)]
-pub enum Unfit {
+pub(crate) enum Unfit {
     /// It is no regular file: "a FIFO", "a directory" and so on.
     Kind(&'static str),
     /// It is longer than asked for: its length, where that is known.
@@ -31,7 +31,7 @@ pub enum Unfit {
 ///
 /// # Errors
 /// Something else than a regular file is there, the file has more than `max` bytes, or it cannot be read.
-pub fn read_regular(path: &Path, max: u64) -> Result<Option<Regular>, Unfit> {
+pub(crate) fn read_regular(path: &Path, max: u64) -> Result<Option<Regular>, Unfit> {
     match path.symlink_metadata() {
         Ok(found) => check(&found)?,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -3,7 +3,7 @@
 //! Each function here is one operation that the system may refuse. Tests make any of them fail, at any point of a run: see
 //! `faults`. Operations that need a new descriptor take one from [`spare`] when the process has none left.
 
-pub mod spare;
+pub(crate) mod spare;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;

@@ -21,19 +21,19 @@ struct Spare {
 }
 
 /// Reserves descriptors until the process ends.
-pub fn keep() {
+pub(crate) fn keep() {
     let mut spare = spare();
     spare.wanted = KEPT;
     spare.fill();
 }
 
 /// Reopens the spare descriptors that were used. Costs little if all of them are open.
-pub fn refill() {
+pub(crate) fn refill() {
     spare().fill();
 }
 
 /// Runs `work` while the spare descriptors are closed, so that it can have them.
-pub fn lend<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn lend<T>(work: impl FnOnce() -> T) -> T {
     spare().held.clear();
     let done = work();
     refill();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// Stable name for scripts: the area, a dot, and what was found.
     pub id: &'static str,
     /// Part of the chain: the id up to its dot.
@@ -26,7 +26,7 @@ pub struct Finding {
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub(crate) enum Severity {
     /// As it should be.
     Ok,
     /// Worth knowing; recording works.
@@ -37,7 +37,7 @@ pub enum Severity {
 
 /// A place in a file. Line and column count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file.
     pub file: PathBuf,
     /// Its line.
@@ -50,17 +50,25 @@ pub struct Place {
 
 impl Finding {
     /// Something that is as it should be.
-    pub fn ok(id: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn ok(id: &'static str, what: impl Into<String>) -> Self {
         Self::new(id, Severity::Ok, what.into(), None)
     }
 
     /// A warning: recording works, but a person should know.
-    pub fn warning(id: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn warning(
+        id: &'static str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self::new(id, Severity::Warning, what.into(), Some(remedy.into()))
     }
 
     /// A problem: hooks or spans are not recorded, kept or sent.
-    pub fn problem(id: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn problem(
+        id: &'static str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self::new(id, Severity::Problem, what.into(), Some(remedy.into()))
     }
 
@@ -71,13 +79,13 @@ impl Finding {
 
     /// Adds what follows from it.
     #[must_use]
-    pub fn meaning(self, meaning: impl Into<String>) -> Self {
+    pub(crate) fn meaning(self, meaning: impl Into<String>) -> Self {
         Self { meaning: Some(meaning.into()), ..self }
     }
 
     /// Adds where it stands.
     #[must_use]
-    pub fn at(self, places: Vec<Place>) -> Self {
+    pub(crate) fn at(self, places: Vec<Place>) -> Self {
         Self { places, ..self }
     }
 }
@@ -120,7 +128,7 @@ const EXPLAINS: &[(&str, &[&str])] = &[
 
 /// Leaves one finding per cause: drops what another problem or warning explains.
 #[must_use]
-pub fn one_per_cause(mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn one_per_cause(mut findings: Vec<Finding>) -> Vec<Finding> {
     let wrong = |finding: &Finding| finding.severity != Severity::Ok;
     let causes: Vec<&'static str> =
         findings.iter().filter(|finding| wrong(finding)).map(|finding| finding.id).collect();

@@ -19,13 +19,13 @@ mod database;
 mod desktop;
 mod destinations;
 mod files;
-pub mod finding;
+pub(crate) mod finding;
 mod history;
 mod journal;
 mod programs;
 mod state;
 
-pub use finding::{Finding, Place, Severity};
+pub(crate) use finding::{Finding, Severity};
 
 use crate::config::{Global, Misuse};
 use crate::status::Status;
@@ -33,7 +33,7 @@ use crate::store::open::OpenError;
 
 /// Looks at everything.
 #[must_use]
-pub fn examine(global: &Global) -> Vec<Finding> {
+pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     let mut findings = vec![config::examine(global)];
     findings.extend(state::examine(global));
     let files = files::examine(global);

@@ -12,7 +12,7 @@ use hookspan_shim::hash::xxh64;
 use crate::store::write::Arrival;
 
 /// The counter.
-pub const COUNTER: &str = "duplicate_content";
+pub(crate) const COUNTER: &str = "duplicate_content";
 /// As long as the fold takes equal hooks for one.
 const WINDOW_NS: i64 = 5_000_000_000;
 /// Far more than come in that time; past it, the oldest are not recognised any more.

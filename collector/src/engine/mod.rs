@@ -22,17 +22,18 @@ use hookspan_view::source::Deleted;
 use rusqlite::ErrorCode;
 use tokio::sync::{broadcast, watch};
 
-pub use batch::{Batch, Horizon, ImportStep, Outcome};
-pub use doubles::COUNTER as DUPLICATE_CONTENT;
-pub use steps::COUNTER as CLOCK_STEPS;
+pub use batch::{Batch, Horizon};
+pub(crate) use batch::{ImportStep, Outcome};
+pub(crate) use doubles::COUNTER as DUPLICATE_CONTENT;
+pub(crate) use steps::COUNTER as CLOCK_STEPS;
 
 /// Counts hooks that found their session full: the log has them, the tree of the session does not.
-pub const SESSION_FULL: &str = "session_full";
+pub(crate) const SESSION_FULL: &str = "session_full";
 /// Counts sessions that left memory to make room.
-pub const SESSION_EVICTED: &str = "session_evicted";
+pub(crate) const SESSION_EVICTED: &str = "session_evicted";
 /// Counts settled turns that were read again for a late hook.
-pub const TURN_RELOADED: &str = "turn_reloaded";
-pub use thread::{Input, spawn};
+pub(crate) const TURN_RELOADED: &str = "turn_reloaded";
+pub(crate) use thread::{Input, spawn};
 
 use crate::disk::spare;
 use crate::store::damage::{self, Suspicion};

@@ -4,7 +4,7 @@ use hookspan_core::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
 use hookspan_core::{Hook, HookSource};
 
 /// The counter.
-pub const COUNTER: &str = "clock_steps";
+pub(crate) const COUNTER: &str = "clock_steps";
 
 /// What the last hook's clocks said.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::store::prune::Selection;
 
 /// What the engine is asked to do.
 #[derive(Debug)]
-pub enum Input {
+pub(crate) enum Input {
     /// Commit a batch. The answer is dropped without a word when it could not be committed before the end.
     Batch(Batch, Option<Sender<Outcome>>),
     /// Move the write-ahead log into the database; answers whether all of it is there.
@@ -34,7 +34,7 @@ const HELD_UP: Duration = Duration::from_nanos(STRAGGLER_NS.unsigned_abs());
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(
+pub(crate) fn spawn(
     mut engine: Engine,
     inputs: Receiver<Input>,
     look_again: impl Fn() + Send + 'static,

@@ -22,7 +22,7 @@ const LONGEST_CALL: usize = 512;
 
 /// Cursor's database, and how often it may be asked.
 #[derive(Debug)]
-pub struct CursorStore {
+pub(crate) struct CursorStore {
     path: PathBuf,
     window: Option<Instant>,
     asked: u32,
@@ -32,7 +32,7 @@ pub struct CursorStore {
 impl CursorStore {
     /// The database at `path`, which need not be there.
     #[must_use]
-    pub const fn new(path: PathBuf) -> Self {
+    pub(crate) const fn new(path: PathBuf) -> Self {
         Self { path, window: None, asked: 0, rests_until: None }
     }
 

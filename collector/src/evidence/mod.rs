@@ -18,7 +18,7 @@ use hookspan_core::sessions::Question;
 use hookspan_core::{Hook, HookSource};
 use sha2::{Digest as _, Sha256};
 
-pub use cursor::CursorStore;
+pub(crate) use cursor::CursorStore;
 
 use crate::clock;
 use crate::engine::{Batch, Input};
@@ -33,7 +33,7 @@ const LONGEST_ID: usize = 128;
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(
+pub(crate) fn spawn(
     readers: Readers,
     mut cursor: Option<CursorStore>,
     questions: Receiver<Question>,
@@ -59,7 +59,7 @@ pub fn spawn(
 
 /// Answers, and what is to be counted about them.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// Hooks for the raw log.
     pub arrivals: Vec<Arrival>,
     /// Counters: `evidence_transcript`, `evidence_store` and what kept Cursor's database from answering.
@@ -68,7 +68,11 @@ pub struct Found {
 
 /// Evidence for `question`. The same evidence always has the same id.
 #[must_use]
-pub fn answer(readers: &Readers, cursor: Option<&mut CursorStore>, question: &Question) -> Found {
+pub(crate) fn answer(
+    readers: &Readers,
+    cursor: Option<&mut CursorStore>,
+    question: &Question,
+) -> Found {
     let tasks = OnceCell::new();
     let tasks = || &**tasks.get_or_init(|| transcripts::tasks(readers, &question.parent));
     let mut evidence = transcripts::look(question, tasks);

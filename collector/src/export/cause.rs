@@ -4,7 +4,7 @@ use crate::config::destination::{Connection, Destination, Protocol};
 
 /// What stands between a destination and its spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// The host name has no address.
     Dns,
     /// Nothing listens there.
@@ -50,13 +50,13 @@ pub enum Cause {
 impl Cause {
     /// Whether the two sides speak different protocols. One such answer may be chance; several in a row are not.
     #[must_use]
-    pub const fn is_mix_up(&self) -> bool {
+    pub(crate) const fn is_mix_up(&self) -> bool {
         matches!(self, Self::NotTls | Self::NotHttp1 | Self::NotHttp2 | Self::WantsTls)
     }
 
     /// What a person can do; empty where the next attempt is all that can be done.
     #[must_use]
-    pub fn advice(&self, destination: &Destination) -> String {
+    pub(crate) fn advice(&self, destination: &Destination) -> String {
         let connection = &destination.connection;
         let is_grpc = connection.protocol == Protocol::Grpc;
         match self {

@@ -12,7 +12,7 @@ use crate::redaction::Redaction;
 
 /// How spans are written for one destination.
 #[derive(Clone, Debug)]
-pub struct Encoding {
+pub(crate) struct Encoding {
     /// What may leave.
     pub content: ContentPolicy,
     /// What becomes of paths.

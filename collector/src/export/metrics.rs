@@ -19,7 +19,7 @@ const SECONDS: [f64; 18] = [
 
 /// What exporters count. Without a metrics exporter they cost a call into nothing.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     export_spans: Counter<u64>,
     export_requests: Counter<u64>,
     export_duration: Histogram<f64>,
@@ -28,7 +28,7 @@ pub struct Metrics {
 impl Metrics {
     /// Instruments of the process's meter.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let meter = meter();
         Self {
             export_spans: meter.u64_counter("hookspan.export.spans").build(),
@@ -42,7 +42,13 @@ impl Metrics {
     }
 
     /// Counts one attempt.
-    pub fn export_request(&self, destination: &str, outcome: &Outcome, spans: u64, took: Duration) {
+    pub(crate) fn export_request(
+        &self,
+        destination: &str,
+        outcome: &Outcome,
+        spans: u64,
+        took: Duration,
+    ) {
         let word = match outcome {
             Outcome::Ok => "ok",
             Outcome::Partial { .. } => "partial",
@@ -73,7 +79,7 @@ fn meter() -> Meter {
 
 /// Reports what the store knows, read when the exporter asks: hooks and losses, backlogs, sizes. Without a metrics exporter
 /// nobody asks, and nothing is read.
-pub fn observe(database: &Path) {
+pub(crate) fn observe(database: &Path) {
     let readers = Arc::new(Readers::new(database));
     let meter = meter();
     counter(&meter, &readers, "hookspan.hooks.received", "received");

@@ -14,49 +14,45 @@ mod attribute_list;
 mod cause;
 mod client;
 mod encoding;
-pub mod file;
+pub(crate) mod file;
 mod hashed;
 mod limits;
-pub mod otlp;
-pub mod metrics;
-pub mod outcome;
+pub(crate) mod otlp;
+pub(crate) mod metrics;
+pub(crate) mod outcome;
 mod path_text;
 mod plan;
 mod private_names;
-pub mod probe;
-pub mod resource;
+pub(crate) mod probe;
+pub(crate) mod resource;
 mod sniff;
 mod split;
 mod start;
-pub mod timing;
+pub(crate) mod timing;
 mod value;
 mod view;
 mod worker;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hookspan_view::health::DestinationHealth;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-pub use self::start::Reread;
+pub(crate) use self::start::Reread;
 
 use self::resource::ResourceBase;
 use self::start::Start;
 use self::timing::Timing;
-use crate::clock;
 use crate::config::destination::Destination;
 use crate::redaction::Redaction;
 use crate::store::damage::Suspicion;
-use crate::store::export as tables;
-use crate::store::open::{OpenError, Readers};
 use crate::tls;
 
 /// What all destinations share.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Resource of agent spans.
     pub resource: ResourceBase,
     /// `OPENINFERENCE_HIDE_INPUTS`.
@@ -75,8 +71,7 @@ pub struct Settings {
 
 /// The running exporters.
 #[derive(Debug)]
-pub struct Exporters {
-    readers: Readers,
+pub(crate) struct Exporters {
     destinations: Vec<Running>,
     shutdown: watch::Sender<bool>,
 }
@@ -84,7 +79,6 @@ pub struct Exporters {
 #[derive(Debug)]
 struct Running {
     name: String,
-    endpoint_host: String,
     retry: Arc<Notify>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -94,7 +88,7 @@ struct Running {
 /// A destination that cannot be used as things are, because a variable is not set or a certificate cannot be read, is paused
 /// and says so; the others run. Its settings are read again from time to time. A database that cannot be opened is tried again.
 #[must_use]
-pub fn spawn(
+pub(crate) fn spawn(
     runtime: &Handle,
     database: &Path,
     destinations: Vec<Destination>,
@@ -108,7 +102,7 @@ pub fn spawn(
     start::switch_off_others(runtime, database, names, settings, stop.clone());
     let mut running = Vec::new();
     for destination in destinations {
-        let (name, endpoint_host) = (destination.name.clone(), destination.endpoint_host());
+        let name = destination.name.clone();
         let retry = Arc::new(Notify::new());
         let start = Start {
             database: database.to_owned(),
@@ -120,16 +114,15 @@ pub fn spawn(
         };
         let begun = start.begin();
         let task = runtime.spawn(start.supervise(begun));
-        running.push(Running { name, endpoint_host, retry, task: Mutex::new(Some(task)) });
+        running.push(Running { name, retry, task: Mutex::new(Some(task)) });
     }
-    let readers = Readers::new(PathBuf::from(database)).reporting(&settings.suspicion);
-    Exporters { readers, destinations: running, shutdown }
+    Exporters { destinations: running, shutdown }
 }
 
 impl Exporters {
     /// Sends what waits for `destination` at once, whatever it is waiting for. `false` when there is none of that name.
     #[must_use]
-    pub fn retry(&self, destination: &str) -> bool {
+    pub(crate) fn retry(&self, destination: &str) -> bool {
         let found = self.destinations.iter().find(|running| running.name == destination);
         if let Some(running) = found {
             running.retry.notify_one();
@@ -137,23 +130,8 @@ impl Exporters {
         found.is_some()
     }
 
-    /// How every configured destination is doing. Reads the store; call it where blocking is fine.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn health(&self) -> Result<Vec<DestinationHealth>, OpenError> {
-        let rows = self.readers.with(tables::destinations)?;
-        let hosts = self.destinations.iter().map(|d| (d.name.as_str(), d.endpoint_host.as_str()));
-        Ok(hosts
-            .filter_map(|(name, host)| {
-                let row = rows.iter().find(|row| row.name == name)?.clone();
-                Some(row.health(host.to_owned(), clock::now()))
-            })
-            .collect())
-    }
-
     /// Stops all exporters; a request on its way gets half a second. What is left leaves after the next start.
-    pub async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.shutdown.send_replace(true);
         for running in &self.destinations {
             let task = running.task.lock().ok().and_then(|mut task| task.take());

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::attribute_list::{ERROR_TEXT, List};
-pub use super::encoding::Encoding;
+pub(crate) use super::encoding::Encoding;
 use super::path_text::Paths;
 use super::resource::{ResourceBase, ResourceKey};
 use super::value::key_value;
@@ -47,12 +47,16 @@ pub(super) const SHED_ORDER: [&str; 4] = [
 ];
 
 /// Reads content from the raw log.
-pub type ReadContent<'a> = dyn FnMut(&ContentRef) -> Option<Content> + 'a;
+pub(crate) type ReadContent<'a> = dyn FnMut(&ContentRef) -> Option<Content> + 'a;
 
 impl Encoding {
     /// The encoding of a destination.
     #[must_use]
-    pub fn of(destination: &Destination, resource: ResourceBase, redaction: &Redaction) -> Self {
+    pub(crate) fn of(
+        destination: &Destination,
+        resource: ResourceBase,
+        redaction: &Redaction,
+    ) -> Self {
         Self {
             content: destination.content,
             paths: destination.paths,
@@ -69,7 +73,7 @@ impl Encoding {
 
     /// The encoding of a file: what a destination with this policy would get.
     #[must_use]
-    pub fn file(
+    pub(crate) fn file(
         content: ContentPolicy,
         resource: ResourceBase,
         redaction: Option<Redaction>,
@@ -90,13 +94,18 @@ impl Encoding {
 
     /// Writes one span. `read` is called only at policy `full`.
     #[must_use]
-    pub fn span(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
+    pub(crate) fn span(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
         self.span_until(span, span.start, read)
     }
 
     /// As [`Self::span`]; one that still runs is cut at `last`, which is the last known time.
     #[must_use]
-    pub fn span_until(&self, span: &Span, last: Timestamp, read: &mut ReadContent<'_>) -> OtlpSpan {
+    pub(crate) fn span_until(
+        &self,
+        span: &Span,
+        last: Timestamp,
+        read: &mut ReadContent<'_>,
+    ) -> OtlpSpan {
         let mut encoded = self.span_in_limits(span, read);
         if span.end.is_none() {
             encoded.end_time_unix_nano = unsigned(last.max(span.start).0);
@@ -255,7 +264,7 @@ impl Encoding {
 
 /// Collects a request: spans in the order they are added, one `ResourceSpans` per distinct resource.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     encoding: &'a Encoding,
     groups: BTreeMap<ResourceKey, Vec<OtlpSpan>>,
     spans: usize,
@@ -265,13 +274,13 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// An empty request.
     #[must_use]
-    pub fn new(encoding: &'a Encoding) -> Self {
+    pub(crate) fn new(encoding: &'a Encoding) -> Self {
         Self { encoding, groups: BTreeMap::new(), spans: 0, bytes: 0 }
     }
 
     /// Adds `encoded`, the form of `span`, unless the request would then be larger than `max` bytes. A first span always
     /// goes in. Returns whether it did.
-    pub fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
+    pub(crate) fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
         // Tag and length take at most six bytes; the resources are small and counted once by a fixed allowance.
         let size = encoded.encoded_len() + 6;
         let key = ResourceKey::of(span);
@@ -287,19 +296,19 @@ impl<'a> Request<'a> {
 
     /// Spans so far.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.spans
     }
 
     /// Whether nothing was added yet.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.spans == 0
     }
 
     /// The message.
     #[must_use]
-    pub fn finish(self) -> ExportTraceServiceRequest {
+    pub(crate) fn finish(self) -> ExportTraceServiceRequest {
         let resource_spans = self
             .groups
             .into_iter()

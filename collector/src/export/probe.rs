@@ -20,7 +20,7 @@ use crate::config::destination::{Destination, Protocol, is_loopback};
 
 /// One step on the way to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub(crate) struct Step {
     /// `configuration`, `name`, `connection`, `tls` or `export`.
     pub step: &'static str,
     /// Whether it works.
@@ -38,7 +38,7 @@ pub struct Step {
 /// The steps end with the first one that fails. Over HTTP a proxy may stand in between, which the system's settings name:
 /// then the export alone decides.
 #[must_use]
-pub fn probe(destination: &Destination) -> Vec<Step> {
+pub(crate) fn probe(destination: &Destination) -> Vec<Step> {
     crate::tls::install_crypto();
     let mut probe = Probe { destination, steps: Vec::new(), started: clock::instant() };
     if let Some(problem) = &destination.unready {

@@ -116,7 +116,7 @@ impl ResourceKey {
 
 /// This machine's name, where the system tells.
 #[must_use]
-pub fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     #[cfg(unix)]
     {
         let name = rustix::system::uname();

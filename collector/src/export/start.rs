@@ -26,7 +26,7 @@ const STORE_WAIT: Duration = Duration::from_secs(1);
 /// Reads the settings of a destination again, from the configuration file and the files that it refers to. By default nothing
 /// is read again.
 #[derive(Clone, Default)]
-pub struct Reread(Option<Arc<Read>>);
+pub(crate) struct Reread(Option<Arc<Read>>);
 
 /// Gives the settings of the destination with a name.
 type Read = dyn Fn(&str) -> Option<Destination> + Send + Sync;
@@ -34,7 +34,7 @@ type Read = dyn Fn(&str) -> Option<Destination> + Send + Sync;
 impl Reread {
     /// With `read`, which gives the destination of a name; `None` when it is not there any more or cannot be read.
     #[must_use]
-    pub fn new(read: impl Fn(&str) -> Option<Destination> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(read: impl Fn(&str) -> Option<Destination> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(read)))
     }
 

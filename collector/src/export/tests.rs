@@ -17,8 +17,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use self::sink::{Answer, Sink, decode, eventually, names};
 use super::start::DAY_NS;
 use super::*;
+use crate::clock;
 use crate::config::destination::{Backfill, DestinationForm};
 use crate::config::{Environment, Semconv};
+use crate::store::export as tables;
 use crate::store::open::reader;
 use crate::store::sample;
 use crate::store::write::{Changes, Store};
@@ -118,7 +120,7 @@ fn at(endpoint: &str, protocol: &str, more: &str) -> Destination {
          backlog_max_spans = 100000\n{more}"
     );
     let form: DestinationForm = toml::from_str(&text).unwrap();
-    form.resolve(&Environment::of(&[("KEY", "k")], "/"), Semconv::default()).unwrap()
+    form.build(&Environment::of(&[("KEY", "k")], "/"), Semconv::default()).unwrap()
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {
@@ -136,9 +138,9 @@ async fn everything_arrives_once_and_in_order(protocol: &str) {
     let sizes: Vec<_> = sink.seen().iter().map(|seen| names(&decode(&seen.body)).len()).collect();
     assert_eq!(sizes, [512, 512, 276]);
     assert!(sink.seen().iter().all(|seen| seen.key.as_deref() == Some("k")));
-    let health = exporters.health().unwrap().remove(0);
+    let health = world.row("test").health("h:1".to_owned(), clock::now());
     assert_eq!((health.state.as_str(), health.delivered, health.queued), ("ok", 1_300, 0));
-    assert_eq!(health.endpoint_host, format!("127.0.0.1:{}", sink.port));
+    assert_eq!(health.endpoint_host, "h:1");
     assert!(health.last_ok.is_some() && health.lost.is_empty());
     exporters.shutdown().await;
 }
@@ -364,7 +366,7 @@ async fn one_destination_that_hangs_holds_up_no_other() {
     let exporters = world.export(vec![other, destination(&fine, "grpc", "")]);
     world.drained().await;
     assert_eq!(fine.taken(), world.all());
-    assert_eq!(exporters.health().unwrap()[0].queued, 50);
+    assert_eq!(world.row("other").queued, 50);
     let before = std::time::Instant::now();
     exporters.shutdown().await;
     assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
@@ -448,10 +450,11 @@ async fn a_new_destination_starts_where_it_is_told() {
     let from = |backfill| Destination { backfill, ..destination(&sink, "http/protobuf", "") };
     let head = Destination { name: "head".to_owned(), ..from(Backfill::None) };
     let day = Destination { name: "day".to_owned(), ..from(Backfill::Day) };
-    let exporters = world.export(vec![head, day, from(Backfill::All)]);
+    let _exporters = world.export(vec![head, day, from(Backfill::All)]);
     world.settle(1);
     let total = || -> Vec<(u64, u64)> {
-        exporters.health().unwrap().iter().map(|d| (d.delivered, d.queued)).collect()
+        let rows = ["head", "day", "test"].map(|name| world.row(name));
+        rows.iter().map(|row| (row.delivered, row.queued)).collect()
     };
     let expected = [(1, 0), (11, 0), (11, 0)];
     eventually(|| total() == expected, || format!("{:?}", total())).await;

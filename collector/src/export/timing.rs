@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The pace of a destination. Tests shorten it; nothing else does.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// A batch leaves this long after its first span settled, full or not.
     pub flush: Duration,
     /// First wait after a failure; doubles from there.
@@ -42,7 +42,7 @@ impl Timing {
     /// Wait after the `attempts`-th failure in a row (from 1): doubling, ±20 % by `jitter` (0 to 1), and never less than the
     /// server asked for.
     #[must_use]
-    pub fn wait(&self, attempts: u32, asked: Option<Duration>, jitter: f64) -> Duration {
+    pub(crate) fn wait(&self, attempts: u32, asked: Option<Duration>, jitter: f64) -> Duration {
         let limit = if attempts > self.patience { self.backoff_long } else { self.backoff_max };
         let doublings = attempts.saturating_sub(1).min(20);
         let base = self.backoff.saturating_mul(1 << doublings).min(limit);
@@ -52,7 +52,7 @@ impl Timing {
 
     /// Wait of a paused destination after the `attempts`-th failure in a row.
     #[must_use]
-    pub fn probe_after(&self, attempts: u32) -> Duration {
+    pub(crate) fn probe_after(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(20);
         self.probe_first.saturating_mul(1 << doublings).min(self.probe)
     }

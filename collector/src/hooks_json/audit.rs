@@ -25,7 +25,7 @@ const TIMEOUT_LEAST_SECONDS: f64 = 5.0;
 
 /// What is to be said about one place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub(crate) struct Remark {
     /// What follows from it.
     pub kind: Kind,
     /// Line, from 1.
@@ -38,7 +38,7 @@ pub struct Remark {
 
 /// What follows from a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// `version` is missing or no positive whole number: Cursor ignores the file.
     Version,
     /// `version` is a later one than hookspan knows. Cursor takes any positive whole number; `install` leaves the file alone.
@@ -55,7 +55,7 @@ pub enum Kind {
 
 /// An entry that runs hookspan, or means to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ours {
+pub(crate) struct Ours {
     /// The event it stands under.
     pub event: String,
     /// Its command.
@@ -72,7 +72,7 @@ pub struct Ours {
 
 /// How an entry of ours is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// As `install` writes it on this system.
     Own(Line),
     /// For another operating system, whose paths this one cannot run.
@@ -83,7 +83,7 @@ pub enum Shape {
 
 /// All there is to say about one hooks.json.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
+pub(crate) struct Audit {
     /// Remarks in the order of the file.
     pub remarks: Vec<Remark>,
     /// Entries of hookspan, in that order.
@@ -95,7 +95,7 @@ pub struct Audit {
 impl Audit {
     /// Looks through a parsed file.
     #[must_use]
-    pub fn of(document: &Document<'_>) -> Self {
+    pub(crate) fn of(document: &Document<'_>) -> Self {
         let mut auditor = Auditor { document, audit: Self::default() };
         if let Some(root) = &document.root {
             auditor.version(root);
@@ -107,14 +107,14 @@ impl Audit {
     }
 
     /// The remarks of one kind.
-    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Remark> {
+    pub(crate) fn all(&self, kind: Kind) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.kind == kind)
     }
 }
 
 /// How many entries of a hooks.json run hookspan; 0 when the file is not there or cannot be read.
 #[must_use]
-pub fn events(path: &Path) -> usize {
+pub(crate) fn events(path: &Path) -> usize {
     let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
     let document = Document::parse(&text);
     document.map_or(0, |document| {

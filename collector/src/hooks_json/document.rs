@@ -33,7 +33,7 @@ pub struct Document<'a> {
 
 /// A `{}` or `[]` and what is in it, by place.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub(crate) struct Container {
     /// From the opening to behind the closing sign.
     pub range: Range,
     /// Properties or elements.
@@ -292,25 +292,25 @@ impl<'a> Document<'a> {
 impl Container {
     /// The properties of an object.
     #[must_use]
-    pub fn object(object: &Object<'_>) -> Self {
+    pub(crate) fn object(object: &Object<'_>) -> Self {
         Self { range: object.range, items: object.properties.iter().map(|p| p.range).collect() }
     }
 
     /// The elements of an array.
     #[must_use]
-    pub fn array(array: &Array<'_>) -> Self {
+    pub(crate) fn array(array: &Array<'_>) -> Self {
         Self { range: array.range, items: array.elements.iter().map(|e| e.range()).collect() }
     }
 
     /// Behind the opening sign.
     #[must_use]
-    pub fn inside(&self) -> usize {
+    pub(crate) fn inside(&self) -> usize {
         self.range.start + 1
     }
 
     /// Before the closing sign.
     #[must_use]
-    pub fn close(&self) -> usize {
+    pub(crate) fn close(&self) -> usize {
         self.range.end - 1
     }
 }

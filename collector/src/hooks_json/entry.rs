@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-pub use super::recognise::words;
+pub(crate) use super::recognise::words;
 use super::recognise::{Form, recognise};
 
 /// Seconds. Long against the shim's own deadline, short against a person's patience.
-pub const TIMEOUT_SECONDS: u64 = 10;
+pub(crate) const TIMEOUT_SECONDS: u64 = 10;
 
 /// File name of the hook program: the marker by which our entries are recognised, wherever it lies.
-pub const PROGRAM: &str = if cfg!(windows) { "hookspan-shim.exe" } else { "hookspan-shim" };
+pub(crate) const PROGRAM: &str = if cfg!(windows) { "hookspan-shim.exe" } else { "hookspan-shim" };
 
 /// Why a path cannot stand in a hook command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,14 +87,8 @@ fn word(path: &Path) -> Result<String, UnfitPath> {
 
 /// Whether a command has the form that `install` writes: the hook program, at most after `exec`.
 #[must_use]
-pub fn is_ours(command: &str) -> bool {
+pub(crate) fn is_ours(command: &str) -> bool {
     recognise(command).is_some_and(|found| found.form == Form::Plain)
-}
-
-/// The program of a command line: its first word after an optional `exec` or `&`, without quotes.
-#[must_use]
-pub fn program(command: &str) -> Option<String> {
-    words(command).into_iter().find(|word| word != "exec")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 /// Every event that Cursor documents (<https://cursor.com/docs/hooks>). An unknown name in hooks.json can void the whole
 /// file on Cursor's command line, so `doctor` compares with this list.
-pub const KNOWN: [&str; 21] = [
+pub(crate) const KNOWN: [&str; 21] = [
     "workspaceOpen",
     "sessionStart",
     "sessionEnd",
@@ -66,7 +66,7 @@ pub enum Events {
 
 /// Whether Cursor has an event of this name; its first letter may be a capital.
 #[must_use]
-pub fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -105,7 +105,7 @@ impl Events {
 
 /// What an event answers when all is well: `hookspan doctor` compares the hook program's answer with it.
 #[must_use]
-pub fn neutral_reply(event: &str) -> &'static str {
+pub(crate) fn neutral_reply(event: &str) -> &'static str {
     match event {
         "preToolUse"
         | "beforeShellExecution"

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use super::{Broken, attributes};
 use crate::config::position;
-use crate::dirs::{Unfit, read_regular};
+use crate::dirs::{Unfit, read_regular, sync_folder};
 
 /// Nobody's hooks.json is this large; a file that is was not meant to be one.
 const MAX_BYTES: u64 = 8 << 20;
 
 /// Why a hooks.json cannot be used; nothing was touched.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub(crate) enum FileError {
     /// It is not what Cursor could read either.
     #[error("{}:{broken}; nothing was changed, repair the file and run this again", .path.display())]
     Broken {
@@ -97,7 +97,7 @@ pub enum FileError {
 
 /// A hooks.json as it lies on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HooksFile {
+pub(crate) struct HooksFile {
     /// As it is named.
     pub path: PathBuf,
     /// Where the bytes are, links resolved.
@@ -116,7 +116,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// It is no regular file, cannot be read, is not UTF-8, or is far too large.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, FileError> {
         let io = |action, path: &Path| {
             let path = path.to_path_buf();
             move |cause| FileError::Io { action, path, cause }
@@ -137,13 +137,13 @@ impl HooksFile {
 
     /// Names the file in an error about its text.
     #[must_use]
-    pub fn broken(&self, broken: Broken) -> FileError {
+    pub(crate) fn broken(&self, broken: Broken) -> FileError {
         FileError::Broken { path: self.path.clone(), broken }
     }
 
     /// Its bytes, or `None` when it is not there.
     #[must_use]
-    pub fn bytes(&self) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         self.text.as_deref().map(|text| self.encoded(text))
     }
 
@@ -156,7 +156,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// [`FileError::Foreign`], [`FileError::Linked`].
-    pub fn check_owner(&self) -> Result<(), FileError> {
+    pub(crate) fn check_owner(&self) -> Result<(), FileError> {
         if self.names > 1 {
             return Err(FileError::Linked { path: self.target.clone(), names: self.names });
         }
@@ -170,7 +170,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// [`FileError::Outside`].
-    pub fn check_within(&self, root: &Path) -> Result<(), FileError> {
+    pub(crate) fn check_within(&self, root: &Path) -> Result<(), FileError> {
         let folder = self.target.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
         let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
         if folder.as_ref().is_some_and(|folder| folder.starts_with(&real)) {
@@ -186,7 +186,7 @@ impl HooksFile {
 
     /// The folders that [`Self::write`] has to make, outermost first.
     #[must_use]
-    pub fn missing_folders(&self) -> Vec<PathBuf> {
+    pub(crate) fn missing_folders(&self) -> Vec<PathBuf> {
         missing_parents(&self.target)
     }
 
@@ -194,7 +194,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn check_writable(&self) -> Result<(), FileError> {
+    pub(crate) fn check_writable(&self) -> Result<(), FileError> {
         let folder = self.target.parent().filter(|folder| folder.exists());
         let tried = folder.map(|folder| self.stage(folder)).transpose();
         tried.map(drop)
@@ -215,7 +215,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// [`FileError::Changed`] when something else is there by now.
-    pub fn check_unchanged(&self) -> Result<(), FileError> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         if Self::read(&self.path).is_ok_and(|now| now == *self) {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// The file was changed since it was read, or the folder cannot be written. The file there is then still whole.
-    pub fn write(&self, text: &str) -> Result<(), FileError> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), FileError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         let io = |action| {
             let path = self.target.clone();
@@ -256,7 +256,7 @@ impl HooksFile {
     ///
     /// # Errors
     /// The file was changed since it was read, or the folder cannot be written.
-    pub fn remove(&self) -> Result<(), FileError> {
+    pub(crate) fn remove(&self) -> Result<(), FileError> {
         self.check_unchanged()?;
         fs::remove_file(&self.target).map_err(|cause| FileError::Io {
             action: "remove",
@@ -304,7 +304,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
 
 /// The folders above `path` that do not exist, outermost first.
 #[must_use]
-pub fn missing_parents(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn missing_parents(path: &Path) -> Vec<PathBuf> {
     let folders = path.ancestors().skip(1).take_while(|folder| !folder.exists());
     let mut missing: Vec<PathBuf> = folders.map(Path::to_path_buf).collect();
     missing.reverse();
@@ -352,15 +352,6 @@ fn may_replace(owner: u32) -> bool {
     me.is_root() || me.as_raw() == owner
 }
 
-/// Makes a rename last through a power cut. Some file systems cannot, and lose nothing but the change then.
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match fs::File::open(folder)?.sync_all() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        synced => synced,
-    }
-}
-
 #[cfg(not(unix))]
 fn keep_mode(_old: &Path, _new: &fs::File) -> io::Result<()> {
     Ok(())
@@ -374,11 +365,6 @@ fn owner(_found: &fs::Metadata) -> Option<u32> {
 #[cfg(not(unix))]
 fn may_replace(_owner: u32) -> bool {
     true
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_folder: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const MAX_INDEX_BYTES: u64 = 128 << 20;
 
 /// A git work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkTree {
+pub(crate) struct WorkTree {
     root: PathBuf,
     /// What only this work tree has: its index.
     own: PathBuf,
@@ -24,7 +24,7 @@ pub struct WorkTree {
 
 /// A line that was added to an exclude file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excluded {
+pub(crate) struct Excluded {
     /// The file.
     pub path: PathBuf,
     /// What was appended to it.
@@ -34,7 +34,7 @@ pub struct Excluded {
 impl WorkTree {
     /// The work tree whose outermost folder is `root`.
     #[must_use]
-    pub fn at(root: &Path) -> Option<Self> {
+    pub(crate) fn at(root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let own = if git.is_dir() { git } else { pointed_to(root, &git, "gitdir:")? };
         let common = pointed_to(&own, &own.join("commondir"), "").unwrap_or_else(|| own.clone());
@@ -43,7 +43,7 @@ impl WorkTree {
 
     /// Whether `path` is in the index, as far as a look at its bytes tells: then excluding it has no effect.
     #[must_use]
-    pub fn tracks(&self, path: &Path) -> bool {
+    pub(crate) fn tracks(&self, path: &Path) -> bool {
         let Some(name) = self.relative(path) else { return false };
         let index = read_regular(&self.own.join("index"), MAX_INDEX_BYTES);
         let Ok(Some(index)) = index else { return false };
@@ -56,7 +56,7 @@ impl WorkTree {
     ///
     /// # Errors
     /// The exclude file is no regular file or cannot be read.
-    pub fn exclusion(&self, path: &Path) -> io::Result<Option<Excluded>> {
+    pub(crate) fn exclusion(&self, path: &Path) -> io::Result<Option<Excluded>> {
         let Some(name) = self.relative(path) else { return Ok(None) };
         let line = format!("/{name}");
         let file = self.common.join("info").join("exclude");
@@ -78,7 +78,7 @@ impl Excluded {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add(&self) -> io::Result<()> {
+    pub(crate) fn add(&self) -> io::Result<()> {
         let text = read(&self.path)? + &self.text;
         fs::create_dir_all(self.path.parent().unwrap_or(Path::new(".")))?;
         replace(&self.path, &text)
@@ -88,7 +88,7 @@ impl Excluded {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         let text = read(&self.path)?;
         match text.find(&self.text) {
             Some(at) => {

@@ -6,7 +6,7 @@ use super::entry::{self, Entry};
 
 /// A command line of exactly the form that [`Entry`] writes, in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Whether it begins with `exec`.
     pub exec: bool,
     /// The hook program.
@@ -21,7 +21,7 @@ impl Line {
     /// Reads `command`. `None` unless [`Entry`] writes the same text from the parts: then nothing in it means more to a shell
     /// than these words.
     #[must_use]
-    pub fn read(command: &str) -> Option<Self> {
+    pub(crate) fn read(command: &str) -> Option<Self> {
         let words = entry::words(command);
         let (exec, rest) = match words.as_slice() {
             [first, rest @ ..] if first == "exec" => (true, rest),
@@ -45,20 +45,20 @@ impl Line {
 
     /// The same command line for another state directory.
     #[must_use]
-    pub fn with_dir(&self, dir: &Path) -> Self {
+    pub(crate) fn with_dir(&self, dir: &Path) -> Self {
         Self { dir: Some(dir.to_path_buf()), ..self.clone() }
     }
 
     /// The command line of these parts, quoted for a shell. `None` when a path can stand in no command line.
     #[must_use]
-    pub fn write(&self) -> Option<String> {
+    pub(crate) fn write(&self) -> Option<String> {
         let entry = Entry::new(&self.program, self.dir.as_deref(), self.exec).ok()?;
         Some(entry.command(&self.event))
     }
 
     /// The arguments of the program.
     #[must_use]
-    pub fn arguments(&self) -> Vec<&std::ffi::OsStr> {
+    pub(crate) fn arguments(&self) -> Vec<&std::ffi::OsStr> {
         let dir = self.dir.iter().flat_map(|dir| ["--dir".as_ref(), dir.as_os_str()]);
         dir.chain([self.event.as_ref()]).collect()
     }

@@ -10,28 +10,28 @@
 //!
 //! [`audit`] looks through a file without changing it, for `doctor` and `status`.
 
-pub mod audit;
-pub mod document;
-pub mod edit;
-pub mod entry;
-pub mod events;
+pub(crate) mod audit;
+pub(crate) mod document;
+pub(crate) mod edit;
+pub(crate) mod entry;
+pub(crate) mod events;
 mod attributes;
-pub mod file;
-pub mod git;
-pub mod line;
-pub mod plan;
-pub mod recognise;
-pub mod own_entries;
-pub mod record;
-pub mod scope;
-pub mod summary;
-pub mod version;
+pub(crate) mod file;
+pub(crate) mod git;
+pub(crate) mod line;
+pub(crate) mod plan;
+pub(crate) mod recognise;
+pub(crate) mod own_entries;
+pub(crate) mod record;
+pub(crate) mod scope;
+pub(crate) mod summary;
+pub(crate) mod version;
 
 #[cfg(test)]
 mod tests;
 
-pub use document::Broken;
+pub(crate) use document::Broken;
 pub use entry::Entry;
 pub use events::Events;
-pub use plan::Plan;
-pub use scope::Scope;
+pub(crate) use plan::Plan;
+pub(crate) use scope::Scope;

@@ -25,7 +25,7 @@ use crate::shim_binary;
 
 /// What will be done. Making one changes nothing.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     file: HooksFile,
     /// Text after the change; `None`: the file goes.
     after: Option<String>,
@@ -43,7 +43,7 @@ enum Step {
 
 /// How to install.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// Whose hooks.json it is.
     pub scope: Scope,
     /// That file.
@@ -60,7 +60,7 @@ pub struct Wish {
 
 /// What came of carrying a plan out.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Applied {
+pub(crate) enum Applied {
     /// All of it.
     Done {
         /// The copy of hooks.json from before the installation, where `uninstall` could not restore its bytes because
@@ -76,7 +76,7 @@ impl Plan {
     ///
     /// # Errors
     /// hooks.json cannot be read or edited; nothing was touched.
-    pub fn install(state: &StateDir, wish: &Wish) -> anyhow::Result<Self> {
+    pub(crate) fn install(state: &StateDir, wish: &Wish) -> anyhow::Result<Self> {
         let file = read(wish.scope, &wish.path)?;
         let record = Record::load(state.root());
         let before = file.text.clone().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Plan {
     ///
     /// # Errors
     /// hooks.json cannot be read or edited; nothing was touched.
-    pub fn uninstall(state: &StateDir, scope: Scope, path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn uninstall(state: &StateDir, scope: Scope, path: &Path) -> anyhow::Result<Self> {
         let file = read(scope, path)?;
         let record = Record::load(state.root());
         let installed = record.of(path).cloned();
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Whether there is nothing to do.
     #[must_use]
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         let same = self.file.text == self.after;
         match &self.step {
             Step::Install(next) => {
@@ -159,20 +159,20 @@ impl Plan {
 
     /// Whether the plan takes entries out.
     #[must_use]
-    pub fn is_uninstall(&self) -> bool {
+    pub(crate) fn is_uninstall(&self) -> bool {
         matches!(self.step, Step::Uninstall { .. })
     }
 
     /// The change by entries, for a person.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let before = self.file.text.as_deref().unwrap_or_default();
         Summary::of(before, self.after.as_deref().unwrap_or_default())
     }
 
     /// What happens to hooks.json, or `None`: nothing.
     #[must_use]
-    pub fn file_step(&self) -> Option<&'static str> {
+    pub(crate) fn file_step(&self) -> Option<&'static str> {
         match (&self.file.text, &self.after) {
             (before, after) if before == after => None,
             (None, _) => Some("create"),
@@ -183,7 +183,7 @@ impl Plan {
 
     /// The line that keeps a project's hooks.json out of git, if one will be added.
     #[must_use]
-    pub fn exclusion(&self) -> Option<&Excluded> {
+    pub(crate) fn exclusion(&self) -> Option<&Excluded> {
         let Step::Install(next) = &self.step else { return None };
         let now = self.installed.as_ref().and_then(|now| now.excluded.as_ref());
         next.excluded.as_ref().filter(|next| Some(*next) != now)
@@ -191,13 +191,13 @@ impl Plan {
 
     /// The hooks.json.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
     /// The hook program, and whether it will be put there, replaced or removed.
     #[must_use]
-    pub fn program_step(&self) -> Option<(&Path, &'static str)> {
+    pub(crate) fn program_step(&self) -> Option<(&Path, &'static str)> {
         match &self.step {
             Step::Install(next) if shim_binary::is_installed_at(&next.program) => None,
             Step::Install(next) if next.program.exists() => Some((&next.program, "replace")),
@@ -211,19 +211,19 @@ impl Plan {
 
     /// How many entries run the hook program here afterwards.
     #[must_use]
-    pub fn hooks(&self) -> usize {
+    pub(crate) fn hooks(&self) -> usize {
         hooks(self.after.as_deref())
     }
 
     /// How many entries run the hook program here now.
     #[must_use]
-    pub fn hooks_now(&self) -> usize {
+    pub(crate) fn hooks_now(&self) -> usize {
         hooks(self.file.text.as_deref())
     }
 
     /// The change to hooks.json line by line: sign and text, with three lines of context and `@@` between.
     #[must_use]
-    pub fn diff(&self) -> Vec<(char, String)> {
+    pub(crate) fn diff(&self) -> Vec<(char, String)> {
         let before = self.file.text.as_deref().unwrap_or_default();
         let after = self.after.as_deref().unwrap_or_default();
         let diff = TextDiff::from_lines(before, after);
@@ -248,7 +248,7 @@ impl Plan {
     ///
     /// # Errors
     /// A file cannot be written. hooks.json is then as it was.
-    pub fn apply(mut self, state: &StateDir) -> anyhow::Result<Applied> {
+    pub(crate) fn apply(mut self, state: &StateDir) -> anyhow::Result<Applied> {
         if matches!(self.step, Step::Install(_)) {
             if self.after != self.file.text {
                 self.file.check_writable()?;
@@ -414,7 +414,7 @@ fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
 
 /// Where the hook program lies. The machine's hooks.json is for accounts that may not enter anybody's state directory.
 #[must_use]
-pub fn program(state: &StateDir, scope: Scope) -> PathBuf {
+pub(crate) fn program(state: &StateDir, scope: Scope) -> PathBuf {
     match scope {
         Scope::User | Scope::Project => state.bin().join(PROGRAM),
         Scope::Enterprise if cfg!(windows) => Path::new(r"C:\ProgramData\hookspan").join(PROGRAM),

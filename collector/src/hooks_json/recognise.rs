@@ -109,7 +109,7 @@ pub struct Recognised {
 
 /// What a command of hooks.json runs, if that is the hook program.
 #[must_use]
-pub fn recognise(command: &str) -> Option<Recognised> {
+pub(crate) fn recognise(command: &str) -> Option<Recognised> {
     recognise_on(command, System::HERE)
 }
 
@@ -219,7 +219,7 @@ fn is_assignment(word: &str) -> bool {
 
 /// The words of a command line, quotes resolved.
 #[must_use]
-pub fn words(command: &str) -> Vec<String> {
+pub(crate) fn words(command: &str) -> Vec<String> {
     simple_commands(command).concat()
 }
 

@@ -15,14 +15,14 @@ use crate::dirs;
 
 /// Everything that is installed from one state directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// One per hooks.json.
     pub files: Vec<Installed>,
 }
 
 /// What was done to one hooks.json.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Installed {
+pub(crate) struct Installed {
     /// The file, as it is named.
     pub path: PathBuf,
     /// Whose file it is; records of older versions do not tell.
@@ -45,7 +45,7 @@ pub struct Installed {
 
 /// A hooks.json that may run the hook program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Whose it is.
     pub scope: Scope,
     /// The file, which need not exist.
@@ -57,7 +57,7 @@ pub struct Place {
 /// Every hooks.json that may run the hook program: where Cursor looks from the working folder, then what `install.json` of
 /// the state directory lists besides. Each file once.
 #[must_use]
-pub fn places(env: &Environment, dir: &Path) -> Vec<Place> {
+pub(crate) fn places(env: &Environment, dir: &Path) -> Vec<Place> {
     let record = Record::load(dir);
     let mut places: Vec<Place> = Vec::new();
     for scope in Scope::ALL {
@@ -84,7 +84,7 @@ impl Record {
     /// Reads the record of a state directory. A missing one is empty, and so is an unreadable one: then `uninstall` takes
     /// only what it can recognise.
     #[must_use]
-    pub fn load(dir: &Path) -> Self {
+    pub(crate) fn load(dir: &Path) -> Self {
         let bytes = std::fs::read(Self::path(dir)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ impl Record {
     ///
     /// # Errors
     /// The state directory cannot be written.
-    pub fn save(&self, dir: &Path) -> std::io::Result<()> {
+    pub(crate) fn save(&self, dir: &Path) -> std::io::Result<()> {
         let path = Self::path(dir);
         if !self.files.is_empty() {
             return dirs::write_private(&path, &serde_json::to_vec_pretty(self)?);
@@ -106,24 +106,24 @@ impl Record {
 
     /// What was done to this file.
     #[must_use]
-    pub fn of(&self, path: &Path) -> Option<&Installed> {
+    pub(crate) fn of(&self, path: &Path) -> Option<&Installed> {
         self.files.iter().find(|installed| installed.path == path)
     }
 
     /// Replaces or adds what was done to a file.
-    pub fn put(&mut self, installed: Installed) {
+    pub(crate) fn put(&mut self, installed: Installed) {
         self.remove(&installed.path.clone());
         self.files.push(installed);
     }
 
     /// Forgets a file.
-    pub fn remove(&mut self, path: &Path) {
+    pub(crate) fn remove(&mut self, path: &Path) {
         self.files.retain(|installed| installed.path != path);
     }
 
     /// Whether a hook program is still in use.
     #[must_use]
-    pub fn uses(&self, program: &Path) -> bool {
+    pub(crate) fn uses(&self, program: &Path) -> bool {
         self.files.iter().any(|installed| installed.program == program)
     }
 }

@@ -10,7 +10,7 @@ use crate::dirs::normal;
     Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub(crate) enum Scope {
     /// ~/.cursor/hooks.json: every project of yours
     User,
     /// .cursor/hooks.json at the root of the repository around the working folder
@@ -21,11 +21,11 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Enterprise];
+    pub(crate) const ALL: [Self; 3] = [Self::User, Self::Project, Self::Enterprise];
 
     /// The word on the command line.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Project => "project",
@@ -35,7 +35,7 @@ impl Scope {
 
     /// Its hooks.json; `None` without a home folder.
     #[must_use]
-    pub fn path(self, env: &Environment) -> Option<PathBuf> {
+    pub(crate) fn path(self, env: &Environment) -> Option<PathBuf> {
         let folder = match self {
             Self::User => env.home()?.join(".cursor"),
             Self::Project => project_root(env.current_dir()).join(".cursor"),
@@ -53,7 +53,7 @@ impl Scope {
 
 /// The folder whose project a hooks.json configures.
 #[must_use]
-pub fn project_of(path: &Path) -> Option<&Path> {
+pub(crate) fn project_of(path: &Path) -> Option<&Path> {
     path.parent()?.parent()
 }
 

@@ -10,7 +10,7 @@ use super::version::{self, Version};
 
 /// The difference between two texts of hooks.json, by entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Entries of ours that come.
     pub added: usize,
     /// Entries of ours whose command changes.
@@ -32,7 +32,7 @@ pub struct Summary {
 impl Summary {
     /// Compares. A text that cannot be parsed counts as empty.
     #[must_use]
-    pub fn of(before: &str, after: &str) -> Self {
+    pub(crate) fn of(before: &str, after: &str) -> Self {
         let (before, after) = (Document::parse(before).ok(), Document::parse(after).ok());
         let ours = |document: &Option<Document<'_>>| {
             document.as_ref().map(own_entries::entries).unwrap_or_default()

@@ -11,7 +11,7 @@ use crate::config::position;
 
 /// What stands for `version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// 1, however it is written.
     Valid,
     /// Nothing, which voids the file.
@@ -35,7 +35,7 @@ pub enum Version {
 
 /// Looks at the `version` of a document.
 #[must_use]
-pub fn of(document: &Document<'_>) -> Version {
+pub(crate) fn of(document: &Document<'_>) -> Version {
     let Some(root) = &document.root else { return Version::Missing };
     let Some(property) = root.get("version") else { return Version::Missing };
     let (start, end) = (property.value.start(), property.value.end());

@@ -18,7 +18,7 @@ const SHOWN: usize = 60;
 
 /// What was not understood, or not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remark {
+pub(crate) enum Remark {
     /// Lines that are no JSON; kept, and malformed.
     NotJson,
     /// Objects that are cut off or broken; kept, and malformed.
@@ -36,7 +36,7 @@ pub enum Remark {
 impl Remark {
     /// A word for scripts.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::NotJson => "not_json",
             Self::Broken => "broken_json",
@@ -49,7 +49,7 @@ impl Remark {
 
     /// What it is, for a person.
     #[must_use]
-    pub const fn sentence(self) -> &'static str {
+    pub(crate) const fn sentence(self) -> &'static str {
         match self {
             Self::NotJson => "lines were not JSON (kept raw)",
             Self::Broken => "objects were not valid JSON (kept raw)",
@@ -63,7 +63,7 @@ impl Remark {
 
 /// How often, and where first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// How often.
     pub count: u64,
     /// The first line.
@@ -73,7 +73,7 @@ pub struct Found {
 }
 
 /// What was remarked.
-pub type Remarks = BTreeMap<Remark, Found>;
+pub(crate) type Remarks = BTreeMap<Remark, Found>;
 
 /// Copies all records of `input` to `out`. `progress` is called after each.
 pub(super) fn copy<R: Read>(

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use hookspan_core::Timestamp;
 
-use super::{Damage, Plan as Blocks, Source, Staged, Zone, judge, pending, stage, sweep, take_in};
+use super::source::Damage;
+use super::{Plan as Blocks, Source, Staged, Zone, judge, pending, stage, sweep, take_in};
 use crate::dirs::StateDir;
 use crate::disk::faults::{Fault, Guard, How, Plan};
 use crate::disk::{self, Operation};

@@ -20,9 +20,8 @@ mod stage;
 mod take;
 mod times;
 
-pub use copy::{Found, Remark, Remarks};
-pub use sniff::NotHooks;
-pub use source::{Damage, Source};
-pub use stage::{Judged, Refusal, Report, Staged, judge, pending, stage, sweep};
-pub use take::{Plan, take_in};
-pub use times::Zone;
+pub(crate) use copy::{Remark, Remarks};
+pub(crate) use source::Source;
+pub(crate) use stage::{Judged, Report, Staged, judge, pending, stage, sweep};
+pub(crate) use take::{Plan, take_in};
+pub(crate) use times::Zone;

@@ -102,7 +102,7 @@ const ANSWER: [&str; 12] = [
 
 /// What a file is instead of recorded hooks, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotHooks {
+pub(crate) enum NotHooks {
     /// It begins like another kind of file.
     #[error("it is {0}")]
     Kind(&'static str),

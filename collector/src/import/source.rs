@@ -17,7 +17,7 @@ const WINDOW_LOG: u32 = 27;
 
 /// Why a file cannot be read to its end. What came before it is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub(crate) enum Damage {
     /// The archive ends too early or is corrupt.
     Archive(String),
     /// It unpacks to more than a log can.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Damage {
 }
 
 /// A file as text.
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     text: Box<dyn Read + 'a>,
     /// Its beginning, at most [`SAMPLE`] bytes, and whether that is all.
     pub(super) sample: Vec<u8>,
@@ -61,7 +61,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn open(input: impl Read + 'a) -> io::Result<Self> {
+    pub(crate) fn open(input: impl Read + 'a) -> io::Result<Self> {
         let read = Rc::new(Cell::new(0));
         let damage = Rc::new(RefCell::new(None));
         let failed = Rc::new(Cell::new(false));
@@ -77,15 +77,14 @@ impl<'a> Source<'a> {
         Ok(Self { text, sample, whole, used: 0, read, damage })
     }
 
-    /// Bytes of the file itself that were read so far.
-    #[must_use]
-    pub fn bytes_read(&self) -> u64 {
+    #[cfg(test)]
+    fn bytes_read(&self) -> u64 {
         self.read.get()
     }
 
     /// Why reading ended before the file did.
     #[must_use]
-    pub fn damage(&self) -> Option<Damage> {
+    pub(crate) fn damage(&self) -> Option<Damage> {
         self.damage.borrow().clone()
     }
 
@@ -102,6 +101,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
+    /// Bytes of the file itself that were read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.read.get()
     }

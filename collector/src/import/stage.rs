@@ -15,7 +15,7 @@ use crate::disk;
 
 /// An import that waits to be taken in. Its file's name says when it was made and what its run is called, nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Staged {
+pub(crate) struct Staged {
     /// Its id in `import_run`.
     pub run: String,
     /// When it was made: the time of lines that have none.
@@ -26,7 +26,7 @@ pub struct Staged {
 
 /// What became of a file.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     /// The copy.
     pub staged: Staged,
     /// What was not understood, or left out.
@@ -37,7 +37,7 @@ pub struct Report {
 
 /// A file that can be imported.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub(crate) struct Judged<'a> {
     source: Source<'a>,
     form: Form,
 }
@@ -46,7 +46,7 @@ pub struct Judged<'a> {
 ///
 /// # Errors
 /// What the file is instead of recorded hooks, and what to do; or that it cannot be read.
-pub fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
+pub(crate) fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
     let form = match sniff::judge(&source.sample, source.whole) {
         Ok(form) => form,
         Err(_) if force => Form::default(),
@@ -62,7 +62,7 @@ pub fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refusal> {
 
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// It is something else.
     #[error(transparent)]
     NotHooks(NotHooks),
@@ -76,7 +76,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// When the file cannot be read or the copy not written; then nothing of it stays.
-pub fn stage(
+pub(crate) fn stage(
     dir: &StateDir,
     at: Timestamp,
     unique: u64,
@@ -127,7 +127,7 @@ pub fn stage(
 ///
 /// # Errors
 /// When the folder cannot be listed or a file not be removed; a missing folder is empty.
-pub fn sweep(dir: &StateDir) -> io::Result<()> {
+pub(crate) fn sweep(dir: &StateDir) -> io::Result<()> {
     let names = match disk::list(&dir.imports()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         names => names?,
@@ -155,7 +155,7 @@ pub fn sweep(dir: &StateDir) -> io::Result<()> {
 ///
 /// # Errors
 /// When the folder cannot be listed; a missing one is empty.
-pub fn pending(dir: &StateDir) -> io::Result<Vec<Staged>> {
+pub(crate) fn pending(dir: &StateDir) -> io::Result<Vec<Staged>> {
     let names = match disk::list(&dir.imports()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         names => names?,

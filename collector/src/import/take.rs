@@ -22,7 +22,7 @@ const CUT: u8 = 4;
 
 /// How an import is cut into batches, found in a first reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Lines of each batch, and the earliest time in all the batches after it.
     blocks: Vec<(usize, i64)>,
     /// Lines in all.
@@ -34,7 +34,7 @@ impl Plan {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(staged: &Staged) -> io::Result<Self> {
+    pub(crate) fn of(staged: &Staged) -> io::Result<Self> {
         let mut lines = Lines::open(staged)?;
         let mut plan = Self::default();
         let (mut rows, mut bytes, mut earliest) = (0, 0, i64::MAX);
@@ -62,7 +62,7 @@ impl Plan {
 ///
 /// # Errors
 /// When the file cannot be read, or as `sink` fails.
-pub fn take_in<E: From<io::Error>>(
+pub(crate) fn take_in<E: From<io::Error>>(
     staged: &Staged,
     plan: &Plan,
     skip: u64,

@@ -127,7 +127,7 @@ fn spelled(text: &str) -> Option<Time> {
 
 /// Reads times that name no zone.
 #[derive(Debug)]
-pub struct Zone {
+pub(crate) struct Zone {
     zone: TimeZone,
     name: String,
     /// The last time, which tells the two halves of a doubled hour apart.
@@ -145,7 +145,7 @@ const OUT_OF_ORDER_NS: i64 = 60_000_000_000;
 impl Zone {
     /// A zone, and what to call it.
     #[must_use]
-    pub fn new(zone: TimeZone, name: String) -> Self {
+    pub(crate) fn new(zone: TimeZone, name: String) -> Self {
         Self { zone, name, last: None, used: 0, twice: (0, 0), never: (0, 0) }
     }
 
@@ -186,7 +186,7 @@ impl Zone {
 
     /// What a person should know about the times.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let Self { name, used, .. } = self;
         if *used > 0 {

@@ -18,7 +18,7 @@ const STEP: usize = 50;
 
 /// Reads the journal in batches.
 #[derive(Debug)]
-pub struct Intake {
+pub(crate) struct Intake {
     dir: StateDir,
     follower: Follower,
     position: Position,
@@ -34,7 +34,7 @@ impl Intake {
     ///
     /// # Errors
     /// When the state directory cannot be read or written.
-    pub fn open(
+    pub(crate) fn open(
         dir: &StateDir,
         position: Option<&str>,
         limits: Limits,
@@ -53,7 +53,7 @@ impl Intake {
 
     /// What is there now, at most a batch of it, and the position it goes up to. The batch's horizon says whether that was
     /// all: [`Horizon::Still`] means that a segment could not be read, and that [`Follower::problems`] says why.
-    pub fn read(&mut self) -> (Batch, Option<Position>) {
+    pub(crate) fn read(&mut self) -> (Batch, Option<Position>) {
         let mut batch = Batch::default();
         let (mut bytes, mut last) = (0, None);
         let mut position = None;
@@ -85,30 +85,30 @@ impl Intake {
 
     /// The position it was opened at.
     #[must_use]
-    pub fn position(&self) -> &Position {
+    pub(crate) fn position(&self) -> &Position {
         &self.position
     }
 
     /// What the journal takes on disk.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         self.follower.usage()
     }
 
     /// What the journal's reader cannot do at present, in words.
     #[must_use]
-    pub fn problems(&self) -> String {
+    pub(crate) fn problems(&self) -> String {
         let problems = self.follower.problems();
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     /// The journal's reader, to wait and to let go of segments.
-    pub fn follower(&mut self) -> &mut Follower {
+    pub(crate) fn follower(&mut self) -> &mut Follower {
         &mut self.follower
     }
 
     /// Whether a probe of `doctor` was read since the last call. Somebody waits for the position behind it.
-    pub fn take_probed(&mut self) -> bool {
+    pub(crate) fn take_probed(&mut self) -> bool {
         std::mem::take(&mut self.probed)
     }
 

@@ -27,7 +27,7 @@ const UNREAD_STEP: Duration = Duration::from_millis(5);
 
 /// Why it could not be done.
 #[derive(Debug, thiserror::Error)]
-pub enum LocalError {
+pub(crate) enum LocalError {
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -53,7 +53,7 @@ pub enum LocalError {
 
 /// The one writer, inside a command. It holds the collector's lock meanwhile.
 #[derive(Debug)]
-pub struct Local {
+pub(crate) struct Local {
     dir: StateDir,
     readers: Readers,
     engine: Engine,
@@ -66,7 +66,7 @@ impl Local {
     ///
     /// # Errors
     /// See [`LocalError`].
-    pub fn open(
+    pub(crate) fn open(
         dir: &StateDir,
         lock: Lock,
         config: hookspan_core::Config,
@@ -114,7 +114,7 @@ impl Local {
     ///
     /// # Errors
     /// See [`LocalError`]; what was taken in stays, and the rest may be taken in later.
-    pub fn import(
+    pub(crate) fn import(
         &mut self,
         staged: &Staged,
         mut progress: impl FnMut(u64, u64),
@@ -136,7 +136,7 @@ impl Local {
     ///
     /// # Errors
     /// See [`LocalError`]; interrupted, it goes on when the store is opened the next time.
-    pub fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<u64, LocalError> {
+    pub(crate) fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<u64, LocalError> {
         let Self { dir, readers: _readers, mut engine, _lock: lock, .. } = self;
         engine.store().start_rebuild(&epoch())?;
         let config = engine.config().clone();
@@ -151,7 +151,7 @@ impl Local {
     ///
     /// # Errors
     /// See [`LocalError`]; what has gone stays gone.
-    pub fn prune(
+    pub(crate) fn prune(
         &mut self,
         before_ns: i64,
         mut progress: impl FnMut(&Deleted),
@@ -196,7 +196,7 @@ impl Local {
     ///
     /// # Errors
     /// See [`LocalError`].
-    pub fn settle(&mut self) -> Result<(), LocalError> {
+    pub(crate) fn settle(&mut self) -> Result<(), LocalError> {
         self.take(Batch { horizon: Horizon::End(clock::now()), ..Batch::default() })?;
         self.engine.store().checkpoint()?;
         Ok(())
@@ -218,6 +218,6 @@ impl Local {
 
 /// A new name for the state of the derived tables.
 #[must_use]
-pub fn epoch() -> String {
+pub(crate) fn epoch() -> String {
     format!("{:x}", clock::now().0)
 }

@@ -8,9 +8,9 @@ mod intake;
 mod local;
 mod thread;
 
-pub use intake::Intake;
-pub use local::{Local, LocalError, epoch};
-pub use thread::{Ingest, Reading, spawn};
+pub(crate) use intake::Intake;
+pub(crate) use local::{Local, epoch};
+pub(crate) use thread::{Ingest, Reading, spawn};
 
 #[cfg(test)]
 mod tests;

@@ -43,7 +43,7 @@ const IMPORT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the reading goes, for the health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// What the journal takes on disk.
     pub usage: Usage,
     /// Batches that wait for the engine.
@@ -58,7 +58,7 @@ pub struct Reading {
 
 /// The reading side of a running collector.
 #[derive(Debug)]
-pub struct Ingest {
+pub(crate) struct Ingest {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
     waker: crate::journal::wait::Waker,
@@ -69,18 +69,18 @@ pub struct Ingest {
 impl Ingest {
     /// How the reading goes, kept up to date.
     #[must_use]
-    pub fn reading(&self) -> Arc<Mutex<Reading>> {
+    pub(crate) fn reading(&self) -> Arc<Mutex<Reading>> {
         Arc::clone(&self.reading)
     }
 
     /// Whether hooks wait for the engine, in the journal or behind another batch: then whoever only follows should wait, too.
     #[must_use]
-    pub fn behind(&self) -> Arc<AtomicBool> {
+    pub(crate) fn behind(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.behind)
     }
 
     /// Stops reading, hands over what has been read, and ends.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
         if self.thread.join().is_err() {
@@ -94,7 +94,7 @@ impl Ingest {
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(
+pub(crate) fn spawn(
     dir: &StateDir,
     mut intake: Intake,
     inputs: Sender<Input>,

@@ -13,7 +13,7 @@ use crate::disk;
 
 /// Losses since the state directory was made, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
+pub(crate) struct Losses {
     /// Hooks lost; a lower bound when [`Losses::saturated`].
     pub total: u64,
     /// Hooks lost by reason: `journal_full`, `disk_full`, `read_only`, `permission` (also: the directory or the file belongs to
@@ -31,7 +31,7 @@ pub struct Losses {
 ///
 /// # Errors
 /// The file in the state directory is there and cannot be read.
-pub fn read(dir: &StateDir) -> io::Result<Losses> {
+pub(crate) fn read(dir: &StateDir) -> io::Result<Losses> {
     let mut losses = Losses::default();
     let own = entries(&dir.losses())?;
     losses.saturated = own.len() * LOSS_BYTES >= LOSSES_MAX_BYTES as usize;
@@ -46,7 +46,7 @@ pub fn read(dir: &StateDir) -> io::Result<Losses> {
 ///
 /// # Errors
 /// A file cannot be looked at.
-pub fn bytes(dir: &StateDir) -> io::Result<u64> {
+pub(crate) fn bytes(dir: &StateDir) -> io::Result<u64> {
     let files = spare_losses(dir).into_iter().chain([dir.losses()]);
     let lengths = files.map(|path| Ok(disk::look_at(&path)?.map_or(0, |found| found.len())));
     lengths.sum()

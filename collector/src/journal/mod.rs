@@ -29,29 +29,27 @@ mod trouble;
 #[cfg(test)]
 mod tests;
 
-pub mod losses;
-pub mod probe;
-pub mod reader;
-pub mod scrub;
-pub mod survey;
-pub mod wait;
-pub mod write;
+pub(crate) mod losses;
+pub(crate) mod probe;
+pub(crate) mod reader;
+pub(crate) mod scrub;
+pub(crate) mod survey;
+pub(crate) mod wait;
+#[cfg(test)]
+pub(crate) mod write;
 
 use hookspan_core::hook::HookContext;
 use hookspan_shim::record::{self, Metadata};
 
 use crate::dirs::StateDir;
 
-pub use follower::{Follower, Limits, Usage};
-pub use position::Position;
-pub use run_time::{spare_losses, spilled};
-pub use trouble::{Problem, Task};
+pub(crate) use follower::{Follower, Limits, Usage};
+pub(crate) use position::Position;
+pub(crate) use run_time::{spare_losses, spilled};
+pub(crate) use trouble::Problem;
 
-/// Flag of a [`Record`]: standard input was not closed in time.
-pub const FLAG_NO_EOF: u8 = hookspan_shim::frame::NO_EOF;
-/// Flag of a [`Record`]: the body went over the shim's cap of 16 MiB.
-pub const FLAG_CUT: u8 = hookspan_shim::frame::CUT;
-/// Flag of a [`Record`]: its end never came, and nobody is left who could write it.
+/// Flag of a [`Record`]: its last frame is missing, and its writer has ended. The shim sets the other flags, see
+/// [`hookspan_shim::frame`].
 pub const FLAG_TRUNCATED: u8 = 8;
 
 /// One run of the shim, as it stood in the journal.
@@ -65,7 +63,7 @@ pub struct Record {
     pub boottime_ns: Option<u64>,
     /// Process id, where the writer knew it.
     pub pid: Option<u32>,
-    /// [`FLAG_NO_EOF`], [`FLAG_CUT`], [`FLAG_TRUNCATED`].
+    /// [`FLAG_TRUNCATED`], and [`NO_EOF`](hookspan_shim::frame::NO_EOF) and [`CUT`](hookspan_shim::frame::CUT) of the shim.
     pub flags: u8,
     /// The event's name on the command line.
     pub argument: Option<String>,
@@ -103,7 +101,7 @@ impl Record {
 ///
 /// # Errors
 /// The directory cannot be made or used; see [`StateDir::prepare`].
-pub fn prepare(dir: &StateDir) -> anyhow::Result<()> {
+pub(crate) fn prepare(dir: &StateDir) -> anyhow::Result<()> {
     dir.prepare()?;
     Ok(reserve::prepare_losses(&dir.losses()).map_err(JournalError::of("create", &dir.losses()))?)
 }
@@ -116,7 +114,7 @@ pub fn record_id(wall_ns: u64, id: u64) -> [u8; 16] {
 
 /// What one [`Follower::poll`] found.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// Complete records in the order in which they were completed. A record that was read before may come again after a
     /// restart: drop it by its id.
     pub records: Vec<Record>,
@@ -152,7 +150,7 @@ pub struct Counters {
 /// A file operation of the journal that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}", path = .path.display())]
-pub struct JournalError {
+pub(crate) struct JournalError {
     /// What was tried.
     pub action: &'static str,
     /// On what.

@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// and inode numbers are used again. As text: `1 BOOT FINGERPRINT:OFFSET …`, fingerprints in hexadecimal, one for each
 /// segment. The default reads everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     boot: String,
     offsets: BTreeMap<u64, u64>,
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Position {
 /// The text is no position of a version this program knows. Reading everything again is always right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a journal position")]
-pub struct NotAPosition;
+pub(crate) struct NotAPosition;
 
 impl FromStr for Position {
     type Err = NotAPosition;

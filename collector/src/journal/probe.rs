@@ -27,14 +27,14 @@ const DIGITS: usize = 32;
 
 /// One probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(crate) struct Probe {
     digits: String,
 }
 
 impl Probe {
     /// A probe named by random bytes.
     #[must_use]
-    pub fn new(random: [u8; DIGITS / 2]) -> Self {
+    pub(crate) fn new(random: [u8; DIGITS / 2]) -> Self {
         let mut digits = String::with_capacity(DIGITS);
         for byte in random {
             // Writing to a string cannot fail.
@@ -53,13 +53,13 @@ impl Probe {
 
     /// Its argument on the command line of the hook program.
     #[must_use]
-    pub fn argument(&self) -> String {
+    pub(crate) fn argument(&self) -> String {
         format!("{ARGUMENT}{}", self.digits)
     }
 
     /// Its body.
     #[must_use]
-    pub fn body(&self) -> String {
+    pub(crate) fn body(&self) -> String {
         format!("{{\"hookspan_probe\":\"{}\"}}", self.digits)
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn is_probe_frame(payload: &[u8], meta_bytes: usize) -> bool {
 
 /// The end of the journal, for whoever waits until it has been read up to there.
 #[derive(Debug)]
-pub struct JournalEnd {
+pub(crate) struct JournalEnd {
     journal: File,
     bytes_before: u64,
 }
@@ -96,7 +96,7 @@ impl JournalEnd {
     ///
     /// # Errors
     /// The journal is not there or cannot be read.
-    pub fn now(dir: &StateDir) -> io::Result<Self> {
+    pub(crate) fn now(dir: &StateDir) -> io::Result<Self> {
         let journal = File::open(files::current(dir))?;
         let bytes_before = journal.metadata()?.len();
         Ok(Self { journal, bytes_before })
@@ -106,7 +106,7 @@ impl JournalEnd {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn after_growth(&self) -> io::Result<Option<ReadUpTo>> {
+    pub(crate) fn after_growth(&self) -> io::Result<Option<ReadUpTo>> {
         let bytes = self.journal.metadata()?.len();
         let fingerprint = segment::fingerprint(&self.journal)?;
         let grown = fingerprint.filter(|_| bytes > self.bytes_before);
@@ -116,7 +116,7 @@ impl JournalEnd {
 
 /// A place in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadUpTo {
+pub(crate) struct ReadUpTo {
     fingerprint: u64,
     bytes: u64,
 }
@@ -124,7 +124,7 @@ pub struct ReadUpTo {
 impl ReadUpTo {
     /// Whether `position` lies at or behind it.
     #[must_use]
-    pub fn is_covered_by(&self, position: &Position) -> bool {
+    pub(crate) fn is_covered_by(&self, position: &Position) -> bool {
         position.offset_in(self.fingerprint) >= self.bytes
     }
 }

@@ -33,14 +33,14 @@ pub(super) fn spill_files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
 /// Files with records of this state directory that are not stored yet: those that shims write to and those that a collector
 /// has taken over.
 #[must_use]
-pub fn spilled(dir: &StateDir) -> Vec<PathBuf> {
+pub(crate) fn spilled(dir: &StateDir) -> Vec<PathBuf> {
     let spills = spill_files(dir).unwrap_or_default();
     spills.iter().flat_map(|spill| beside(spill).unwrap_or_default()).collect()
 }
 
 /// Files with losses of this state directory, in places that belong to us.
 #[must_use]
-pub fn spare_losses(dir: &StateDir) -> Vec<PathBuf> {
+pub(crate) fn spare_losses(dir: &StateDir) -> Vec<PathBuf> {
     let names: Vec<String> = ids(dir)
         .unwrap_or_default()
         .into_iter()

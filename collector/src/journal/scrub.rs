@@ -14,13 +14,13 @@ static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
 
 /// How long each file of records is, by the file's identity: names change.
 #[derive(Clone, Debug, Default)]
-pub struct Lengths(Vec<(Identity, u64)>);
+pub(crate) struct Lengths(Vec<(Identity, u64)>);
 
 /// Looks at every file of records. When a later position lies beyond these lengths, all of their bytes are committed.
 ///
 /// # Errors
 /// A file cannot be looked at.
-pub fn lengths(dir: &StateDir) -> io::Result<Lengths> {
+pub(crate) fn lengths(dir: &StateDir) -> io::Result<Lengths> {
     let mut lengths = Vec::new();
     for path in files(dir)? {
         let found = disk::look_at(&path)?.filter(Metadata::is_file);
@@ -34,7 +34,7 @@ pub fn lengths(dir: &StateDir) -> io::Result<Lengths> {
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn scrub(dir: &StateDir, position: &Position, before: &Lengths) -> io::Result<u64> {
+pub(crate) fn scrub(dir: &StateDir, position: &Position, before: &Lengths) -> io::Result<u64> {
     super::torn::forget(dir)?;
     let mut left = 0;
     for path in files(dir)? {

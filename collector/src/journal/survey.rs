@@ -23,7 +23,7 @@ const READ_MAX_BYTES: u64 = 16 << 20;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Files.
     pub segments: u64,
     /// Their bytes.
@@ -45,7 +45,7 @@ pub struct Survey {
 impl Survey {
     /// When the oldest of these records was written, nanoseconds since the epoch.
     #[must_use]
-    pub fn oldest_ns(ids: &[[u8; 16]]) -> Option<u64> {
+    pub(crate) fn oldest_ns(ids: &[[u8; 16]]) -> Option<u64> {
         ids.iter().filter_map(|id| id.first_chunk().copied().map(u64::from_be_bytes)).min()
     }
 }
@@ -54,7 +54,7 @@ impl Survey {
 ///
 /// # Errors
 /// A file cannot be read. A state directory that is missing or closed to us is an empty journal.
-pub fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
+pub(crate) fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
     let mut survey = Survey::default();
     let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {

@@ -15,7 +15,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// What the follower does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Task {
+pub(crate) enum Task {
     /// Reading segments.
     Read,
     /// Making them durable.
@@ -32,7 +32,7 @@ pub enum Task {
 
 /// A task that fails at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Which.
     pub task: Task,
     /// How the last attempt failed.

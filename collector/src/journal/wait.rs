@@ -10,11 +10,11 @@ use std::time::Duration;
 
 /// Ends a [`super::Follower::wait`] from another thread, now or the next time.
 #[derive(Clone, Debug)]
-pub struct Waker(Arc<imp::Bell>);
+pub(crate) struct Waker(Arc<imp::Bell>);
 
 impl Waker {
     /// Ends the wait.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.0.ring();
     }
 }

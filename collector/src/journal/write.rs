@@ -1,4 +1,4 @@
-//! Appends records in the shim's format: for records that are not a hook's run, and for tests.
+//! Appends records in the shim's format, for tests.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::record_id;
 
 /// A record to append.
 #[derive(Clone, Debug, Default)]
-pub struct NewRecord<'a> {
+pub(crate) struct NewRecord<'a> {
     /// Nanoseconds since the Unix epoch.
     pub wall_ns: u64,
     /// `CLOCK_BOOTTIME` in nanoseconds; 0 when there is none to tell.
@@ -34,7 +34,7 @@ pub struct NewRecord<'a> {
 ///
 /// # Errors
 /// The file took no more. A frame may have been written in part: readers skip it.
-pub fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16]> {
+pub(crate) fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16]> {
     let mut frame = vec![0; HEADER_BYTES + METADATA_MAX];
     let meta_bytes = encode_metadata(frame.get_mut(HEADER_BYTES..).unwrap_or_default(), new);
     frame.truncate(HEADER_BYTES + usize::from(meta_bytes));
@@ -59,7 +59,7 @@ pub fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16]> {
 ///
 /// # Errors
 /// As for any file.
-pub fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     crate::dirs::create_private(path)
 }
 

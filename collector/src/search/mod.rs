@@ -3,7 +3,7 @@
 //! Ingest never waits for it. Settled spans are taken in the order in which they settled, so that nothing is left out;
 //! those that have not settled are looked at whenever their session changes, so that a running turn can be found.
 
-pub mod query;
+pub(crate) mod query;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

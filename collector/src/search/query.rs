@@ -17,7 +17,7 @@ const SHOWN: usize = 240;
 
 /// A text that holds every term.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TextHit {
+pub(crate) struct TextHit {
     /// Place in the index.
     pub id: i64,
     /// Root conversation.
@@ -34,7 +34,7 @@ pub struct TextHit {
 
 /// What a search came to, before the store is asked about its spans.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TextHits {
+pub(crate) struct TextHits {
     /// Newest first.
     pub hits: Vec<TextHit>,
     /// Cursor of what follows.
@@ -49,7 +49,7 @@ pub struct TextHits {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn search(
+pub(crate) fn search(
     db: &Connection,
     query: &Query,
     before: Option<i64>,

@@ -55,7 +55,7 @@ const GOODBYE: Duration = Duration::from_millis(600);
 
 /// A collector that listens now.
 #[derive(Debug)]
-pub struct Started<'a> {
+pub(crate) struct Started<'a> {
     /// Where, without a code: an address for a browser, or `unix:PATH`.
     pub place: String,
     door: Option<&'a Door>,
@@ -64,7 +64,7 @@ pub struct Started<'a> {
 impl Started<'_> {
     /// An address that signs one browser in, within a minute; `None` when there is none to give.
     #[must_use]
-    pub fn signed_in(&self) -> Option<String> {
+    pub(crate) fn signed_in(&self) -> Option<String> {
         let address = self.place.strip_suffix('/').filter(|place| place.starts_with("http"))?;
         match self.door.map(Door::code) {
             None => Some(self.place.clone()),
@@ -78,7 +78,7 @@ impl Started<'_> {
 ///
 /// # Errors
 /// The collector cannot start; the text says what to do.
-pub fn run(
+pub(crate) fn run(
     dir: &StateDir,
     config: &Config,
     env: &Environment,
@@ -250,7 +250,7 @@ impl One<'_> {
         export::spawn(runtime.handle(), &database, destinations.to_vec(), &settings, &wake)
     }
 
-    fn search(&self, threads: &Threads) -> anyhow::Result<Search> {
+    fn search(&self, threads: &Threads) -> io::Result<Search> {
         let (commits, behind) = (threads.commits.clone(), threads.behind());
         let redaction = self.settings.redaction.clone();
         Search::start(self.readers(threads), &self.dir.search(), redaction, commits, behind)
@@ -264,7 +264,8 @@ impl One<'_> {
         destinations: &[Destination],
     ) -> StoreSource {
         let Self { dir, config, env, settings, .. } = *self;
-        let hosts = destinations.iter().map(|one| (one.name.clone(), one.endpoint_host()));
+        let hosts: Vec<_> =
+            destinations.iter().map(|one| (one.name.clone(), one.endpoint_host())).collect();
         let links =
             destinations.iter().filter_map(|one| Some((one.name.clone(), one.link.clone()?)));
         let mut privacy = privacy(destinations.iter().map(|one| one.content));
@@ -281,7 +282,7 @@ impl One<'_> {
             shim: plan::program(dir, Scope::User),
             suspicion: threads.signals.suspicion.clone(),
         };
-        let source = StoreSource::new(&dir.database(), journal_health(threads), hosts.collect());
+        let source = StoreSource::new(&dir.database(), journal_health(threads), hosts);
         source.with(extras)
     }
 

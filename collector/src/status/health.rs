@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::blocking::ClientBuilder;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::dirs::ServeInfo;
@@ -37,7 +38,7 @@ pub(super) struct Journal {
 /// Something that the journal's reader cannot do at present and tries again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// When the first attempt failed, microseconds since the epoch.
     pub since_us: i64,
     /// What, why, and what it means for hooks.
@@ -47,27 +48,47 @@ pub struct Problem {
 /// A bounded queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Queue {
+pub(crate) struct Queue {
     /// How many wait.
     pub len: u64,
     /// How many may.
     pub cap: u64,
 }
 
-/// Asks the collector that `info` tells about.
-///
-/// # Errors
-/// It does not answer in time, in words.
-pub(super) fn ask(info: &ServeInfo) -> Result<Health, String> {
-    let text = request(info, reqwest::Method::GET, "health")?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
+/// Why a running collector gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// Its address is not in the state directory.
+    #[error("it has not said where it listens")]
+    NoAddress,
+    /// The request failed or timed out, or the collector refused it.
+    #[error("{0}")]
+    Request(reqwest::Error),
+    /// The answer is not what this version expects.
+    #[error("{0}")]
+    Answer(serde_json::Error),
 }
 
-/// Tells the collector in `info` to try a destination at once.
+impl From<reqwest::Error> for AskError {
+    /// The address is left out: a person who runs a command does not need it, and it may hold a path of theirs.
+    fn from(error: reqwest::Error) -> Self {
+        Self::Request(error.without_url())
+    }
+}
+
+/// Asks the collector at `info` how it is.
 ///
 /// # Errors
-/// It does not answer in time, or knows no such destination, in words.
-pub fn wake(info: &ServeInfo, destination: &str) -> Result<(), String> {
+/// See [`AskError`].
+pub(super) fn ask(info: &ServeInfo) -> Result<Health, AskError> {
+    read(&request(info, reqwest::Method::GET, "health")?)
+}
+
+/// Tells the collector at `info` to retry a destination at once.
+///
+/// # Errors
+/// See [`AskError`]; a destination that the collector does not know is an [`AskError::Request`].
+pub(crate) fn wake(info: &ServeInfo, destination: &str) -> Result<(), AskError> {
     let path = format!("exporters/{destination}/retry");
     request(info, reqwest::Method::POST, &path).map(drop)
 }
@@ -75,51 +96,53 @@ pub fn wake(info: &ServeInfo, destination: &str) -> Result<(), String> {
 /// A code that signs one browser in.
 ///
 /// # Errors
-/// The collector does not answer in time, in words.
-pub fn login_code(info: &ServeInfo) -> Result<String, String> {
+/// See [`AskError`].
+pub(crate) fn login_code(info: &ServeInfo) -> Result<String, AskError> {
     #[derive(Deserialize)]
     struct Made {
         code: String,
     }
-    let text = request(info, reqwest::Method::POST, "login/codes")?;
-    serde_json::from_str(&text).map(|made: Made| made.code).map_err(|error| error.to_string())
+    let made: Made = read(&request(info, reqwest::Method::POST, "login/codes")?)?;
+    Ok(made.code)
 }
 
 /// Whether a code was used.
 ///
 /// # Errors
-/// The collector does not answer in time, or the code's minute is over, in words.
-pub fn is_code_used(info: &ServeInfo, code: &str) -> Result<bool, String> {
+/// See [`AskError`]; a code that has expired is an [`AskError::Request`].
+pub(crate) fn is_code_used(info: &ServeInfo, code: &str) -> Result<bool, AskError> {
     #[derive(Deserialize)]
     struct State {
         used: bool,
     }
     let id = code.split('.').next().unwrap_or_default();
-    let text = request(info, reqwest::Method::GET, &format!("login/codes/{id}"))?;
-    serde_json::from_str(&text).map(|state: State| state.used).map_err(|error| error.to_string())
+    let path = format!("login/codes/{id}");
+    let state: State = read(&request(info, reqwest::Method::GET, &path)?)?;
+    Ok(state.used)
 }
 
-fn request(info: &ServeInfo, method: reqwest::Method, path: &str) -> Result<String, String> {
-    // Building a client needs it, also for an address without TLS.
+fn read<T: DeserializeOwned>(answer: &str) -> Result<T, AskError> {
+    serde_json::from_str(answer).map_err(AskError::Answer)
+}
+
+fn request(info: &ServeInfo, method: reqwest::Method, path: &str) -> Result<String, AskError> {
+    // Building a client needs a crypto provider, also for an address without TLS.
     tls::install_crypto();
     let client = reqwest::blocking::Client::builder().no_proxy().timeout(PATIENCE);
     let (client, address) = match (info.url(), &info.socket) {
         (Some(url), _) => (client, url),
         (None, Some(socket)) => (by_socket(client, socket), "http://localhost/".to_owned()),
-        (None, None) => return Err("it has not said where it listens".to_owned()),
+        (None, None) => return Err(AskError::NoAddress),
     };
-    let client = client.build().map_err(|error| error.to_string())?;
     let is_post = method == reqwest::Method::POST;
-    let mut request = client.request(method, format!("{address}api/v1/{path}"));
+    let mut request = client.build()?.request(method, format!("{address}api/v1/{path}"));
     if is_post {
         request = request.header("content-type", "application/json").body("{}");
     }
     if info.token_required {
         request = request.bearer_auth(info.key.as_str());
     }
-    let answer = request.send().and_then(reqwest::blocking::Response::error_for_status);
-    let text = answer.and_then(reqwest::blocking::Response::text);
-    text.map_err(|error| error.without_url().to_string())
+    Ok(request.send()?.error_for_status()?.text()?)
 }
 
 #[cfg(unix)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use health::{Problem, Queue, is_code_used, login_code, wake};
+pub(crate) use health::{Problem, Queue, is_code_used, login_code, wake};
 
 use crate::clock;
 use crate::config::{Global, destination};
@@ -29,7 +29,7 @@ const MOVED_WAIT: Duration = Duration::from_millis(100);
 
 /// What `status --json` prints.
 #[derive(Debug, Default, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// A collector holds this state directory.
     pub running: bool,
     /// Its process.
@@ -75,7 +75,7 @@ pub struct Status {
 
 /// A hooks.json that runs hookspan.
 #[derive(Debug, Serialize)]
-pub struct Installed {
+pub(crate) struct Installed {
     /// user, project, enterprise.
     pub scope: Scope,
     /// The file.
@@ -86,7 +86,7 @@ pub struct Installed {
 
 /// The journal on disk.
 #[derive(Debug, Default, Serialize)]
-pub struct Journal {
+pub(crate) struct Journal {
     /// Bytes of all segments.
     pub bytes: u64,
     /// Records that begin in them.
@@ -107,7 +107,7 @@ pub struct Journal {
 
 /// One destination.
 #[derive(Debug, Default, Serialize)]
-pub struct Destination {
+pub(crate) struct Destination {
     /// Its name.
     pub name: String,
     /// ok, retry, paused, off; `new` before its first attempt.
@@ -135,7 +135,7 @@ pub struct Destination {
 impl Destination {
     /// Whether a person must act: nothing is sent, or spans were lost.
     #[must_use]
-    pub fn is_problem(&self) -> bool {
+    pub(crate) fn is_problem(&self) -> bool {
         self.state == "paused" || self.losing
     }
 }
@@ -174,14 +174,14 @@ fn installed(global: &Global) -> Vec<Installed> {
 impl Status {
     /// Whether nothing that comes from the database is known, though there is one.
     #[must_use]
-    pub fn is_blind(&self) -> bool {
+    pub(crate) fn is_blind(&self) -> bool {
         self.trouble.is_some() && self.counters.is_empty()
     }
 
     /// What is not as it should be, in words: no collector runs, or a destination gets nothing or not all. `status` exits 1
     /// for these.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
+    pub(crate) fn faults(&self) -> Vec<String> {
         let stopped = (!self.running).then(|| "no collector runs".to_owned());
         let answer = match (self.no_answer, self.trouble.is_some()) {
             (true, _) => Some("the collector does not answer".to_owned()),
@@ -196,7 +196,7 @@ impl Status {
     ///
     /// # Errors
     /// The state directory or the database cannot be read.
-    pub fn read(global: &Global) -> anyhow::Result<Self> {
+    pub(crate) fn read(global: &Global) -> anyhow::Result<Self> {
         let state = &global.state;
         let mut status = Self { running: Lock::is_held(state), ..Self::default() };
         if let Some(info) = ServeInfo::running(state) {

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
-pub enum BackupError {
+pub(crate) enum BackupError {
     /// The database cannot be read.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -44,7 +44,11 @@ pub enum BackupError {
 ///
 /// # Errors
 /// See [`BackupError`]; `to` must not exist.
-pub fn copy(from: &Path, to: &Path, progress: impl FnMut(u64, u64)) -> Result<(), BackupError> {
+pub(crate) fn copy(
+    from: &Path,
+    to: &Path,
+    progress: impl FnMut(u64, u64),
+) -> Result<(), BackupError> {
     let io = |source| BackupError::Io { path: to.to_owned(), source };
     // The file first: one that SQLite makes itself could be read by everybody.
     drop(new_private(to).map_err(io)?);

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::dirs::create_private;
 
 /// What is kept, in bytes.
-pub const BALLAST_BYTES: u64 = 32 << 20;
+pub(crate) const BALLAST_BYTES: u64 = 32 << 20;
 /// What must be free besides, before it is kept (again): otherwise it would be what fills the disk.
 const FREE_BYTES: u64 = 4 * BALLAST_BYTES;
 
 /// Where it is, beside the database.
 #[must_use]
-pub fn path(database: &Path) -> PathBuf {
+pub(crate) fn path(database: &Path) -> PathBuf {
     database.with_file_name("ballast")
 }
 
 /// Makes it if it is not there and there is room. Without it a full disk is only harder to get out of, so that no failure
 /// matters.
-pub fn keep(database: &Path) {
+pub(crate) fn keep(database: &Path) {
     let path = path(database);
     if fs::symlink_metadata(&path).is_ok_and(|found| found.len() >= BALLAST_BYTES) {
         return;
@@ -30,7 +30,7 @@ pub fn keep(database: &Path) {
 }
 
 /// Gives its blocks back. False when there were none.
-pub fn free(database: &Path) -> bool {
+pub(crate) fn free(database: &Path) -> bool {
     fs::remove_file(path(database)).is_ok()
 }
 

@@ -8,7 +8,7 @@ use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
 /// Reads bodies. A call's arguments and its result often lie in one body, and its neighbours in one pack: both are kept.
 #[derive(Debug)]
-pub struct Bodies<'a> {
+pub(crate) struct Bodies<'a> {
     db: &'a Connection,
     unpacker: Unpacker,
     last: Option<(u64, Option<Vec<u8>>)>,
@@ -17,12 +17,12 @@ pub struct Bodies<'a> {
 impl<'a> Bodies<'a> {
     /// Of the raw log in `db`.
     #[must_use]
-    pub fn new(db: &'a Connection) -> Self {
+    pub(crate) fn new(db: &'a Connection) -> Self {
         Self { db, unpacker: Unpacker::default(), last: None }
     }
 
     /// The body of the hook `seq`. One that is damaged or pruned is not there: it costs what it says, nothing else.
-    pub fn get(&mut self, seq: u64) -> Option<&[u8]> {
+    pub(crate) fn get(&mut self, seq: u64) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
             let body = read(self.db, seq, &mut self.unpacker).ok().flatten();
             self.last = Some((seq, body));
@@ -35,7 +35,7 @@ impl<'a> Bodies<'a> {
 ///
 /// # Errors
 /// As SQLite fails, or when the stored body is damaged.
-pub fn body(db: &Connection, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
+pub(crate) fn body(db: &Connection, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
     read(db, seq, &mut Unpacker::default())
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
+pub(crate) fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM state WHERE key = 'journal'", [], |row| row.get(0)).optional()
 }
 
@@ -14,7 +14,7 @@ pub fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
+pub(crate) fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
     let mut find = db.prepare("SELECT 1 FROM raw_hook WHERE id = ?1")?;
     let mut count = 0;
     for id in ids {
@@ -27,7 +27,7 @@ pub fn committed(db: &Connection, ids: &[[u8; 16]]) -> rusqlite::Result<u64> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<String>> {
     db.prepare(
         "SELECT name.text FROM session JOIN name ON name.id = session.root
          WHERE substr(name.text, 1, length(?1)) = ?1 ORDER BY session.last_ns DESC LIMIT ?2",
@@ -40,7 +40,7 @@ pub fn roots(db: &Connection, prefix: &str, limit: u32) -> rusqlite::Result<Vec<
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
+pub(crate) fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.query_row(
         "SELECT name.text FROM session JOIN name ON name.id = session.root
          ORDER BY session.last_ns DESC LIMIT 1",
@@ -54,7 +54,7 @@ pub fn last_root(db: &Connection) -> rusqlite::Result<Option<String>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
+pub(crate) fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
     db.query_row("SELECT observed_ns FROM raw_hook ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
         .optional()
 }
@@ -63,7 +63,7 @@ pub fn last_hook_ns(db: &Connection) -> rusqlite::Result<Option<i64>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn hooks(db: &Connection) -> rusqlite::Result<u64> {
+pub(crate) fn hooks(db: &Connection) -> rusqlite::Result<u64> {
     db.query_row("SELECT count(*) FROM raw_hook", [], |row| super::rows::count(row, 0))
 }
 
@@ -71,7 +71,7 @@ pub fn hooks(db: &Connection) -> rusqlite::Result<u64> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn quick_check(db: &Connection) -> rusqlite::Result<Option<String>> {
+pub(crate) fn quick_check(db: &Connection) -> rusqlite::Result<Option<String>> {
     let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok((found != "ok").then_some(found))
 }

@@ -40,7 +40,7 @@ pub struct Packed {
 
 /// Why a stored body could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub(crate) enum Damage {
     /// The bytes are not what was stored.
     #[error("the stored body does not match its checksum")]
     Checksum,
@@ -53,7 +53,7 @@ pub enum Damage {
 }
 
 /// Packs bodies; keeps its working memory between calls.
-pub struct Packer {
+pub(crate) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
     /// What a frame is written into: its bound is twice what it takes, and a batch holds a thousand.
     scratch: Vec<u8>,
@@ -74,12 +74,12 @@ impl Default for Packer {
 impl Packer {
     /// A packer. Without memory for a compressor it stores bodies as they come.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { compressor: zstd::bulk::Compressor::new(LEVEL).ok(), scratch: Vec::new() }
     }
 
     /// Packs `body`.
-    pub fn pack(&mut self, body: &[u8]) -> Packed {
+    pub(crate) fn pack(&mut self, body: &[u8]) -> Packed {
         let packed = match &mut self.compressor {
             Some(compressor) if body.len() >= WORTHWHILE => {
                 self.scratch.clear();
@@ -104,7 +104,7 @@ impl Packer {
 ///
 /// # Errors
 /// [`Damage`] when it is not.
-pub fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
+pub(crate) fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
     let capacity = usize::try_from(len).ok().filter(|_| len <= MOST).ok_or(Damage::Form)?;
     let body = match codec {
         PLAIN => bytes.to_vec(),
@@ -118,12 +118,12 @@ pub fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>,
 }
 
 /// Which pack: its key in `payload`, its length and checksum. A key alone may name another one after a deletion.
-pub type PackId = (i64, u64, i64);
+pub(crate) type PackId = (i64, u64, i64);
 
 /// Unpacks for whoever reads hook after hook: what was unpacked lately is kept, so that a pack is unpacked once and not for
 /// each of its hooks.
 #[derive(Debug, Default)]
-pub struct Unpacker {
+pub(crate) struct Unpacker {
     /// The one used last stands last.
     kept: Vec<(PackId, Arc<[u8]>)>,
 }
@@ -133,7 +133,7 @@ impl Unpacker {
     ///
     /// # Errors
     /// [`Damage`] when it is not what was stored, or holds no such part; or as `stored` fails.
-    pub fn part<'a, E: From<Damage>>(
+    pub(crate) fn part<'a, E: From<Damage>>(
         &mut self,
         id: PackId,
         part: Option<Range<usize>>,
@@ -181,7 +181,7 @@ fn decompress(bytes: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
 }
 
 /// XXH64 as SQLite's signed integer.
-pub fn checksum(body: &[u8]) -> i64 {
+pub(crate) fn checksum(body: &[u8]) -> i64 {
     hookspan_shim::hash::xxh64(body, 0).cast_signed()
 }
 

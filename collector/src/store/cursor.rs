@@ -31,7 +31,7 @@ const IDS_MAX: usize = 1_024;
 
 /// What the database says about a composer that works for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subagent {
+pub(crate) struct Subagent {
     /// The conversation it works for.
     pub parent: String,
     /// Calls of that conversation it worked for, the earliest first.
@@ -40,7 +40,7 @@ pub struct Subagent {
 
 /// Which of the known tables there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tables {
+pub(crate) struct Tables {
     /// `composerHeaders`.
     pub headers: bool,
     /// `cursorDiskKV`.
@@ -51,7 +51,7 @@ pub struct Tables {
 
 /// The open database.
 #[derive(Debug)]
-pub struct Database {
+pub(crate) struct Database {
     db: Connection,
     tables: Tables,
     left: u64,
@@ -73,7 +73,7 @@ impl Database {
     ///
     /// # Errors
     /// As SQLite fails: no database, damaged, locked.
-    pub fn open(path: &Path) -> rusqlite::Result<Self> {
+    pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // With a log but nobody who writes it, SQLite would make one beside the database.
         let db = if is_left_with_log_mode(path) {
@@ -93,13 +93,13 @@ impl Database {
 
     /// Which tables it has.
     #[must_use]
-    pub const fn tables(&self) -> Tables {
+    pub(crate) const fn tables(&self) -> Tables {
         self.tables
     }
 
     /// Values that were not looked into because of their size.
     #[must_use]
-    pub const fn too_large(&self) -> u64 {
+    pub(crate) const fn too_large(&self) -> u64 {
         self.too_large
     }
 
@@ -107,7 +107,7 @@ impl Database {
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
-    pub fn subagent(&mut self, composer: &str) -> rusqlite::Result<Option<Subagent>> {
+    pub(crate) fn subagent(&mut self, composer: &str) -> rusqlite::Result<Option<Subagent>> {
         let info = "$.subagentInfo";
         if self.tables.headers {
             let found = self.part(("composerHeaders", "composerId"), composer, info)?;
@@ -127,7 +127,10 @@ impl Database {
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
-    pub fn listed(&mut self, composers: &[&str]) -> rusqlite::Result<Vec<(String, Subagent)>> {
+    pub(crate) fn listed(
+        &mut self,
+        composers: &[&str],
+    ) -> rusqlite::Result<Vec<(String, Subagent)>> {
         if !self.tables.items {
             return Ok(Vec::new());
         }
@@ -149,7 +152,7 @@ impl Database {
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
-    pub fn children(&mut self, parent: &str) -> rusqlite::Result<Vec<String>> {
+    pub(crate) fn children(&mut self, parent: &str) -> rusqlite::Result<Vec<String>> {
         if !self.tables.values {
             return Ok(Vec::new());
         }

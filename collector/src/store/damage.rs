@@ -5,7 +5,7 @@ use rusqlite::ErrorCode;
 
 /// Whether SQLite reports damage, which it also does for a failed read. See [`super::examine`].
 #[must_use]
-pub fn is_suspected(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_suspected(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 

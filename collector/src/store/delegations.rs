@@ -12,7 +12,7 @@ const MOST: i64 = 500;
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn bodies(db: &Connection, conversation: &str) -> rusqlite::Result<Vec<Vec<u8>>> {
+pub(crate) fn bodies(db: &Connection, conversation: &str) -> rusqlite::Result<Vec<Vec<u8>>> {
     let sql = format!(
         "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES}
          WHERE h.conversation = (SELECT id FROM name WHERE text = ?1)

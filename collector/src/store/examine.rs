@@ -21,11 +21,11 @@ const PIECE: usize = 32 << 10;
 /// Faults after which a check ends: one is enough, and a few tell a person more.
 const FAULTS_MAX: u32 = 8;
 /// Between the two rounds of an examination: a read that failed for lack of memory or a reset device has time to recover.
-pub const WAIT: Duration = Duration::from_millis(300);
+pub(crate) const WAIT: Duration = Duration::from_millis(300);
 
 /// What an examination found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Every byte was read, and SQLite finds nothing wrong.
     Sound,
     /// Something could not be read, so that nothing is known about the rest. In words.
@@ -36,7 +36,7 @@ pub enum Verdict {
 
 /// Ends an examination of another thread early.
 #[derive(Debug, Default)]
-pub struct Ending(Mutex<Ended>);
+pub(crate) struct Ending(Mutex<Ended>);
 
 #[derive(Default)]
 struct Ended {
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Ended {
 
 impl Ending {
     /// Ends it, now and from now on.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended = true;
         if let Some(check) = state.check.take() {
@@ -62,7 +62,7 @@ impl Ending {
 
     /// Whether it was ended.
     #[must_use]
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).ended
     }
 
@@ -73,7 +73,7 @@ impl Ending {
 
 /// Finds out whether the database at `path` is damaged. Other connections may be open and may write. `wait` is called between
 /// the two rounds. Takes as long as it takes to read all of the database several times; [`Ending::end`] cuts it short.
-pub fn examine(path: &Path, ending: &Ending, wait: impl FnOnce()) -> Verdict {
+pub(crate) fn examine(path: &Path, ending: &Ending, wait: impl FnOnce()) -> Verdict {
     match round(path, ending) {
         Verdict::Damaged(_) => {}
         other => return other,

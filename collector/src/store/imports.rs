@@ -6,7 +6,7 @@ use super::write::ImportCounts;
 
 /// One import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub(crate) struct Run {
     /// What its lines came to so far.
     pub counts: ImportCounts,
     /// Whether it is finished.
@@ -19,7 +19,7 @@ pub struct Run {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
+pub(crate) fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
     db.prepare_cached(
         "SELECT new, duplicate, malformed, done, error FROM import_run WHERE id = ?1",
     )?
@@ -35,7 +35,7 @@ pub fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn lines_done(db: &Connection, id: &str) -> rusqlite::Result<u64> {
+pub(crate) fn lines_done(db: &Connection, id: &str) -> rusqlite::Result<u64> {
     let mark: Option<String> = db
         .prepare_cached("SELECT value FROM state WHERE key = 'import'")?
         .query_row([], |row| row.get(0))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-pub use self::error::{
+pub(crate) use self::error::{
     OpenError, causes, is_doubtful, is_locked, is_moved_below, is_suspected_below,
     is_unreadable_below,
 };
@@ -17,7 +17,7 @@ use super::damage::{Suspicion, is_suspected};
 use crate::dirs;
 
 /// `PRAGMA application_id` of a hookspan database: "HkSp".
-pub const APPLICATION_ID: i32 = 0x486b_5370;
+pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
 const MIGRATIONS: [&str; 11] = [
@@ -36,7 +36,7 @@ const MIGRATIONS: [&str; 11] = [
 
 /// The schema this program writes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a handful")]
-pub const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
+pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;
@@ -50,7 +50,7 @@ const POOL: usize = 4;
 ///
 /// # Errors
 /// See [`OpenError`].
-pub fn writer(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
     library(rusqlite::version_number(), rusqlite::version())?;
     dirs::ensure_private(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
@@ -82,7 +82,7 @@ pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// # Errors
 /// See [`OpenError`]; [`OpenError::Missing`] when there is none yet.
-pub fn reader(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing(path.into()));
     }
@@ -95,7 +95,7 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
 ///
 /// # Errors
 /// See [`reader`].
-pub fn still_reader(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn still_reader(path: &Path) -> Result<Connection, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing(path.into()));
     }

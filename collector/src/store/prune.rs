@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use crate::config::Retention;
 
 /// Sessions deleted in one transaction: hooks are committed between two of these.
-pub const STEP: u32 = 20;
+pub(crate) const STEP: u32 = 20;
 /// Unowned hooks deleted in one transaction. Each is a small row, so 2,000 take about as long as a few sessions.
-pub const HOOKS_STEP: u32 = 2_000;
+pub(crate) const HOOKS_STEP: u32 = 2_000;
 
 /// Conversations that have hooks and no session, with the time of their newest hook.
 const UNOWNED: &str = "SELECT n.id, (SELECT max(observed_ns) FROM raw_hook WHERE conversation = n.id) AS newest FROM name n
@@ -48,7 +48,7 @@ impl Selection {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Selection> {
+pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Selection> {
     if is_behind(db)? {
         return Ok(Selection::default());
     }
@@ -68,7 +68,7 @@ pub fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Se
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection> {
+pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection> {
     let mut found = Selection {
         hooks: unowned_hooks(db, before_ns)?,
         conversations: unowned_conversations(db, before_ns)?,
@@ -84,7 +84,7 @@ pub fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
+pub(crate) fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
     let sql = format!(
         "WITH gone (root) AS MATERIALIZED (SELECT root FROM session WHERE last_ns < ?1),
               talk (id) AS MATERIALIZED (SELECT root FROM gone
@@ -118,7 +118,10 @@ pub fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
-pub fn without_session(db: &Connection, mut roots: Vec<String>) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn without_session(
+    db: &Connection,
+    mut roots: Vec<String>,
+) -> rusqlite::Result<Vec<String>> {
     if is_behind(db)? {
         return Ok(Vec::new());
     }

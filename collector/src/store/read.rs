@@ -7,12 +7,12 @@ use hookspan_core::{SessionSummary, SpanId, Tokens, TurnSummary};
 use hookspan_view::source::{Gap, LineFilter, Position, SessionFilter, SessionSort, Totals};
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
-pub mod lines;
+pub(crate) mod lines;
 mod periods;
 mod spans;
 
-pub use periods::{arrival, heat, latency, older, times};
-pub use spans::{
+pub(crate) use periods::{arrival, heat, latency, older, times};
+pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,
 };
@@ -23,7 +23,7 @@ use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABL
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn position(db: &Connection) -> rusqlite::Result<Position> {
+pub(crate) fn position(db: &Connection) -> rusqlite::Result<Position> {
     let mut read = db.prepare_cached("SELECT value FROM state WHERE key = ?1")?;
     let mut state = |key: &str| read.query_row([key], |row| row.get::<_, String>(0)).optional();
     let rev = state("rev")?.and_then(|rev| rev.parse().ok()).unwrap_or(0);
@@ -34,7 +34,7 @@ pub fn position(db: &Connection) -> rusqlite::Result<Position> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn sessions(
+pub(crate) fn sessions(
     db: &Connection,
     filter: &SessionFilter,
     before: Option<&(i64, String)>,
@@ -114,7 +114,11 @@ const fn sort_key(sort: SessionSort) -> &'static str {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn changed(db: &Connection, since: u64, limit: usize) -> rusqlite::Result<Vec<SessionSummary>> {
+pub(crate) fn changed(
+    db: &Connection,
+    since: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<SessionSummary>> {
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.rev > ?1 AND s.surface <> 'tab'
          ORDER BY s.last_ns DESC, root.text DESC LIMIT ?2"
@@ -128,7 +132,7 @@ pub fn changed(db: &Connection, since: u64, limit: usize) -> rusqlite::Result<Ve
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn session(db: &Connection, root: &str) -> rusqlite::Result<Option<SessionSummary>> {
+pub(crate) fn session(db: &Connection, root: &str) -> rusqlite::Result<Option<SessionSummary>> {
     let Some(id) = name(db, root)? else { return Ok(None) };
     let sql = format!("SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES} WHERE s.root = ?1");
     db.prepare_cached(&sql)?.query_row([id], rows::session).optional()
@@ -138,7 +142,7 @@ pub fn session(db: &Connection, root: &str) -> rusqlite::Result<Option<SessionSu
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSummary>> {
+pub(crate) fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSummary>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let sql =
         format!("SELECT {TURN_COLUMNS} FROM {TURN_TABLES} WHERE t.root = ?1 ORDER BY t.number");
@@ -149,7 +153,7 @@ pub fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSummary>> 
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId, String>> {
+pub(crate) fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId, String>> {
     let Some(id) = name(db, root)? else { return Ok(BTreeMap::new()) };
     db.prepare_cached("SELECT span, prompt FROM turn WHERE root = ?1 AND prompt IS NOT NULL")?
         .query_map([id], |row| Ok((SpanId(row.get(0)?), row.get(1)?)))?
@@ -161,7 +165,7 @@ pub fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<SpanId,
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
+pub(crate) fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
     let text = db
         .prepare_cached("SELECT value FROM state WHERE key = 'opened'")?
         .query_row([], |row| row.get::<_, String>(0))
@@ -177,7 +181,7 @@ pub fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i64)>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
+pub(crate) fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
     // Sessions without activity since then have no such turn: the index on them spares most of the table.
     db.prepare_cached(
         "SELECT count(*), total(t.ended_ns - t.started_ns), total(t.errors),
@@ -207,7 +211,10 @@ pub fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
+pub(crate) fn usage(
+    db: &Connection,
+    from_ns: i64,
+) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let mut statement = db.prepare_cached(
         "SELECT t.model, t.input, t.output, t.cache_read, t.cache_write
          FROM session s CROSS JOIN turn t ON t.root = s.root
@@ -220,7 +227,10 @@ pub fn usage(db: &Connection, from_ns: i64) -> rusqlite::Result<Vec<(Option<Stri
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn usage_of(db: &Connection, root: &str) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
+pub(crate) fn usage_of(
+    db: &Connection,
+    root: &str,
+) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let mut statement = db.prepare_cached(
         "SELECT model, input, output, cache_read, cache_write FROM turn
@@ -257,7 +267,7 @@ fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
+pub(crate) fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
     // Ids begin with the time at which a hook was received, so that their index counts them.
     let mut count_between =
         db.prepare_cached("SELECT count(*) FROM raw_hook WHERE id >= ?1 AND id < ?2")?;
@@ -284,7 +294,7 @@ pub fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn counters(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
+pub(crate) fn counters(db: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
     db.prepare_cached("SELECT key, value FROM counter ORDER BY key")?
         .query_map([], |row| Ok((row.get(0)?, count(row, 1)?)))?
         .collect()

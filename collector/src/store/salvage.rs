@@ -33,7 +33,7 @@ const PREFIX: &str = "damaged-";
 
 /// What came of a damaged database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// Hooks taken over.
     pub hooks: u64,
     /// Hooks that could not be read, at most: a number may never have been given out. `None` when the file does not even say
@@ -43,7 +43,7 @@ pub struct Report {
 
 /// A damaged database that was moved aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aside {
+pub(crate) struct Aside {
     /// Its folder.
     pub folder: PathBuf,
     /// What came of it, once that is known.
@@ -54,19 +54,19 @@ impl Aside {
     /// When the database was moved aside, nanoseconds since the epoch: every hook in it is older. `None` for a folder that was
     /// not made by hookspan.
     #[must_use]
-    pub fn moved_ns(&self) -> Option<i64> {
+    pub(crate) fn moved_ns(&self) -> Option<i64> {
         self.name().strip_prefix(PREFIX)?.parse().ok()
     }
 
     /// The folder's name in the state directory.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Bytes of its files.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
     }
@@ -96,7 +96,7 @@ impl std::fmt::Display for Aside {
 ///
 /// # Errors
 /// As the file system says; then the next start tries again.
-pub fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
+pub(crate) fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
     let folder = dir.root().join(format!("{PREFIX}{}", now.0));
     private_folder(&folder)?;
     // The log first: a database without its log is an older one, a log without its database is nothing.
@@ -118,7 +118,7 @@ pub fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
 
 /// Every database that was moved aside, oldest first.
 #[must_use]
-pub fn aside(dir: &StateDir) -> Vec<Aside> {
+pub(crate) fn aside(dir: &StateDir) -> Vec<Aside> {
     let entries = fs::read_dir(dir.root()).into_iter().flatten().flatten();
     let mut found: Vec<Aside> = entries
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
@@ -135,7 +135,7 @@ pub fn aside(dir: &StateDir) -> Vec<Aside> {
 
 /// Damaged databases that were moved aside before a time and have been read as far as they can be.
 #[must_use]
-pub fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
+pub(crate) fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
     let is_old = |aside: &Aside| aside.moved_ns().is_some_and(|moved| moved < before_ns);
     aside(dir).into_iter().filter(|aside| aside.report.is_some() && is_old(aside)).collect()
 }
@@ -144,7 +144,7 @@ pub fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
 ///
 /// # Errors
 /// As the file system says.
-pub fn remove(aside: &Aside) -> io::Result<()> {
+pub(crate) fn remove(aside: &Aside) -> io::Result<()> {
     fs::remove_dir_all(&aside.folder)
 }
 
@@ -156,7 +156,7 @@ fn report(path: &Path) -> Option<Report> {
 type Found = ([u8; 16], u8, Hook);
 
 /// Reads a damaged database to its end.
-pub struct Salvage {
+pub(crate) struct Salvage {
     folder: PathBuf,
     db: Option<Connection>,
     preparer: Preparer,
@@ -179,7 +179,7 @@ impl std::fmt::Debug for Salvage {
 impl Salvage {
     /// Opens what was moved to `folder`. One that cannot be opened at all holds nothing that could be read.
     #[must_use]
-    pub fn open(folder: &Path) -> Self {
+    pub(crate) fn open(folder: &Path) -> Self {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(folder.join("hookspan.db"), flags).ok();
         let last = |table: &str| {
@@ -210,7 +210,7 @@ impl Salvage {
     }
 
     /// The next hooks that can be read, with the time up to which they go; `None` at the end.
-    pub fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
+    pub(crate) fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
         let db = self.db.take()?;
         let (mut bytes, mut last) = (0, None);
         while self.preparer.waiting() < ROWS && bytes < BYTES && self.next < self.end {
@@ -293,7 +293,7 @@ impl Salvage {
     ///
     /// # Errors
     /// As the file system says.
-    pub fn finish(self) -> io::Result<Report> {
+    pub(crate) fn finish(self) -> io::Result<Report> {
         let text = serde_json::to_vec(&self.report)?;
         write_private(&self.folder.join(REPORT), &text)?;
         Ok(self.report)

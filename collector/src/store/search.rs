@@ -36,7 +36,7 @@ const UNCLEAN: &str = "unclean";
 
 /// One text of one span.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doc {
+pub(crate) struct Doc {
     /// Place in the index; grows.
     pub id: i64,
     /// Root conversation.
@@ -51,7 +51,7 @@ pub struct Doc {
 
 /// The index as its one writer sees it.
 #[derive(Debug)]
-pub struct Index {
+pub(crate) struct Index {
     db: Connection,
 }
 
@@ -61,7 +61,7 @@ impl Index {
     ///
     /// # Errors
     /// The file system or SQLite refuses.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         match Self::open_existing(path) {
             Err(error) if is_useless(&error) => {}
             opened => return opened,
@@ -109,7 +109,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn reopen(&mut self, path: &Path) -> Result<(), OpenError> {
+    pub(crate) fn reopen(&mut self, path: &Path) -> Result<(), OpenError> {
         *self = Self::open(path)?;
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Index {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {
+    pub(crate) fn meta(&self, key: &str) -> rusqlite::Result<Option<String>> {
         meta(&self.db, key)
     }
 
@@ -126,7 +126,7 @@ impl Index {
     ///
     /// # Errors
     /// As `work` or SQLite fails; then nothing of it remains.
-    pub fn batch<T>(
+    pub(crate) fn batch<T>(
         &mut self,
         work: impl FnOnce(&Batch<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
@@ -140,7 +140,7 @@ impl Index {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn delete(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
+    pub(crate) fn delete(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
         let deleted = self.remove(roots)?;
         self.clean()?;
         Ok(deleted)
@@ -151,7 +151,7 @@ impl Index {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn remove(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
+    pub(crate) fn remove(&mut self, roots: &[String]) -> rusqlite::Result<u64> {
         self.batch(|batch| {
             let mut deleted = 0;
             for root in roots {
@@ -168,7 +168,7 @@ impl Index {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn clean(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn clean(&mut self) -> rusqlite::Result<()> {
         if self.meta(UNCLEAN)?.is_some() {
             // Terms of deleted texts lie in older segments of the index until these are merged.
             self.db.execute_batch(
@@ -184,7 +184,7 @@ impl Index {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn roots(&self) -> rusqlite::Result<Vec<String>> {
+    pub(crate) fn roots(&self) -> rusqlite::Result<Vec<String>> {
         // From one to the next in the index, however many texts each has.
         let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
         let mut roots: Vec<String> = Vec::new();
@@ -199,7 +199,7 @@ impl Index {
 
 /// Texts being written.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     db: &'a Connection,
 }
 
@@ -208,7 +208,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn has(&self, span: SpanId, hook: u64, field: &str) -> rusqlite::Result<bool> {
+    pub(crate) fn has(&self, span: SpanId, hook: u64, field: &str) -> rusqlite::Result<bool> {
         self.db
             .prepare_cached("SELECT 1 FROM doc WHERE span = ?1 AND hook = ?2 AND field = ?3")?
             .exists((span.0, hook.cast_signed(), field))
@@ -218,7 +218,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn add(
+    pub(crate) fn add(
         &self,
         root: &str,
         span: SpanId,
@@ -243,7 +243,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn set_root(&self, span: SpanId, root: &str) -> rusqlite::Result<()> {
+    pub(crate) fn set_root(&self, span: SpanId, root: &str) -> rusqlite::Result<()> {
         self.db
             .prepare_cached("UPDATE doc SET root = ?2 WHERE span = ?1 AND root <> ?2")?
             .execute((span.0, root))?;
@@ -254,7 +254,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn set_meta(&self, key: &str, value: &str) -> rusqlite::Result<()> {
+    pub(crate) fn set_meta(&self, key: &str, value: &str) -> rusqlite::Result<()> {
         self.db
             .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?
             .execute((key, value))?;
@@ -265,7 +265,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
-    pub fn count(&self, key: &str, by: u64) -> rusqlite::Result<()> {
+    pub(crate) fn count(&self, key: &str, by: u64) -> rusqlite::Result<()> {
         if by > 0 {
             let sum = meta(self.db, key)?.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
             self.set_meta(key, &sum.saturating_add(by).to_string())?;
@@ -289,7 +289,7 @@ impl Batch<'_> {
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
-pub fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
     if !path.exists() {
         return Ok(None);
     }
@@ -306,7 +306,7 @@ pub fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
-pub fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+pub(crate) fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?
         .query_row([key], |row| row.get(0))
         .optional()
@@ -314,7 +314,7 @@ pub fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
 
 /// Which of the two indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub(crate) enum Table {
     /// Whole words.
     Words,
     /// Three letters each.
@@ -335,7 +335,7 @@ impl Table {
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
-pub fn find(
+pub(crate) fn find(
     db: &Connection,
     table: Table,
     tokens: &[String],
@@ -367,7 +367,12 @@ pub fn find(
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
-pub fn count(db: &Connection, table: Table, tokens: &[String], most: u64) -> rusqlite::Result<u64> {
+pub(crate) fn count(
+    db: &Connection,
+    table: Table,
+    tokens: &[String],
+    most: u64,
+) -> rusqlite::Result<u64> {
     let name = table.name();
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE {name} MATCH ?1 LIMIT ?2)");
     db.prepare_cached(&sql)?
@@ -383,7 +388,7 @@ fn expression(tokens: &[String]) -> String {
 
 /// The files of an index.
 #[must_use]
-pub fn files(path: &Path) -> [PathBuf; 3] {
+pub(crate) fn files(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|end| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
@@ -402,7 +407,7 @@ fn is_useless(error: &OpenError) -> bool {
 ///
 /// # Errors
 /// A file cannot be removed.
-pub fn remove(path: &Path) -> std::io::Result<()> {
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     for file in files(path) {
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

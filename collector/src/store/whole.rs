@@ -9,7 +9,7 @@ use super::write::{self, HOOK_COLUMNS, HOOK_TABLES};
 
 /// A session as an export to a file needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionRow {
+pub(crate) struct SessionRow {
     /// Root conversation.
     pub root: String,
     /// Last event: where spans that still run are cut.
@@ -20,7 +20,7 @@ pub struct SessionRow {
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Result<Vec<SessionRow>> {
+pub(crate) fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Result<Vec<SessionRow>> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok(SessionRow { root: row.get(0)?, last: Timestamp(row.get(1)?) })
     };
@@ -47,7 +47,7 @@ pub fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Result<Vec<S
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRow>> {
+pub(crate) fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRow>> {
     db.query_row(
         "SELECT root.text, s.last_ns FROM session s JOIN name root ON root.id = s.root
          ORDER BY s.last_ns DESC LIMIT 1",
@@ -61,7 +61,7 @@ pub fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRow>> {
 ///
 /// # Errors
 /// When SQLite fails, or as `each` fails.
-pub fn spans_of<E: From<rusqlite::Error>>(
+pub(crate) fn spans_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: &str,
     mut each: impl FnMut(Span) -> Result<(), E>,
@@ -85,7 +85,7 @@ pub fn spans_of<E: From<rusqlite::Error>>(
 ///
 /// # Errors
 /// When SQLite fails, or as `each` fails.
-pub fn hooks_of<E: From<rusqlite::Error>>(
+pub(crate) fn hooks_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: Option<&str>,
     mut each: impl FnMut(hookspan_core::Hook) -> Result<(), E>,

@@ -12,7 +12,7 @@ use super::extract::Body;
 use super::login::{end_session, not_kept};
 use super::{Answer, json};
 use crate::App;
-use crate::guard::Who;
+use crate::guard::{VaultError, Who};
 use crate::problem::Problem;
 
 #[derive(Serialize, JsonSchema)]
@@ -108,7 +108,7 @@ pub(super) async fn revoke(
                     door.vault().change(&mut |access| was_there = access.revoke_token(&name));
                 kept.map(|()| was_there)
             });
-            ended.await.unwrap_or_else(|_| Err("a thread failed".to_owned())).map_err(not_kept)?
+            ended.await.unwrap_or(Err(VaultError::Thread)).map_err(not_kept)?
         }
         _ => return Err(Problem::bad_parameter("session", "name a session or a token")),
     };

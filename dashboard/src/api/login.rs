@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::extract::{Body, Route};
 use super::{Answer, json};
 use crate::App;
-use crate::guard::{Answered, Door, Handshake, Refused, Who};
+use crate::guard::{Answered, Door, Handshake, Refused, VaultError, Who};
 use crate::problem::Problem;
 
 #[derive(Deserialize, JsonSchema)]
@@ -103,7 +103,7 @@ pub(super) async fn login(
         let handshake = Handshake { id: &id, page_nonce: &page_nonce, nonce: &nonce };
         door.finish(&Answered { handshake, proof: &proof, agent: &agent })
     });
-    let granted = granted.await.map_err(|_| not_kept("a thread failed".to_owned()))?;
+    let granted = granted.await.map_err(|_| not_kept(VaultError::Thread))?;
     let granted = granted.map_err(refused)?;
     let granted = Granted {
         session: granted.session,
@@ -172,7 +172,7 @@ pub(super) async fn end_session(door: Arc<Door>, session: String) -> Result<bool
         door.forget(&session);
         Ok(was_there)
     });
-    ended.await.unwrap_or_else(|_| Err("a thread failed".to_owned())).map_err(not_kept)
+    ended.await.unwrap_or(Err(VaultError::Thread)).map_err(not_kept)
 }
 
 fn owners<'a>(app: &'a App, who: &Who) -> Result<&'a Arc<Door>, Problem> {
@@ -202,13 +202,13 @@ fn refused(refused: Refused) -> Problem {
     }
 }
 
-pub(super) fn not_kept(error: String) -> Problem {
+pub(super) fn not_kept(error: VaultError) -> Problem {
     tracing::warn!(%error, "dashboard.access_not_kept");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "access-unavailable",
         "who may read is not known",
-        error,
+        error.to_string(),
         "look at access.json in the state directory; `hookspan doctor` says where that is",
     )
 }

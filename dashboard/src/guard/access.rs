@@ -1,6 +1,11 @@
 //! Who may read the dashboard after a restart too: signed-in browsers and scripts. The collector keeps this in a file of its
 //! owner's. Nothing in it is enough to sign in with.
 
+use core::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::proof::{Bytes32, Verifier, hex, sha256};
@@ -26,21 +31,54 @@ pub trait Vault: Send + Sync {
     /// What is kept now; an empty one where nothing is kept yet.
     ///
     /// # Errors
-    /// In words, when what is kept cannot be read.
-    fn read(&self) -> Result<std::sync::Arc<Access>, String>;
+    /// [`VaultError::Read`] or [`VaultError::Damaged`].
+    fn read(&self) -> Result<Arc<Access>, VaultError>;
 
-    /// Reads, changes and keeps it, while nobody else does.
+    /// Reads, changes and writes it. Nobody else changes it meanwhile.
     ///
     /// # Errors
-    /// In words, when it cannot be read or kept.
-    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String>;
+    /// Those of [`Vault::read`], and [`VaultError::Write`].
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError>;
 
     /// 32 random bytes.
     ///
     /// # Errors
-    /// In words, when the system has none.
-    fn random(&self) -> Result<[u8; 32], String>;
+    /// [`VaultError::Random`].
+    fn random(&self) -> Result<[u8; 32], VaultError>;
 }
+
+/// Why [`Access`] cannot be read or kept.
+#[derive(Debug)]
+pub enum VaultError {
+    /// The file cannot be read.
+    Read(PathBuf, io::Error),
+    /// The file was read, but its content is not what hookspan wrote.
+    Damaged(PathBuf),
+    /// The file cannot be written.
+    Write(PathBuf, io::Error),
+    /// The system gives no random bytes.
+    Random(io::Error),
+    /// The thread that did the work has failed.
+    Thread,
+}
+
+impl fmt::Display for VaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(file, error) => write!(f, "cannot read {}: {error}", file.display()),
+            Self::Damaged(file) => write!(
+                f,
+                "cannot read {}: it is damaged; move it away, then sign in again",
+                file.display()
+            ),
+            Self::Write(file, error) => write!(f, "cannot write {}: {error}", file.display()),
+            Self::Random(error) => write!(f, "the system has no randomness: {error}"),
+            Self::Thread => f.write_str("a thread failed"),
+        }
+    }
+}
+
+impl core::error::Error for VaultError {}
 
 /// Signed-in browsers and tokens of scripts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -99,8 +137,8 @@ pub enum BadToken {
     Full,
 }
 
-impl core::fmt::Display for BadToken {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for BadToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name => write!(
                 f,

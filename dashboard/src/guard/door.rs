@@ -9,7 +9,7 @@ mod credentials;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::credentials::{Credentials, Tab};
-use super::access::{Vault, browser};
+use super::access::{Vault, VaultError, browser};
 use super::proof::{Bytes32, Handshake, Verifier, hex, mac, sha256};
 use crate::Clock;
 
@@ -95,7 +95,7 @@ pub(crate) enum Refused {
     /// The credential is unknown, used or expired, or the proof is wrong.
     Unknown,
     /// What is kept cannot be read or written.
-    Vault(String),
+    Vault(VaultError),
 }
 
 /// What a request shows of who it is from.
@@ -110,8 +110,8 @@ impl Door {
     /// A door whose owner shows `owner`.
     ///
     /// # Errors
-    /// In words, when the system has no randomness.
-    pub fn new(vault: Arc<dyn Vault>, clock: Clock, owner: &str) -> Result<Self, String> {
+    /// [`VaultError::Random`].
+    pub fn new(vault: Arc<dyn Vault>, clock: Clock, owner: &str) -> Result<Self, VaultError> {
         let (boot, channel) = (Bytes32(vault.random()?), Bytes32(vault.random()?));
         let owner = sha256(owner.as_bytes());
         Ok(Self { vault, clock, boot, channel, owner, credentials: Mutex::default() })
@@ -120,8 +120,8 @@ impl Door {
     /// A code that signs one browser in, once, within a minute.
     ///
     /// # Errors
-    /// In words, when the system has no randomness.
-    pub fn code(&self) -> Result<String, String> {
+    /// [`VaultError::Random`].
+    pub fn code(&self) -> Result<String, VaultError> {
         let (id, secret) = (self.id()?, Bytes32(self.vault.random()?));
         let until_ns = self.clock.now_ns().saturating_add(CODE_NS);
         self.credentials().add_code(&id, Verifier::of(&secret), until_ns);
@@ -310,7 +310,7 @@ impl Door {
         is_ours && (0..=NONCE_S).contains(&self.now_s().saturating_sub(at_s))
     }
 
-    fn id(&self) -> Result<String, String> {
+    fn id(&self) -> Result<String, VaultError> {
         Ok(hex(&self.vault.random()?[..16]))
     }
 

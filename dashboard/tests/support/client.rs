@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use hookspan_dashboard::{Access, Door, Settings, Vault, router};
+use hookspan_dashboard::{Access, Door, Settings, Vault, VaultError, router};
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -28,11 +28,11 @@ pub struct MemoryVault {
 }
 
 impl Vault for MemoryVault {
-    fn read(&self) -> Result<Arc<Access>, String> {
+    fn read(&self) -> Result<Arc<Access>, VaultError> {
         Ok(Arc::clone(&self.access.lock().unwrap()))
     }
 
-    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), String> {
+    fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError> {
         let mut access = self.access.lock().unwrap();
         // As a file does: what is kept is read back from text.
         let mut new: Access =
@@ -42,7 +42,7 @@ impl Vault for MemoryVault {
         Ok(())
     }
 
-    fn random(&self) -> Result<[u8; 32], String> {
+    fn random(&self) -> Result<[u8; 32], VaultError> {
         // Each draw is another one, and each run the same.
         let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
         Ok(Sha256::digest(drawn.to_le_bytes()).into())

@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use hookspan::hooks_json::document::Document;
-use hookspan::hooks_json::edit::{Made, install, uninstall};
-use hookspan::hooks_json::own_entries;
-use hookspan::hooks_json::recognise::Form;
-use hookspan::hooks_json::{Entry, Events};
+use hookspan::parts::{Document, Entry, Events, Form, Made, Ours, entries, install, uninstall};
 
 /// The text is edited so that the edit can be taken back byte for byte, or refused.
 pub fn hooks_json(data: &[u8]) {
@@ -15,8 +11,8 @@ pub fn hooks_json(data: &[u8]) {
     let events = Events::Minimal.names();
     let mut made = Made::default();
     let Ok(after) = install(before, &entry, &events, &mut made) else { return };
-    let is_plain = |ours: &own_entries::Ours| ours.recognised.form == Form::Plain && !ours.in_group;
-    if Document::parse(before).is_ok_and(|it| !own_entries::entries(&it).iter().all(is_plain)) {
+    let is_plain = |ours: &Ours| ours.recognised.form == Form::Plain && !ours.in_group;
+    if Document::parse(before).is_ok_and(|it| !entries(&it).iter().all(is_plain)) {
         // Entries in other forms stand in for ours, or become ours.
         let again = install(&after, &entry, &events, &mut made.clone());
         assert!(again.is_ok_and(|again| again == after), "a second install changes: {after}");

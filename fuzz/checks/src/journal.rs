@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 
 use arbitrary::{Arbitrary, Unstructured};
-use hookspan::journal::reader::Reader;
-use hookspan::journal::{FLAG_TRUNCATED, Record, record_id};
+use hookspan::parts::{FLAG_TRUNCATED, Reader, Record, record_id};
 use hookspan_shim::frame::{Decoded, HEADER_BYTES, Header, LAST, MAGIC, VERSION, seal};
 use hookspan_shim::hash::xxh64;
 use hookspan_shim::record::{METADATA_MAX, Stamp, encode};

@@ -21,7 +21,7 @@ use crate::store::open as database;
 #[command(
     after_help = "Examples:\n  hookspan demo\n  hookspan demo --sessions 200 --fresh\n  hookspan demo --no-open --listen 127.0.0.1:0"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Sessions to invent
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=5_000))]
     sessions: u32,
@@ -43,7 +43,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The history cannot be written, or the dashboard cannot start.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let demo = apart(global)?;
     if let (false, Some(info)) = (args.no_serve, ServeInfo::running(&demo.state)) {
         return show_running(&demo, &args, &info);

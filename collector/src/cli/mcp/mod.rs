@@ -44,7 +44,7 @@ const INSTRUCTIONS: &str = "hookspan records what Cursor's agent did: sessions, 
 #[command(
     after_help = "Examples:\n  hookspan mcp --project ~/src/lighthouse\n  hookspan mcp --all\n\nIn Cursor's mcp.json:\n  {\"mcpServers\": {\"hookspan\": {\"command\": \"hookspan\", \"args\": [\"mcp\", \"--project\", \"${workspaceFolder}\"]}}}"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Answer about sessions of this folder [default: the folder that Cursor has open, else the repository around the
     /// working directory]
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
@@ -58,7 +58,7 @@ pub struct Args {
 ///
 /// # Errors
 /// The connection fails.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let server = Server::new(global, &args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -31,7 +31,7 @@ const MANAGER: Manager =
 
 /// The unit or agent.
 #[derive(Debug)]
-pub struct Service {
+pub(crate) struct Service {
     /// Where its file is.
     pub path: PathBuf,
     text: String,
@@ -43,7 +43,7 @@ impl Service {
     ///
     /// # Errors
     /// This system has none that hookspan knows, or the program's own path is not known.
-    pub fn new(global: &Global) -> anyhow::Result<Self> {
+    pub(crate) fn new(global: &Global) -> anyhow::Result<Self> {
         let Some(path) = path(global) else {
             anyhow::bail!(
                 "--service is not available here: make your system run `hookspan serve` at login \
@@ -68,7 +68,7 @@ impl Service {
 
     /// The service that an earlier `install` left for this state directory, if any.
     #[must_use]
-    pub fn installed(global: &Global) -> Option<Self> {
+    pub(crate) fn installed(global: &Global) -> Option<Self> {
         let path = path(global)?;
         let text = read(&path).ok()??;
         let named = named_dir(&text).and_then(|dir| normal(Path::new(&dir)).ok());
@@ -78,7 +78,7 @@ impl Service {
 
     /// What would be written.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let warning = self.warning.iter().map(|warning| format!("{warning}\n\n"));
         format!("{}write {}\n\n{}\n", warning.collect::<String>(), self.path.display(), self.text)
     }
@@ -87,7 +87,7 @@ impl Service {
     ///
     /// # Errors
     /// The file is somebody else's or cannot be written.
-    pub fn install(&self) -> anyhow::Result<()> {
+    pub(crate) fn install(&self) -> anyhow::Result<()> {
         let io = || format!("cannot write {}", self.path.display());
         if read(&self.path)?.is_some_and(|text| !text.contains(MARKER)) {
             anyhow::bail!(
@@ -106,7 +106,7 @@ impl Service {
     ///
     /// # Errors
     /// The file cannot be removed.
-    pub fn uninstall(&self) -> anyhow::Result<()> {
+    pub(crate) fn uninstall(&self) -> anyhow::Result<()> {
         stop(MANAGER, user()).iter().for_each(|step| step.run());
         fs::remove_file(&self.path)
             .with_context(|| format!("cannot remove {}", self.path.display()))?;

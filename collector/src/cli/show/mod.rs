@@ -23,7 +23,7 @@ const LINES_MAX: usize = 20_000;
 #[command(
     after_help = "Examples:\n  hookspan show d95a19cf\n  hookspan show last\n  hookspan show last --json"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Session id, the beginning of one, or `last`
     #[arg(value_name = "ID")]
     id: String,
@@ -36,7 +36,7 @@ pub struct Args {
 ///
 /// # Errors
 /// There is no such session, or the database cannot be read.
-pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let database = open::reader(&global.state.database())?;
     let root = find(&database, &args.id)?;
     let unreadable = "cannot read the database";
@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// None or several do.
-pub fn find(database: &rusqlite::Connection, id: &str) -> anyhow::Result<String> {
+pub(crate) fn find(database: &rusqlite::Connection, id: &str) -> anyhow::Result<String> {
     if id == "last" {
         return queries::last_root(database)?.context("nothing recorded yet");
     }

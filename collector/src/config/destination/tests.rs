@@ -13,12 +13,12 @@ fn form(text: &str) -> DestinationForm {
 
 #[track_caller]
 fn resolved(text: &str, variables: &[(&str, &str)]) -> Destination {
-    form(text).resolve(&env(variables), Semconv::default()).expect("a destination")
+    form(text).build(&env(variables), Semconv::default()).expect("a destination")
 }
 
 #[track_caller]
 fn refused(text: &str, variables: &[(&str, &str)], expected: &str) {
-    let error = form(text).resolve(&env(variables), Semconv::default()).expect_err("a refusal");
+    let error = form(text).build(&env(variables), Semconv::default()).expect_err("a refusal");
     assert!(error.to_string().contains(expected), "{error}");
 }
 
@@ -126,8 +126,7 @@ fn secrets_come_by_reference_and_are_never_shown() {
     refused(literal, &[], "takes env:NAME or file:PATH");
     let file = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 'file:/does/not/exist' }";
     unready(file, &[], "cannot be read");
-    let bad =
-        form(text).resolve(&env(&[("KEY", "a\nb")]), Semconv::default()).expect_err("refused");
+    let bad = form(text).build(&env(&[("KEY", "a\nb")]), Semconv::default()).expect_err("refused");
     assert!(!bad.to_string().contains("a\nb"), "{bad}");
     let plain = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Scope-OrgID = 'team' }";
     assert_eq!(header(&resolved(plain, &[]), "x-scope-orgid"), Some("team"));
@@ -318,9 +317,9 @@ fn secrets_are_left_in_only_where_everything_leaves_and_by_name() {
     assert!(resolved(&with("content = 'full'"), &[]).redact);
     assert!(!resolved(&with("content = 'full'\nredact = false"), &[]).redact);
     let form: DestinationForm = toml::from_str(&with("redact = false")).unwrap();
-    let error = form.resolve(&Environment::of(&[], "/"), Semconv::default()).unwrap_err();
+    let error = form.build(&Environment::of(&[], "/"), Semconv::default()).unwrap_err();
     assert_eq!(
-        error.problem,
+        error.to_string(),
         "redact: false needs content = \"full\": with less content, secrets never leave"
     );
 }
@@ -331,13 +330,13 @@ fn content_does_not_leave_this_machine_without_tls() {
         toml::from_str(&format!("name = 'a'\nendpoint = '{endpoint}'\n{more}")).unwrap()
     };
     let resolve = |form: DestinationForm| {
-        form.resolve(&Environment::of(&[], "/"), Semconv::default()).map(drop)
+        form.build(&Environment::of(&[], "/"), Semconv::default()).map(drop)
     };
     let full = "content = 'full'";
     for remote in
         ["http://10.1.2.3:4318", "HTTP://traces.acme.dev", "http://127.0.0.1.acme.dev:4317"]
     {
-        let error = resolve(form(remote, full)).unwrap_err().problem;
+        let error = resolve(form(remote, full)).unwrap_err().to_string();
         assert!(
             error.starts_with("content: \"full\" would send") && error.contains("TLS"),
             "{error}"

@@ -21,7 +21,7 @@ use crate::store::whole::{self, SessionRow};
 
 /// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// One `{"resourceSpans": […]}` document.
     OtlpJson,
     /// One `ExportTraceServiceRequest`.
@@ -36,7 +36,7 @@ pub enum Format {
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub(crate) enum FileError {
     /// The store.
     #[error("the database cannot be read: {0}")]
     Store(#[from] rusqlite::Error),
@@ -50,7 +50,7 @@ pub enum FileError {
 
 /// What is to be written.
 #[derive(Debug)]
-pub struct Selection<'a> {
+pub(crate) struct Selection<'a> {
     /// The store, read-only.
     pub db: &'a Connection,
     /// These sessions, in this order.
@@ -65,7 +65,7 @@ pub struct Selection<'a> {
 ///
 /// # Errors
 /// When the store cannot be read or the output not be written.
-pub fn write(
+pub(crate) fn write(
     selection: &Selection<'_>,
     format: Format,
     out: &mut dyn Write,

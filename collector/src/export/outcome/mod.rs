@@ -22,7 +22,7 @@ const MAX_DETAIL_CHARS: usize = 200;
 
 /// What to do with a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Delivered.
     Ok,
     /// The server took the request and refused some of its spans.
@@ -50,7 +50,7 @@ pub enum Outcome {
 
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub(crate) struct Trouble {
     /// Why.
     pub cause: Cause,
     /// What happened, in one short line: often the server's own words.
@@ -65,7 +65,7 @@ impl Trouble {
 
 /// Why a server will not take a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// It does not accept our credentials: pause, keep the queue.
     Auth,
     /// It is not what we think it is: pause, keep the queue.

@@ -45,7 +45,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// When segments change, and how large they may become together.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Size at which the journal becomes a segment, in bytes.
     pub segment_bytes: u64,
     /// Age at which it does.
@@ -73,7 +73,7 @@ impl Default for Limits {
 
 /// What the journal takes on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Bytes of all segments.
     pub bytes: u64,
     /// Bytes that a lost write-ahead log would need again: no checkpoint is known to cover them.
@@ -91,7 +91,7 @@ pub struct Usage {
 /// Order of calls: [`Follower::poll`] until it returns nothing, [`Follower::wait`], and so on; [`Follower::may_forget`] whenever
 /// a position has been stored durably.
 #[derive(Debug)]
-pub struct Follower {
+pub(crate) struct Follower {
     dir: StateDir,
     boot: String,
     limits: Limits,
@@ -125,7 +125,11 @@ impl Follower {
     ///
     /// # Errors
     /// The state directory cannot be read or written. A damaged segment is no error.
-    pub fn open(dir: &StateDir, position: &Position, limits: Limits) -> Result<Self, JournalError> {
+    pub(crate) fn open(
+        dir: &StateDir,
+        position: &Position,
+        limits: Limits,
+    ) -> Result<Self, JournalError> {
         let watch = JournalError::of("watch", dir.root());
         let sleeper = Sleeper::new().map_err(watch)?;
         let syncer = Syncer::start(sleeper.waker());
@@ -208,7 +212,7 @@ impl Follower {
     ///
     /// There is no error to return: what was read is in the batch, whatever else failed. See [`Batch::unread`] and
     /// [`Self::problems`].
-    pub fn poll(&mut self, records_max: usize) -> Batch {
+    pub(crate) fn poll(&mut self, records_max: usize) -> Batch {
         let now = clock::instant();
         let unread = self.read_all(now, records_max);
         if self.active_at == now {
@@ -252,7 +256,7 @@ impl Follower {
     }
 
     /// Sleeps until there may be more to read, at most so long. Returns early at a [`Waker::wake`].
-    pub fn wait(&mut self, at_most: Duration) {
+    pub(crate) fn wait(&mut self, at_most: Duration) {
         let now = clock::instant();
         let silent = now.duration_since(self.active_at);
         if silent < SILENCE {
@@ -282,13 +286,13 @@ impl Follower {
 
     /// Something that ends [`Follower::wait`] from another thread.
     #[must_use]
-    pub fn waker(&self) -> Waker {
+    pub(crate) fn waker(&self) -> Waker {
         self.sleeper.waker()
     }
 
     /// Says that `position` has been stored so that not even a power cut takes it back, together with every record that
     /// came with it or before it. Segments that lie wholly before it may be deleted.
-    pub fn may_forget(&mut self, position: &Position) {
+    pub(crate) fn may_forget(&mut self, position: &Position) {
         for held in self.held.values_mut() {
             if let Some(fingerprint) = held.segment.fingerprint() {
                 held.forgettable = held.forgettable.max(position.offset_in(fingerprint));
@@ -300,7 +304,7 @@ impl Follower {
     /// Whether [`Self::may_forget`] would let a segment go. To make sure that the store has something durably costs the disk two
     /// waits.
     #[must_use]
-    pub fn would_forget(&self, position: &Position) -> bool {
+    pub(crate) fn would_forget(&self, position: &Position) -> bool {
         self.held.values().filter(|held| held.role != Role::Journal).any(|held| {
             let Some(fingerprint) = held.segment.fingerprint() else { return false };
             let len = held.segment.len().unwrap_or(u64::MAX);
@@ -310,19 +314,19 @@ impl Follower {
 
     /// What was wrong with what was read.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
     /// Tasks that fail at present, and are tried again.
     #[must_use]
-    pub fn problems(&self) -> Arc<[Problem]> {
+    pub(crate) fn problems(&self) -> Arc<[Problem]> {
         self.troubles.shown()
     }
 
     /// What the journal takes on disk.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         let mut usage =
             Usage { segments: self.held.len() as u64, stopped: self.stopped, ..Usage::default() };
         for held in self.held.values() {

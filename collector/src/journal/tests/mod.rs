@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use hookspan_shim::frame::NO_EOF;
+
 use super::*;
 use crate::clock;
 use crate::dirs::StateDir;
@@ -92,7 +94,7 @@ fn records_come_out_as_they_went_in() {
         id: 7,
         argument: "stop",
         context: context.clone(),
-        flags: FLAG_NO_EOF,
+        flags: NO_EOF,
         body: b"{}",
     };
     let id = write::append(&mut file, &sent).unwrap();
@@ -102,7 +104,7 @@ fn records_come_out_as_they_went_in() {
         wall_ns: 5,
         boottime_ns: Some(6),
         pid: None,
-        flags: FLAG_NO_EOF,
+        flags: NO_EOF,
         argument: Some("stop".into()),
         context,
         body: b"{}".to_vec(),

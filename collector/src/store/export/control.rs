@@ -12,7 +12,7 @@ use crate::store::open::{self, OpenError};
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), OpenError> {
+pub(crate) fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), OpenError> {
     change(path, |db| {
         for row in destinations(db)? {
             let state = match (configured.contains(&row.name.as_str()), row.state.as_str()) {
@@ -34,7 +34,11 @@ pub fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), OpenErr
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn set_stopped(path: &Path, destination: &str, stopped: bool) -> Result<bool, OpenError> {
+pub(crate) fn set_stopped(
+    path: &Path,
+    destination: &str,
+    stopped: bool,
+) -> Result<bool, OpenError> {
     change(path, |db| {
         let changed = db.execute(
             "UPDATE export_position SET stopped = ?2, not_before_ns = 0 WHERE destination = ?1",
@@ -49,7 +53,11 @@ pub fn set_stopped(path: &Path, destination: &str, stopped: bool) -> Result<bool
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn replay(path: &Path, destination: &str, start: StartAt) -> Result<Option<u64>, OpenError> {
+pub(crate) fn replay(
+    path: &Path,
+    destination: &str,
+    start: StartAt,
+) -> Result<Option<u64>, OpenError> {
     change(path, |db| {
         let tx = db.unchecked_transaction()?;
         let seq = start_seq(&tx, start)?;
@@ -69,7 +77,7 @@ pub fn replay(path: &Path, destination: &str, start: StartAt) -> Result<Option<u
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> {
+pub(crate) fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> {
     change(path, |db| {
         let tx = db.unchecked_transaction()?;
         let mut changed = 0;

@@ -14,7 +14,7 @@ const LOSING_NS: i64 = 86_400_000_000_000;
 
 /// One destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DestinationRow {
+pub(crate) struct DestinationRow {
     /// Its name.
     pub name: String,
     /// ok, retry, paused, off.
@@ -41,7 +41,7 @@ pub struct DestinationRow {
 
 /// The last time a destination lost spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastLoss {
+pub(crate) struct LastLoss {
     /// When, nanoseconds since the epoch.
     pub at_ns: i64,
     /// The word in the store.
@@ -53,14 +53,14 @@ pub struct LastLoss {
 impl DestinationRow {
     /// Whether spans were lost during the last day.
     #[must_use]
-    pub fn is_losing(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_losing(&self, now: Timestamp) -> bool {
         let since = |loss: &LastLoss| now.0.saturating_sub(loss.at_ns);
         self.state != "off" && self.last_loss.as_ref().is_some_and(|loss| since(loss) < LOSING_NS)
     }
 
     /// The same as pages show it.
     #[must_use]
-    pub fn health(self, endpoint_host: String, now: Timestamp) -> DestinationHealth {
+    pub(crate) fn health(self, endpoint_host: String, now: Timestamp) -> DestinationHealth {
         DestinationHealth {
             endpoint_host,
             losing: self.is_losing(now),
@@ -86,7 +86,7 @@ impl fmt::Display for LastLoss {
 impl LastLoss {
     /// What a person can do so that it does not happen again.
     #[must_use]
-    pub fn advice(&self) -> &'static str {
+    pub(crate) fn advice(&self) -> &'static str {
         LossReason::parse(&self.reason).map_or("", LossReason::advice)
     }
 }
@@ -95,7 +95,7 @@ impl LastLoss {
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationRow>> {
+pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationRow>> {
     let head = head(db)?;
     let mut all = db
         .prepare_cached(

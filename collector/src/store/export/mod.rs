@@ -21,12 +21,14 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use super::bodies::Bodies;
 use super::open::{self, OpenError};
 use super::rows::{self, signed};
-pub use control::{remove, replay, set_stopped, switch_off_others};
-pub use health::{DestinationRow, LastLoss, destinations};
-pub use types::{Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt};
+pub(crate) use control::{remove, replay, set_stopped, switch_off_others};
+pub(crate) use health::{DestinationRow, destinations};
+pub(crate) use types::{
+    Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt,
+};
 
 /// Stands where a receiver's answer stood: it may have quoted a session that was deleted.
-pub const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
+pub(crate) const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
 
 /// In place of a batch's first place: what happened concerns none.
 const NO_BATCH: i64 = -1;
@@ -36,7 +38,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The export tables as one destination's worker uses them.
 #[derive(Debug)]
-pub struct ExportStore {
+pub(crate) struct ExportStore {
     db: Connection,
     destination: String,
     /// Stands for the connection as configured: another receiver under the same name has accepted nothing yet.
@@ -48,7 +50,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(
+    pub(crate) fn open(
         path: &Path,
         destination: &str,
         connection: &str,
@@ -98,7 +100,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn position(&self) -> rusqlite::Result<Position> {
+    pub(crate) fn position(&self) -> rusqlite::Result<Position> {
         self.db.prepare_cached(
             "SELECT acked_seq, built_seq, state, not_before_ns, attempts, accepted_by IS ?2, stopped, max_bytes,
                     max_bytes_ns
@@ -126,7 +128,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn batch(&self) -> rusqlite::Result<Option<Batch>> {
+    pub(crate) fn batch(&self) -> rusqlite::Result<Option<Batch>> {
         self.oldest(
             "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
              WHERE destination = ?1 AND held = 0 ORDER BY first_seq LIMIT 1",
@@ -137,7 +139,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn oldest_batch(&self) -> rusqlite::Result<Option<Batch>> {
+    pub(crate) fn oldest_batch(&self) -> rusqlite::Result<Option<Batch>> {
         self.oldest(
             "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
              WHERE destination = ?1 ORDER BY first_seq LIMIT 1",
@@ -163,7 +165,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn batches(&self) -> rusqlite::Result<(u64, u64, Option<Timestamp>)> {
+    pub(crate) fn batches(&self) -> rusqlite::Result<(u64, u64, Option<Timestamp>)> {
         self.db
             .prepare_cached(
                 "SELECT count(*) FILTER (WHERE held = 0), count(*) FILTER (WHERE held > 0),
@@ -180,7 +182,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails or a row does not hold what this program writes.
-    pub fn settled_after(
+    pub(crate) fn settled_after(
         &self,
         seq: i64,
         mut each: impl FnMut(i64, Span) -> bool,
@@ -207,25 +209,17 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn waiting(&self, seq: i64, limit: u64) -> rusqlite::Result<u64> {
+    pub(crate) fn waiting(&self, seq: i64, limit: u64) -> rusqlite::Result<u64> {
         self.db
             .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM settled WHERE seq > ?1 LIMIT ?2)")?
             .query_row(params![seq, signed(limit)], |row| rows::count(row, 0))
-    }
-
-    /// The last `settled.seq` given so far.
-    ///
-    /// # Errors
-    /// When SQLite fails.
-    pub fn head(&self) -> rusqlite::Result<i64> {
-        head(&self.db)
     }
 
     /// The `settled.seq` that has exactly `keep` settled spans after it; 0 when there are fewer.
     ///
     /// # Errors
     /// When SQLite fails.
-    pub fn seq_before_last(&self, keep: u64) -> rusqlite::Result<i64> {
+    pub(crate) fn seq_before_last(&self, keep: u64) -> rusqlite::Result<i64> {
         self.db
             .prepare_cached("SELECT seq FROM settled ORDER BY seq DESC LIMIT 1 OFFSET ?1")?
             .query_row([signed(keep)], |row| row.get(0))
@@ -235,7 +229,7 @@ impl ExportStore {
 
     /// Bodies of hooks.
     #[must_use]
-    pub fn bodies(&self) -> Bodies<'_> {
+    pub(crate) fn bodies(&self) -> Bodies<'_> {
         Bodies::new(&self.db)
     }
 
@@ -244,7 +238,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn store_batch(
+    pub(crate) fn store_batch(
         &mut self,
         batch: &Batch,
         losses: &[Loss],
@@ -270,7 +264,12 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn skip_to(&mut self, seq: i64, losses: &[Loss], at: Timestamp) -> rusqlite::Result<()> {
+    pub(crate) fn skip_to(
+        &mut self,
+        seq: i64,
+        losses: &[Loss],
+        at: Timestamp,
+    ) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| {
             advance(tx, &destination, seq)?;
@@ -285,7 +284,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         batch: &Batch,
         delivered: Option<u64>,
@@ -331,7 +330,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn replace(
+    pub(crate) fn replace(
         &mut self,
         batch: &Batch,
         parts: &[Batch],
@@ -357,7 +356,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn hold(
+    pub(crate) fn hold(
         &mut self,
         first_seq: i64,
         held: Held,
@@ -379,7 +378,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn release(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn release(&mut self) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| release(tx, &destination))
     }
@@ -388,7 +387,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn pause(&mut self, setback: &Setback) -> rusqlite::Result<()> {
+    pub(crate) fn pause(&mut self, setback: &Setback) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| record(tx, &destination, NO_BATCH, setback))
     }
@@ -397,7 +396,7 @@ impl ExportStore {
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
-    pub fn set_back(&mut self, first_seq: i64, setback: &Setback) -> rusqlite::Result<()> {
+    pub(crate) fn set_back(&mut self, first_seq: i64, setback: &Setback) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| record(tx, &destination, first_seq, setback))
     }
@@ -543,7 +542,7 @@ fn record(
 ///
 /// # Errors
 /// When SQLite fails.
-pub fn counter(db: &Connection, key: &str) -> rusqlite::Result<u64> {
+pub(crate) fn counter(db: &Connection, key: &str) -> rusqlite::Result<u64> {
     let read = db
         .prepare_cached("SELECT value FROM counter WHERE key = ?1")?
         .query_row([key], |row| rows::count(row, 0))

@@ -4,7 +4,7 @@ use hookspan_core::Timestamp;
 
 /// Where a destination stands; a row of `export_position`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     /// `settled.seq` up to which everything is delivered or counted lost.
     pub acked_seq: i64,
     /// `settled.seq` up to which requests were built.
@@ -25,7 +25,7 @@ pub struct Position {
 
 /// `export_position.state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DestinationState {
+pub(crate) enum DestinationState {
     /// Delivering, or nothing to deliver.
     Ok,
     /// Waiting to try again.
@@ -39,7 +39,7 @@ pub enum DestinationState {
 impl DestinationState {
     /// The word in the store, in JSON and on pages.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Retry => "retry",
@@ -58,7 +58,7 @@ impl DestinationState {
 
 /// An encoded request, as stored before its first attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// First `settled.seq` it stands for; its key.
     pub first_seq: i64,
     /// Last `settled.seq` it stands for.
@@ -73,7 +73,7 @@ pub struct Batch {
 
 /// How a refused batch is set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub(crate) enum Held {
     /// It can still be cut up: once the receiver accepts another batch, it is sent again and cut up.
     Whole,
     /// It cannot be cut up: once the receiver accepts another batch, it is lost.
@@ -94,7 +94,7 @@ impl Held {
 
 /// Spans that will never arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// First `settled.seq` concerned.
     pub first_seq: i64,
     /// Last `settled.seq` concerned.
@@ -110,14 +110,14 @@ pub struct Loss {
 impl Loss {
     /// The same without words.
     #[must_use]
-    pub fn untold(&self) -> Self {
+    pub(crate) fn untold(&self) -> Self {
         Self { detail: String::new(), ..self.clone() }
     }
 }
 
 /// `export_loss.reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossReason {
+pub(crate) enum LossReason {
     /// The destination refused them.
     Rejected,
     /// The destination took the request and refused some of it.
@@ -133,7 +133,7 @@ pub enum LossReason {
 impl LossReason {
     /// The word in the store, in JSON and on pages.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Rejected => "rejected",
             Self::Partial => "partial",
@@ -145,7 +145,7 @@ impl LossReason {
 
     /// The reason that `word` stands for.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         [Self::Rejected, Self::Partial, Self::Expired, Self::Overflow, Self::TooLarge]
             .into_iter()
             .find(|reason| reason.as_str() == word)
@@ -153,7 +153,7 @@ impl LossReason {
 
     /// What a person can do so that it does not happen again.
     #[must_use]
-    pub const fn advice(self) -> &'static str {
+    pub(crate) const fn advice(self) -> &'static str {
         match self {
             Self::Rejected | Self::Partial => {
                 "Read the receiver's answer and its log: it takes other spans, but not these."
@@ -167,7 +167,7 @@ impl LossReason {
 
 /// Where a destination that is new starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartAt {
+pub(crate) enum StartAt {
     /// After everything settled so far.
     Head,
     /// With what ended at or after this.
@@ -178,7 +178,7 @@ pub enum StartAt {
 
 /// How an attempt that did not deliver leaves the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setback {
+pub(crate) struct Setback {
     /// New state.
     pub state: DestinationState,
     /// No attempt before this.

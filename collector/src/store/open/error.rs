@@ -100,14 +100,14 @@ impl OpenError {
 
 /// Whether another program holds a lock.
 #[must_use]
-pub fn is_locked(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_locked(error: &rusqlite::Error) -> bool {
     let locked = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked];
     error.sqlite_error_code().is_some_and(|code| locked.contains(&code))
 }
 
 /// Whether nothing that the connection believes about the file can be trusted after `error`: it has to be opened again.
 #[must_use]
-pub fn is_doubtful(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_doubtful(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(
@@ -122,18 +122,18 @@ pub fn is_doubtful(error: &rusqlite::Error) -> bool {
 
 /// Whether a command ends because SQLite reports damage.
 #[must_use]
-pub fn is_suspected_below(error: &anyhow::Error) -> bool {
+pub(crate) fn is_suspected_below(error: &anyhow::Error) -> bool {
     is_below(error, is_suspected, OpenError::is_suspected)
 }
 
 /// Whether a command ends because the database cannot be read, at present or at all.
 #[must_use]
-pub fn is_unreadable_below(error: &anyhow::Error) -> bool {
+pub(crate) fn is_unreadable_below(error: &anyhow::Error) -> bool {
     is_below(error, |error| is_locked(error) || is_doubtful(error), OpenError::is_passing)
 }
 
 /// An error and its causes in words. SQLite's number of an error, which repeats the words before it, is left out.
-pub fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> + '_ {
     let worded = error.chain().filter(|cause| !cause.is::<rusqlite::ffi::Error>());
     worded.map(ToString::to_string)
 }
@@ -150,7 +150,7 @@ fn is_below(
 
 /// Whether a command failed in a way in which it may when the files are renamed while it opens them.
 #[must_use]
-pub fn is_moved_below(error: &anyhow::Error) -> bool {
+pub(crate) fn is_moved_below(error: &anyhow::Error) -> bool {
     let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {
         Some(OpenError::Sqlite { source, .. }) => source.sqlite_error_code(),
         Some(_) => None,

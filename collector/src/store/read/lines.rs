@@ -17,7 +17,7 @@ const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.en
 
 /// A line, and what it still needs.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The line; its parent is not set.
     pub line: Line,
     /// Parent, as an id.
@@ -32,7 +32,7 @@ pub struct Found {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn of_session(
+pub(crate) fn of_session(
     db: &Connection,
     root: &str,
     since: Option<u64>,
@@ -86,7 +86,7 @@ fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn latest(
+pub(crate) fn latest(
     db: &Connection,
     before: Option<i64>,
     limit: usize,
@@ -117,7 +117,7 @@ const MATCHES: &str =
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn matching(
+pub(crate) fn matching(
     db: &Connection,
     filter: &LineFilter,
     before: Option<(i64, i64)>,
@@ -188,7 +188,7 @@ fn within(
 
 /// A failed span.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub(crate) struct Failed {
     /// Root conversation.
     pub root: String,
     /// Its line.
@@ -203,7 +203,7 @@ pub struct Failed {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn failures(
+pub(crate) fn failures(
     db: &Connection,
     filter: &LineFilter,
     limit: usize,
@@ -242,7 +242,7 @@ pub fn failures(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn of_span(
+pub(crate) fn of_span(
     db: &Connection,
     of: &str,
     id: SpanId,
@@ -280,7 +280,7 @@ pub fn of_span(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn spans_of(
+pub(crate) fn spans_of(
     db: &Connection,
     root: &str,
     kinds: &[LineKind],
@@ -300,7 +300,7 @@ pub fn spans_of(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<Found>> {
+pub(crate) fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<Found>> {
     let Some(id) = name(db, root)? else { return Ok(None) };
     let sql = format!(
         "SELECT {COLUMNS} FROM span s

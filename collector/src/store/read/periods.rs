@@ -16,7 +16,7 @@ use crate::store::write::{BLOCK_DAYS, DAY_HOURS, heat_read};
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn heat(
+pub(crate) fn heat(
     db: &Connection,
     dimension: &str,
     name: Option<&str>,
@@ -44,7 +44,7 @@ pub fn heat(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
+pub(crate) fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
     let mut statement = db.prepare_cached(
         "SELECT day, project, turns, calls, errors, active_ns, input, output, thinking, responding,
                 tools, shell, mcp, edits, subagent, wait, hooks, other
@@ -81,7 +81,11 @@ pub fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn older(db: &Connection, dimension: &str, day: i64) -> rusqlite::Result<Option<(i64, u64)>> {
+pub(crate) fn older(
+    db: &Connection,
+    dimension: &str,
+    day: i64,
+) -> rusqlite::Result<Option<(i64, u64)>> {
     db.prepare_cached(
         "SELECT max(day), sum(count) FROM histogram WHERE dimension = ?1 AND days = 1 AND day < ?2",
     )?
@@ -95,7 +99,7 @@ pub fn older(db: &Connection, dimension: &str, day: i64) -> rusqlite::Result<Opt
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arrival>> {
+pub(crate) fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arrival>> {
     const BUDGET_US: u64 = 5_000;
     let sums = sketches(db, "arrival", days)?;
     let Some(Sum { count, all, .. }) = sums.into_values().next() else { return Ok(None) };
@@ -116,7 +120,7 @@ pub fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Option<Arr
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn latency(
+pub(crate) fn latency(
     db: &Connection,
     dimension: &str,
     days: (i64, i64),

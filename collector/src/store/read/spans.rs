@@ -15,7 +15,11 @@ const SEGMENTS_MAX: usize = 10_000;
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn spans(db: &Connection, root: &str, limit: usize) -> rusqlite::Result<Vec<(i64, Span)>> {
+pub(crate) fn spans(
+    db: &Connection,
+    root: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Span)>> {
     let Some(id) = name(db, root)? else { return Ok(Vec::new()) };
     let sql = format!(
         "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
@@ -28,7 +32,7 @@ pub fn spans(db: &Connection, root: &str, limit: usize) -> rusqlite::Result<Vec<
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn span_count(db: &Connection, root: &str) -> rusqlite::Result<u64> {
+pub(crate) fn span_count(db: &Connection, root: &str) -> rusqlite::Result<u64> {
     let Some(id) = name(db, root)? else { return Ok(0) };
     db.prepare_cached("SELECT count(*) FROM span WHERE root = ?1")?
         .query_row([id], |row| count(row, 0))
@@ -60,7 +64,11 @@ pub(super) const IN_SESSION: &str =
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
+pub(crate) fn span_of(
+    db: &Connection,
+    root: &str,
+    id: SpanId,
+) -> rusqlite::Result<Option<(i64, Span)>> {
     let Some(root) = name(db, root)? else { return Ok(None) };
     let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE {IN_SESSION} AND s.id = ?2");
     db.prepare_cached(&sql)?.query_row((root, id.0), rows::span).optional()
@@ -71,7 +79,7 @@ pub fn span_of(db: &Connection, root: &str, id: SpanId) -> rusqlite::Result<Opti
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
+pub(crate) fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>> {
     let found = db
         .prepare_cached(
             "SELECT s.row FROM conversation c CROSS JOIN span s
@@ -89,7 +97,7 @@ pub fn span(db: &Connection, id: SpanId) -> rusqlite::Result<Option<(i64, Span)>
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span)>> {
+pub(crate) fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span)>> {
     let sql = format!("SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.row = ?1");
     db.prepare_cached(&sql)?.query_row([row], rows::span).optional()
 }
@@ -98,7 +106,7 @@ pub fn span_row(db: &Connection, row: i64) -> rusqlite::Result<Option<(i64, Span
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String, SpanId)>> {
+pub(crate) fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String, SpanId)>> {
     db.prepare_cached(
         "SELECT root.text, s.id FROM span s JOIN name root ON root.id = s.root
          WHERE s.trace = ?1 AND s.parent IS NULL ORDER BY s.start_ns LIMIT 1",
@@ -111,7 +119,7 @@ pub fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<(String
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, String)>> {
+pub(crate) fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, String)>> {
     db.prepare_cached(
         "SELECT p.destination,
                 CASE WHEN q.seq IS NULL THEN 'open'
@@ -131,7 +139,7 @@ pub fn exports(db: &Connection, row: i64) -> rusqlite::Result<Vec<(String, Strin
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn settled_after(
+pub(crate) fn settled_after(
     db: &Connection,
     after: i64,
     limit: usize,
@@ -149,7 +157,7 @@ pub fn settled_after(
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
@@ -158,7 +166,7 @@ pub fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<i64>> {
+pub(crate) fn changed_spans(db: &Connection, since: u64) -> rusqlite::Result<Vec<i64>> {
     let rows = match since {
         0 => "SELECT s.row FROM unsettled u CROSS JOIN span s WHERE s.row = u.span AND s.rev > ?1",
         _ => {

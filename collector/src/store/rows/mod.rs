@@ -17,37 +17,37 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 
 /// Columns that [`span`] reads, from [`SPAN_TABLES`].
-pub const SPAN_COLUMNS: &str = "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
+pub(crate) const SPAN_COLUMNS: &str = "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
      root.text, own.text, s.generation, s.workspace, s.cursor_version, s.start_ns, s.end_ns, \
      s.end_reason, s.error_type, s.error_message, s.detail, \
      NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)";
 
 /// Where [`SPAN_COLUMNS`] come from.
-pub const SPAN_TABLES: &str =
+pub(crate) const SPAN_TABLES: &str =
     "span s JOIN name root ON root.id = s.root JOIN name own ON own.id = s.conversation";
 
 /// Columns that [`session`] reads, from [`SESSION_TABLES`].
-pub const SESSION_COLUMNS: &str = "root.text, s.state, s.started_ns, s.last_ns, s.ended_ns, \
+pub(crate) const SESSION_COLUMNS: &str = "root.text, s.state, s.started_ns, s.last_ns, s.ended_ns, \
      s.workspace, s.model, s.surface, s.cursor_version, s.first_prompt, s.last_error, \
      s.generations, s.tool_calls, s.subagents, s.errors, s.errored_turns, s.active_ns, s.input, \
      s.output, s.cache_read, s.cache_write";
 
 /// Where [`SESSION_COLUMNS`] come from.
-pub const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s.root";
+pub(crate) const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s.root";
 
 /// Columns that [`turn`] reads, from [`TURN_TABLES`].
-pub const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace, t.number, t.started_ns, \
+pub(crate) const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace, t.number, t.started_ns, \
      t.ended_ns, t.end_reason, t.prompt, t.model, t.status, t.tool_calls, t.errors, t.input, \
      t.output, t.cache_read, t.cache_write, t.parts";
 
 /// Where [`TURN_COLUMNS`] come from.
-pub const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
+pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
 
 /// A span and its store row.
 ///
 /// # Errors
 /// When a column does not hold what this program writes.
-pub fn span(row: &Row<'_>) -> rusqlite::Result<(i64, Span)> {
+pub(crate) fn span(row: &Row<'_>) -> rusqlite::Result<(i64, Span)> {
     let end = match (row.get::<_, Option<i64>>(13)?, word(row, 14, EndReason::parse)?) {
         (Some(at), Some(reason)) => Some(End { at: Timestamp(at), reason }),
         _ => None,
@@ -86,7 +86,7 @@ pub fn span(row: &Row<'_>) -> rusqlite::Result<(i64, Span)> {
 ///
 /// # Errors
 /// When a column does not hold what this program writes.
-pub fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
+pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
     let surface = match row.get_ref(7)?.as_str()? {
         "ide" => "ide",
         "cli" => "cli",
@@ -118,7 +118,7 @@ pub fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
 ///
 /// # Errors
 /// When a column does not hold what this program writes.
-pub fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
+pub(crate) fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
     let parts = parts(row, 17)?;
     Ok(TurnSummary {
         root: row.get(0)?,

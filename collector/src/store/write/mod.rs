@@ -24,10 +24,11 @@ use crossbeam_channel::Sender;
 use hookspan_core::{HookSource, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-pub use changes::Changes;
+pub(crate) use changes::Changes;
 use changes::Told;
-pub use prepare::{Arrival, Preparer, Reading, Stored};
-pub use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
+pub(crate) use prepare::Reading;
+pub use prepare::{Arrival, Preparer};
+pub(crate) use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, heat_read};
 
 use super::codec::Unpacker;

@@ -18,17 +18,17 @@ use crate::store::codec::{Damage, Packed, Packer, Unpacker};
 const MOST_APART: i64 = 8_192;
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
-pub const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
+pub(crate) const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
      h.context, p.codec, p.len, p.xxh64, p.body, p.seq, h.body_start, h.body_len";
 
 /// Where [`HOOK_COLUMNS`] come from.
-pub const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = coalesce(h.pack, h.seq)";
+pub(crate) const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = coalesce(h.pack, h.seq)";
 
 /// The same columns and tables in a database of before packs, which a salvage may meet.
-pub const HOOK_COLUMNS_ALONE: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
+pub(crate) const HOOK_COLUMNS_ALONE: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
      h.context, p.codec, p.len, p.xxh64, p.body, p.seq, NULL, NULL";
 /// See [`HOOK_COLUMNS_ALONE`].
-pub const HOOK_TABLES_ALONE: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
+pub(crate) const HOOK_TABLES_ALONE: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
 
 /// Where the body stands among [`HOOK_COLUMNS`].
 pub(super) const BODY: usize = 9;
@@ -37,7 +37,7 @@ pub(super) const BODY: usize = 9;
 ///
 /// # Errors
 /// When the body is not the one that was stored.
-pub fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<Hook> {
+pub(crate) fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<Hook> {
     let id = (row.get(10)?, unsigned(row, 7)?, row.get(8)?);
     let part = match (row.get::<_, Option<i64>>(11)?, row.get::<_, Option<i64>>(12)?) {
         (Some(start), Some(len)) => {
