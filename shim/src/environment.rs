@@ -1,6 +1,6 @@
-//! What the environment and the command line say, on Linux.
+//! Reads the environment variables and the command line, on Linux.
 
-/// What the program takes from its environment. Unset and empty are the same.
+/// The arguments and variables that the program uses. An empty variable counts as unset.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Environment<'a> {
     /// `--dir`.
@@ -28,7 +28,7 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// Takes one `NAME=value`, if it is one of ours.
+    /// Stores one `NAME=value` if the program uses that variable.
     pub fn take(&mut self, variable: &'a [u8]) {
         let place: (&mut &'a [u8], &[u8]) = match variable {
             [b'C', b'U', b'R', b'S', b'O', b'R', b'_', rest @ ..] => match rest {
@@ -50,14 +50,14 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// The state directory in two parts, or `None` when nothing says where it is.
+    /// The state directory in two parts: a base, and what follows it. `None` if no argument and no variable names one.
     pub(crate) fn state_dir(&self) -> Option<(&'a [u8], &'static [u8])> {
         if !self.dir.is_empty() {
             Some((self.dir, b"/"))
         } else if !self.hookspan_dir.is_empty() {
             Some((self.hookspan_dir, b"/"))
         } else if self.state_home.starts_with(b"/") {
-            // A relative one is to be ignored, says the XDG specification.
+            // The XDG specification says to ignore a relative path.
             Some((self.state_home, b"/hookspan/"))
         } else if !self.home.is_empty() {
             Some((self.home, BELOW_HOME))

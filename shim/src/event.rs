@@ -36,7 +36,7 @@ impl Event {
     /// The event with this name; the case of the first letter does not matter.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Self> {
-        // A match instead of a table: a table of slices is pointers, which would need a writable segment.
+        // A match, not a table: a table of slices holds pointers, and pointers need a writable segment in the program file.
         let (first, rest) = name.split_first()?;
         Some(match (first.to_ascii_lowercase(), rest) {
             (b's', b"essionStart") => Self::SessionStart,

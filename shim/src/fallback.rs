@@ -9,8 +9,8 @@
 //! Nothing that another user made is followed or written to. Directories are opened one by one, never through a link of
 //! another user, and must belong to the effective user before anything is made in them. Files are created with `O_EXCL`
 //! and mode 0600. A file that exists must be regular, belong to the effective user and be closed to everybody else: this
-//! is checked on the open descriptor before a byte is written. The mode of a directory decides nothing here: whoever
-//! may write to a directory of ours can hide our files, but can neither read them nor own others in their place.
+//! is checked on the open descriptor before a byte is written. The mode of a directory is not checked: a user who may
+//! write to our directory can hide our files, but can neither read them nor replace them with files of our own.
 
 use core::ffi::CStr;
 
@@ -32,16 +32,16 @@ pub const SPILL_PREFIX: &str = "spill-";
 /// A file of losses in the run-time directory is called this, followed by [`place_id`] in hexadecimal.
 pub const LOSSES_PREFIX: &str = "losses-";
 
-/// Where the link leads that replaces the journal at its bound. It does not exist.
+/// Target of the link that replaces the journal at its bound. The target does not exist.
 pub(crate) const STOP_TARGET: &CStr = c"journal-is-full";
-/// How a file is opened for appending: never through a link, and a FIFO is an error instead of a wait.
+/// Flags for opening a file to append. A link is never followed. A FIFO gives an error at once.
 pub(crate) const APPEND: OFlags = OFlags::WRONLY
     .union(OFlags::APPEND)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(SHARED_LOCK);
-/// macOS: a lock shared by all writers, from which the reader can tell that none is left.
+/// macOS: all writers share a lock. The reader tries to lock alone, and so finds out whether a writer is left.
 const SHARED_LOCK: OFlags =
     OFlags::from_bits_retain(if cfg!(target_os = "macos") { 0x10 } else { 0 });
 /// How a directory is opened. On Linux it need not be readable.
@@ -55,7 +55,8 @@ const LOOK_ONLY: OFlags = OFlags::RDONLY;
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Rights of others, of which a file must have none.
 const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
-/// A file may be renamed between creating and opening it: the collector starts a new segment. It does so once an hour.
+/// Maximum number of attempts. Each attempt fails only if the collector renames the file between creating and opening; it
+/// does that about once an hour.
 const TRIES: u32 = 8;
 /// The longest name of a file, with its NUL.
 const NAME_BYTES: usize = 256;
@@ -68,7 +69,8 @@ const LOSSES_BYTES: u64 = 64 << 10;
 pub(crate) struct Places<'a> {
     /// The state directory; empty when nothing says where it is.
     pub(crate) state_dir: &'a [u8],
-    /// Length of the home directory at the start of `state_dir`, which is never made; 0 for a directory that was named.
+    /// Length of the home directory at the start of `state_dir`; 0 if the path does not start there. The program never makes the
+    /// home directory itself.
     pub(crate) home_bytes: usize,
     /// `XDG_RUNTIME_DIR`, or empty.
     pub(crate) run_time_dir: &'a [u8],
@@ -83,7 +85,7 @@ impl Places<'_> {
     /// `ELOOP`: the journal has reached its bound. `EPERM`: something of another user, or no regular file, stands there.
     /// Anything else: as the file system says.
     pub(crate) fn open(&self, place: Place) -> Result<OwnedFd, Errno> {
-        // What is made has its mode at once: the next hook may use it before this one could correct it.
+        // A new file or directory gets its mode when it is made: the next hook may use it before a later `chmod`.
         let before = umask(Mode::empty());
         let opened = match place {
             Place::Journal => self.journal(),
@@ -98,7 +100,7 @@ impl Places<'_> {
     fn journal(&self) -> Result<OwnedFd, Errno> {
         let mut at_bound = false;
         let opened = self.state_dir().and_then(|dir| {
-            // Before the journal: while there is room, some is reserved to count what does not fit later.
+            // `losses` comes before the journal: while the disk has room, `losses` reserves some to count hooks that do not fit later.
             let _ = losses(&dir);
             let opened = append_to(&dir, c"journal");
             at_bound = opened.is_err() && is_stop_link(&dir);
@@ -106,7 +108,7 @@ impl Places<'_> {
         });
         match opened {
             Err(_) if at_bound => Err(Errno::LOOP),
-            // Another link, perhaps one that leads to itself, which says nothing about a bound.
+            // Another link, perhaps to itself. Only the stop link means that the bound is reached.
             Err(Errno::LOOP) => Err(Errno::PERM),
             opened => opened,
         }
@@ -143,7 +145,7 @@ impl Places<'_> {
                 return Ok(file);
             }
         }
-        // Not every program is told: cron and some desktops start programs without the variable, and `sudo -E` leaves
+        // The variable may be absent or wrong: cron and some desktops do not set it, and `sudo -E` leaves
         // another user's in it.
         in_folder(own_run_time_dir()?.as_c_str()?, name.as_c_str()?)
     }
@@ -152,7 +154,7 @@ impl Places<'_> {
 /// Names a state directory by its path, in which doubled slashes and dots are left out. `None` when there is no absolute
 /// path.
 ///
-/// By its path and not by its inode: the directory may not exist yet, or belong to another user and be moved away later.
+/// The name comes from the path, not the inode: the directory may not exist yet, or may be another user's and be replaced later.
 #[must_use]
 pub fn place_id(state_dir: &[u8], working_dir: &[u8]) -> Option<u64> {
     let from: &[u8] = if state_dir.starts_with(b"/") { b"/" } else { working_dir };
@@ -191,7 +193,7 @@ fn enter(at: &OwnedFd, part: &[u8], may_make: bool, may_follow: bool) -> Result<
         Err(Errno::NOENT) if may_make => {
             must_be_ours(&fstat(at)?)?;
             match mkdirat(at, name, Mode::RWXU) {
-                // Another hook was faster.
+                // Another hook made it first.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
@@ -213,7 +215,7 @@ fn enter(at: &OwnedFd, part: &[u8], may_make: bool, may_follow: bool) -> Result<
 fn in_folder(base: &CStr, name: &CStr) -> Result<OwnedFd, Errno> {
     let base = open(base, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
     must_be_ours(&fstat(&base)?)?;
-    // Nearly always it is there. If it cannot be made, opening it says so.
+    // The folder nearly always exists. If it cannot be made, opening the file fails.
     let _ = mkdirat(&base, RUN_TIME_FOLDER, Mode::RWXU);
     let folder = openat(&base, RUN_TIME_FOLDER, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
     must_be_ours(&fstat(&folder)?)?;
@@ -247,13 +249,13 @@ fn losses(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     if fstat(&file)?.st_size == 0 {
         use rustix::fs::{FallocateFlags, fallocate};
-        // Without reserved space a full disk may take fewer losses, and a reserve is no reason to fail.
+        // A failed reservation is ignored: without it, a full disk only counts fewer losses.
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, LOSSES_BYTES);
     }
     Ok(file)
 }
 
-/// Whether the journal has been replaced for having reached its bound. Any other link was put there by mistake.
+/// Whether `journal` is the stop link, so the journal has reached its bound. Any other link is a person's mistake.
 fn is_stop_link(dir: &OwnedFd) -> bool {
     let mut target = [0; NAME_BYTES];
     let bytes = readlinkat_raw(dir, c"journal", &mut target).unwrap_or_default();
@@ -311,7 +313,7 @@ mod tests {
         let first = fstat(places.open(Place::Journal).unwrap()).unwrap();
         let again = fstat(places.open(Place::Journal).unwrap()).unwrap();
         assert_eq!(first.st_ino, again.st_ino);
-        // What others may read is not written to.
+        // A file that other users may read is refused.
         rustix::fs::chmod(
             state_dir.join("journal").as_os_str().as_bytes(),
             Mode::from_raw_mode(0o644),

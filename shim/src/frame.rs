@@ -16,7 +16,7 @@
 //! | 32 | 4 | low half of XXH64 of bytes 0-31, seed 0 |
 //! | 36 | 4 | zero |
 //!
-//! The header has a check of its own because only then is its length worth waiting for.
+//! The header has its own checksum, so that a reader can trust the length before the payload has arrived.
 
 use crate::hash::xxh64;
 
@@ -53,22 +53,22 @@ pub struct Header {
     pub checksum: u64,
 }
 
-/// What forty bytes turned out to be.
+/// What a reader finds in forty bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// A header of this version.
     Header(Header),
-    /// A sound header of another version: a newer shim wrote it. Its frame can be skipped whole.
+    /// A valid header of another version: a newer shim wrote the frame. The reader can skip the whole frame.
     Newer {
         /// Bytes behind the header.
         len: u32,
     },
-    /// Not a header, or one that was damaged. Nothing in it may be trusted, its length least of all.
+    /// Not a header, or a damaged one. No field may be trusted, the length least of all.
     Bad,
 }
 
 impl Header {
-    /// Reads a header. Total: any forty bytes give an answer.
+    /// Reads a header. Any forty bytes give a result.
     #[must_use]
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Decoded {
         let mut fields = Fields(bytes);
@@ -109,14 +109,14 @@ impl Header {
         bytes
     }
 
-    /// Whether `payload` is what the writer had: `len` bytes with the right checksum.
+    /// Whether `payload` is complete and undamaged: `len` bytes with the right checksum.
     #[must_use]
     pub fn matches(&self, payload: &[u8]) -> bool {
         payload.len() == self.len as usize && xxh64(payload, self.id) == self.checksum
     }
 }
 
-/// Fills in the header of a frame whose payload already stands behind it.
+/// Fills in a frame's header. The payload must already follow it.
 ///
 /// `frame` is the header's forty bytes and the payload. Shorter slices are left as they are.
 pub fn seal(frame: &mut [u8], id: u64, seq: u32, meta_bytes: u16, flags: u8) {

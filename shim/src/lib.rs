@@ -1,4 +1,4 @@
-//! What the hook program and the readers of its journal agree on, and the program's logic.
+//! The hook program's logic, and the formats that the program shares with the readers of its journal.
 //!
 //! Cursor starts `hookspan-shim` for every hook and waits for it. The program reads the payload, appends it to the
 //! journal as [`frame`]s whose first one opens with [`record`] metadata, prints the one [`reply`] that changes nothing,
@@ -6,7 +6,7 @@
 //! that sequence over any operating system; [`linux`] is Linux without a runtime, [`portable`] is everything else. When the
 //! journal cannot be opened, `fallback` decides where the hook goes instead.
 //!
-//! No allocation, no panic, no dependency at run time: every cycle here is paid before and after every tool call.
+//! No allocation, no panic, no dependency at run time: Cursor waits for this code before and after every tool call.
 
 #![cfg_attr(all(freestanding, not(test)), no_std)]
 

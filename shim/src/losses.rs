@@ -1,13 +1,13 @@
 //! The record of a loss: 32 bytes appended to `losses` in the state directory when a hook could be kept nowhere.
 //!
 //! wall ns u64, id u64, errno u32, bytes u32, check u64 (XXH64 of the first 24 bytes), little-endian. The number of
-//! losses is the file's size divided by 32: appending is safe for any number of writers, counting up is not.
+//! losses is the file's size divided by 32. Many writers can append safely at once; they could not safely increment a counter.
 
 use crate::hash::xxh64;
 
 /// Bytes of one loss.
 pub const LOSS_BYTES: usize = 32;
-/// The file is not grown beyond this size: from here on the count is a lower bound.
+/// Maximum size of the file. Once it is reached, the count is a lower bound.
 pub const LOSSES_MAX_BYTES: u64 = 16 << 20;
 
 /// A hook that could not be kept.
@@ -17,7 +17,7 @@ pub struct Loss {
     pub wall_ns: u64,
     /// Id its record would have had.
     pub id: u64,
-    /// Why: the error number of the operating system; 0 for a write that was cut short.
+    /// Error number of the operating system; 0 if a write was cut short.
     pub errno: u32,
     /// Bytes of body that were read.
     pub bytes: u32,

@@ -1,7 +1,7 @@
 //! The program Cursor starts for every hook: `hookspan-shim [--dir DIR] EVENT`.
 //!
-//! In profile `shim` on Linux it has no runtime at all, because libc's start-up alone costs several times what the
-//! program does. Everywhere else the same logic runs behind std.
+//! On Linux, profile `shim` builds it without any runtime: starting libc alone takes several times as long as the program's
+//! work. Everywhere else the same logic runs on std.
 
 #![cfg_attr(all(freestanding, not(test)), no_std, no_main)]
 

@@ -1,10 +1,10 @@
-//! Paths where there is no allocator.
+//! Paths without an allocator.
 
 use core::ffi::CStr;
 
 use rustix::io::Errno;
 
-/// The longest path the kernel takes, its NUL included.
+/// Longest path that the kernel accepts, including the NUL.
 pub(crate) const PATH_BYTES: usize = 4_096;
 
 /// A path or a name, at most `BYTES` long with its NUL.

@@ -1,4 +1,4 @@
-//! The same program behind std: macOS, Windows, other Unix systems, and every build that is not the shipped one.
+//! The same program on std: macOS, Windows, other Unix systems, and every build that is not the shipped one.
 //!
 //! std cannot wait for standard input with a timeout, so a thread reads it and another writes the answer.
 
@@ -32,7 +32,7 @@ pub fn main() {
     process::exit(0);
 }
 
-/// A panic must neither print, nor be silent on standard output, nor end in another code than 0.
+/// On a panic the program still prints the answer and exits with code 0, and prints no panic message.
 fn answer_after_panic(argument: Vec<u8>) {
     std::panic::set_hook(Box::new(move |_| {
         let reply = Verdict::of(Scan::default(), &argument, true).reply();
@@ -66,7 +66,7 @@ fn keep(dir: Option<OsString>, argument: &[u8]) {
     keep_portably(dir, argument, io::stdin(), io::stdout());
 }
 
-/// The program over std alone. `dir` is the state directory, where the environment is not to say.
+/// The program on std alone. `dir` overrides the state directory of the environment.
 pub fn keep_portably(
     dir: Option<OsString>,
     argument: &[u8],
@@ -88,7 +88,7 @@ fn keep_in(
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let invocation = Invocation {
         wall_ns: u64::try_from(wall.as_nanos()).unwrap_or_default(),
-        // Not a clock that other processes share, so it is not recorded as one.
+        // Other processes do not share this clock, so the record has no boot time.
         boottime_ns: 0,
         pid: process::id(),
         id: random_id(),
@@ -102,7 +102,7 @@ fn keep_in(
     program::run(&mut system, &invocation, &mut vec![0; FRAME_BYTES]);
 }
 
-/// Any 64 random bits: std seeds its hash maps with them.
+/// 64 random bits, taken from the seed of std's hash maps.
 fn random_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(kept.windows(4).filter(|found| *found == crate::frame::MAGIC).count(), 2);
         assert_eq!(fs::read(state.join("losses")).unwrap(), b"");
 
-        // A file stands where the directory should be: first there is room elsewhere, then there is not.
+        // A file stands where the directory should be. In the first run the run-time directory takes the hook, in the second it does not.
         let file = folder.join("file");
         fs::write(&file, "").unwrap();
         keep_at(&file, &run);

@@ -1,4 +1,4 @@
-//! The program: read, append, answer. In that order, over any operating system.
+//! The program on any operating system: read the hook, append it, answer. In that order.
 
 use core::mem;
 
@@ -8,8 +8,8 @@ use crate::record::{self, METADATA_MAX, Stamp};
 use crate::reply::Verdict;
 use crate::scan::Scanner;
 
-/// Bytes of the buffer that the first frames are built in, header included. Small ones cost the fewest page faults; with
-/// the most metadata there are still 16 KiB of body in the first.
+/// Bytes of the buffer for the first frames, including the header. A small buffer costs fewer page faults. With the most
+/// metadata, 16 KiB of body still fit.
 pub const FRAME_BYTES: usize = 20 << 10;
 /// Bytes of the buffer for the frames after the first `SMALL_FRAMES`.
 pub const LARGE_FRAME_BYTES: usize = 64 << 10;
@@ -17,25 +17,25 @@ const SMALL_FRAMES: u32 = 4;
 
 /// Bytes of body that are kept.
 pub const BODY_MAX_BYTES: usize = 16 << 20;
-/// Size of the journal at which hooks are no longer kept: nobody is reading it.
+/// Maximum size of the journal. A journal this large means that no collector is reading it.
 pub const JOURNAL_MAX_BYTES: u64 = 1 << 30;
-/// Size of the spill file at which hooks are no longer kept.
+/// Maximum size of the spill file.
 pub const SPILL_MAX_BYTES: u64 = 64 << 20;
 
 const FIRST_BYTE_MS: u64 = 2_000;
 const AFTER_COMPLETE_MS: u64 = 50;
 const AFTER_BRACE_MS: u64 = 250;
 const TOTAL_MS: u64 = 5_000;
-/// Reads between two looks at the clock while nothing has to be waited for.
+/// Number of reads between two looks at the clock, as long as input is available at once.
 const READS_PER_LOOK: u32 = 16;
 
-/// Error number of a symbolic link that must not be followed: how a journal that has reached its bound looks.
+/// Error number of opening a symbolic link that must not be followed. The journal at its bound is such a link.
 pub const ELOOP: u32 = 40;
 
-/// What the operating system does for the program. Nothing here may block but [`System::read_within`] and
-/// [`System::reply`], and those only as long as they are told.
+/// What the program needs from the operating system. Only [`System::read_within`] and [`System::reply`] may block, and only
+/// as long as the caller allows.
 pub trait System {
-    /// A file open for appending. Never closed by the program: it exits soon after.
+    /// A file open for appending. The program never closes it, because it exits soon after.
     type File;
 
     /// `CLOCK_BOOTTIME` or another clock that only goes forward, in nanoseconds.
@@ -57,7 +57,7 @@ pub trait System {
     fn append(&mut self, file: &Self::File, bytes: &[u8]) -> Result<usize, u32>;
     /// Size of an open file in bytes, or `None` when it cannot be told.
     fn size(&mut self, file: &Self::File) -> Option<u64>;
-    /// Puts the stop link in the journal's place, so that whoever opens the journal next fails at once.
+    /// Replaces the journal with the stop link, so that the next program to open the journal fails at once.
     fn stop_journal(&mut self, journal: &Self::File);
     /// A buffer of [`LARGE_FRAME_BYTES`], or `None` when there is no memory.
     fn large_buffer(&mut self) -> Option<&'static mut [u8]>;
@@ -78,14 +78,14 @@ pub enum Place {
     SpareLosses,
 }
 
-/// What an attempt to read gave.
+/// Result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// So many bytes, at least one.
     Bytes(usize),
-    /// The same, after the writer was seen to be gone, and fewer than there was room for.
+    /// So many bytes, fewer than the buffer holds, and the writer has closed its end.
     LastBytes(usize),
-    /// End of file, or an error, which nothing can be read after either.
+    /// End of file, or an error. Nothing more can be read.
     End,
     /// Nothing has come yet; ask again.
     Nothing,
@@ -96,9 +96,9 @@ pub enum Read {
 /// How the program was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Invocation<'a> {
-    /// When, in nanoseconds since the Unix epoch.
+    /// Start time in nanoseconds since the Unix epoch.
     pub wall_ns: u64,
-    /// When, by [`System::boottime_ns`].
+    /// Start time by [`System::boottime_ns`].
     pub boottime_ns: u64,
     /// Process id, 0 where asking is not free.
     pub pid: u32,
@@ -158,7 +158,7 @@ struct Run<'a, S: System> {
 enum Sink<F> {
     Unopened,
     Journal(F),
-    /// With what the journal said, for the case that this fails as well.
+    /// The error of opening the journal, in case the fallback fails too.
     Spill {
         file: F,
         errno: u32,
@@ -196,7 +196,7 @@ impl<S: System> Run<'_, S> {
         self.count_loss();
     }
 
-    /// Everything behind the first frames, of a body that has not ended.
+    /// Keeps the rest of a body that did not fit into the first frames.
     fn keep_rest(&mut self, buffer: &mut [u8]) {
         loop {
             let mut filled = HEADER_BYTES;
@@ -225,8 +225,8 @@ impl<S: System> Run<'_, S> {
                     *filled += count;
                     self.body_bytes += count;
                     self.look_at(buffer.get(..*filled).unwrap_or_default());
-                    // Asking again would only be told so. Pipes and sockets with boundaries give less than there is,
-                    // so what is read must be a value as well.
+                    // The next read would report the end. A pipe or socket with message boundaries may return less than it
+                    // holds, so the body must also be a complete value.
                     if self.writer_is_gone && self.seq == 0 && self.scanner.found.complete {
                         return Some(End::Eof);
                     }
@@ -236,7 +236,7 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// Reads and forgets until nothing more comes; flags say whether there was anything.
+    /// Reads and drops the rest of the input. The flags say whether there was any.
     fn discard(&mut self, buffer: &mut [u8]) -> u8 {
         let mut flags = 0;
         let scratch = buffer.get_mut(HEADER_BYTES..).unwrap_or_default();
@@ -250,12 +250,13 @@ impl<S: System> Run<'_, S> {
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, End> {
         self.reads += 1;
-        // An input that always has more never has to be waited for, so the wait cannot end it.
+        // An endless input is always ready, so the waiting time never runs out: the clock must end it.
         if self.reads.is_multiple_of(READS_PER_LOOK) && self.elapsed_ms() >= TOTAL_MS {
             return Err(End::TimedOut);
         }
         loop {
-            // Hosts write at once, so waiting first would cost a call and gain nothing: who has to wait has the time.
+            // Read first, wait second: hosts write at once, so a wait would cost one call for nothing. If the wait is needed, its cost
+            // does not matter.
             let mut read = self.system.read_now(into);
             if read == Read::Nothing {
                 let ms = self.patience_ms();
@@ -289,7 +290,7 @@ impl<S: System> Run<'_, S> {
             (TOTAL_MS, TOTAL_MS)
         };
         self.waits += 1;
-        // Whoever has waited once at most has used two seconds at most: the clock need not be asked.
+        // After at most one wait, at most two seconds have passed. Reading the clock is not needed.
         if self.waits == 1 || (self.waits == 2 && limit < TOTAL_MS - FIRST_BYTE_MS) {
             return limit;
         }
@@ -300,7 +301,7 @@ impl<S: System> Run<'_, S> {
         self.system.boottime_ns().saturating_sub(self.invocation.boottime_ns) / 1_000_000
     }
 
-    /// Looks at a frame that has grown.
+    /// Scans the new bytes of a frame.
     fn look_at(&mut self, frame: &[u8]) {
         if self.seq == 0 {
             let body = frame.get(HEADER_BYTES + usize::from(self.meta_bytes)..);
@@ -336,7 +337,7 @@ impl<S: System> Run<'_, S> {
         Verdict::of(self.scanner.found, given.argument, !given.cursor_version.is_empty())
     }
 
-    /// Completes the frame and appends it to whatever still takes it.
+    /// Completes the frame and appends it to the first file that takes it.
     fn emit(&mut self, buffer: &mut [u8], filled: usize, flags: u8) {
         let Some(frame) = buffer.get_mut(..filled) else { return };
         let meta_bytes = if self.seq == 0 { self.meta_bytes } else { 0 };
@@ -378,7 +379,7 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// One run in sixteen looks at the journal's size, so that the others need no call for it.
+    /// Only one run in sixteen checks the journal's size. The others save that system call.
     fn check_bound(&mut self, journal: &S::File) {
         if self.invocation.id & 15 == 0
             && self.system.size(journal).is_some_and(|bytes| bytes > JOURNAL_MAX_BYTES)
@@ -420,7 +421,7 @@ impl<S: System> Run<'_, S> {
             self.append_loss(Place::Losses, &loss) || self.append_loss(Place::SpareLosses, &loss);
     }
 
-    /// Whether the loss stands in that file now, or the file counts no further.
+    /// Returns true if the file has the loss now, or has reached its maximum size.
     fn append_loss(&mut self, place: Place, loss: &Loss) -> bool {
         let Ok(losses) = self.system.open(place) else { return false };
         match self.system.size(&losses) {

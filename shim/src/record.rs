@@ -1,4 +1,4 @@
-//! The metadata of a record: what the hook program knew besides the body. It opens the payload of frame 0.
+//! The metadata of a record: what the hook program knows besides the body. It is the start of frame 0's payload.
 //!
 //! wall ns u64, `CLOCK_BOOTTIME` ns u64, pid u32, host hint u8, event hint u8, zero u16; then texts of
 //! {tag u8, cut u8, len u16, bytes}; padded with zeros to a multiple of eight.
@@ -7,7 +7,7 @@
 const FIXED_BYTES: usize = 24;
 /// The most bytes kept of one text.
 pub const TEXT_MAX: usize = 1_024;
-/// The most bytes of all texts together, with their four bytes in front.
+/// Maximum bytes of all texts together, including the four bytes before each.
 pub const TEXTS_MAX: usize = 3_072;
 /// The most bytes of metadata.
 pub const METADATA_MAX: usize = FIXED_BYTES + TEXTS_MAX;
@@ -32,7 +32,7 @@ pub struct Stamp {
     pub wall_ns: u64,
     /// `CLOCK_BOOTTIME` in nanoseconds when the program started; 0 where the system has none.
     pub boottime_ns: u64,
-    /// Process id, or 0: the id already names the run, and asking would be a system call.
+    /// Process id, or 0 if getting it would cost a system call. The record's id already names the run.
     pub pid: u32,
     /// 0 unknown, 1 Cursor, 2 another host.
     pub host: u8,
@@ -70,7 +70,7 @@ pub fn encode(out: &mut [u8], stamp: &Stamp, texts: &[(u8, &[u8])]) -> Option<u1
     u16::try_from(len + padding).ok()
 }
 
-/// Sets the two hints of metadata that [`encode`] wrote, once the body has been looked at.
+/// Sets the two hints in metadata that [`encode`] wrote, after the body was scanned.
 pub fn set_hints(metadata: &mut [u8], host: u8, event: u8) {
     if let Some(place) = metadata.get_mut(20..22) {
         place.copy_from_slice(&[host, event]);
@@ -97,7 +97,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    /// Reads metadata, or `None` when it is too short to be any.
+    /// Reads metadata; `None` if it is too short.
     #[must_use]
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (fixed, texts) = bytes.split_first_chunk::<FIXED_BYTES>()?;

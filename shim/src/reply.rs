@@ -1,4 +1,4 @@
-//! The answer: what the host must read on standard output so that nothing changes.
+//! The answer on standard output. It changes nothing that the host does.
 
 use crate::event::Event;
 use crate::scan::{Name, Scan};
@@ -13,18 +13,18 @@ pub enum Host {
     Other = 2,
 }
 
-/// What the body, the command line and the environment together say.
+/// Which host and which hook, by the body, the command line and the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Who must understand the answer.
+    /// The host that reads the answer.
     pub host: Host,
     /// The hook, or `None` when its name is unknown.
     pub event: Option<Event>,
 }
 
 impl Verdict {
-    /// The name comes from the body, else from the command line. The host is Cursor when the body or the environment
-    /// says so, or when no name was found: then only our own entry in Cursor's configuration can have started us.
+    /// The hook's name comes from the body, else from the command line. The host is Cursor if the body or the environment says
+    /// so. It is also Cursor if there is no name: then only our entry in Cursor's configuration can have started the program.
     #[must_use]
     pub fn of(scan: Scan, argument: &[u8], cursor_in_environment: bool) -> Self {
         let event = match scan.name {
@@ -36,7 +36,7 @@ impl Verdict {
         Self { host: if cursor { Host::Cursor } else { Host::Other }, event }
     }
 
-    /// The answer with its newline. Empty: write nothing at all, as another host may refuse an answer made for Cursor.
+    /// The answer with its newline. Empty means to write nothing, because another host may reject Cursor's form of answer.
     #[must_use]
     pub fn reply(self) -> &'static [u8] {
         match (self.host, self.event) {

@@ -1,16 +1,16 @@
-//! One look over the first frame of a body: which hook, which host, and is the value complete.
+//! Scans the first frame of a body once: which hook, which host, and whether the value is complete.
 //!
-//! Not a parser: it tracks strings, escapes and depth, and reads keys at depth 1 only. Any bytes give an answer, and
-//! broken or foreign ones end in "unknown", never in an error.
+//! The scanner is not a parser: it tracks strings, escapes and depth, and reads keys at depth 1 only. Any bytes give a
+//! result. Broken or foreign bytes give "unknown", never an error.
 
 use crate::event::Event;
 
 /// The name a body carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// One that this program knows.
+    /// A name that this program knows.
     Known(Event),
-    /// One it has never heard of.
+    /// Another name.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ impl Scan {
     }
 }
 
-/// A scan that goes on where it stopped when more of the body has come.
+/// A scan that continues as more of the body arrives.
 #[derive(Debug, Default)]
 pub struct Scanner {
     /// What has been found so far.
@@ -77,7 +77,7 @@ impl Key {
 }
 
 impl Scanner {
-    /// Scans what is new. `body` is everything so far, from its first byte.
+    /// Scans the bytes that are new. `body` is everything received so far, from its first byte.
     pub fn advance(&mut self, body: &[u8]) {
         while let Some(rest) = body.get(self.position..).filter(|rest| !rest.is_empty()) {
             match self.within {
@@ -91,7 +91,7 @@ impl Scanner {
         }
     }
 
-    /// Goes up to and over the next quote.
+    /// Moves behind the next quote.
     fn structure(&mut self, rest: &[u8]) {
         for (index, byte) in rest.iter().enumerate() {
             match byte {
@@ -115,7 +115,7 @@ impl Scanner {
         self.position += rest.len();
     }
 
-    /// Goes up to and over the quote that ends the string, or as far as the body has come.
+    /// Moves behind the quote that ends the string, or to the end of what was received.
     fn string(&mut self, rest: &[u8], body: &[u8]) {
         let mut rest = rest;
         loop {
@@ -173,9 +173,9 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     words.len() * 8 + ends.unwrap_or(tail.len())
 }
 
-/// The high bit of every byte of `word` that is a quote or a backslash; bytes above the lowest such one may be wrong.
+/// Sets the high bit of every byte of `word` that is a quote or a backslash. Only the lowest set bit is reliable.
 const fn string_ends(word: u64) -> u64 {
-    // A byte that is zero borrows. Both signs are ASCII, so that one look at the high bits does for both.
+    // Subtracting borrows at a zero byte. Quote and backslash are both ASCII, so one test of the high bits covers both.
     let borrow =
         (word ^ splat(b'"')).wrapping_sub(splat(1)) | (word ^ splat(b'\\')).wrapping_sub(splat(1));
     borrow & !word & splat(0x80)
@@ -193,7 +193,7 @@ mod tests {
     fn check(body: &[u8], name: Option<Name>, cursor: bool, complete: bool) {
         let expected = Scan { name, cursor, complete };
         assert_eq!(Scan::of(body), expected, "{}", String::from_utf8_lossy(body));
-        // However the body comes in, the answer is the same.
+        // The result does not depend on how the body is cut into reads.
         for pieces in [1, 3, 7] {
             let mut scanner = Scanner::default();
             for end in (0..body.len()).step_by(pieces).chain([body.len()]) {

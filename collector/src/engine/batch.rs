@@ -1,4 +1,4 @@
-//! A batch on its way into the store, and how it survives a refusal.
+//! A batch on its way into the store. A refused batch is kept and tried again.
 
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
@@ -8,7 +8,7 @@ use super::{CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_EVICTED, SESSION_FUL
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
-/// Hooks that are committed together, with what must be true once they are.
+/// Hooks that are committed together, with the state that is committed with them.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The hooks, in order.
@@ -17,29 +17,29 @@ pub struct Batch {
     pub position: Option<String>,
     /// The import they belong to.
     pub import: Option<ImportStep>,
-    /// How far time may pass after them.
+    /// How far time may pass after the batch.
     pub horizon: Horizon,
     /// Counters of the reader: torn frames, cut records ...
     pub counts: Vec<(&'static str, u64)>,
-    /// Counters that are kept elsewhere, by their present value: losses by reason.
+    /// Counters that another file keeps, with their present value: losses by reason.
     pub gauges: Vec<(String, u64)>,
 }
 
-/// How far time may pass: up to where all input has been seen.
+/// How far time may pass: up to the moment until which all input was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
-    /// Not at all: something may still come.
+    /// Time does not pass: older input may still arrive.
     #[default]
     Still,
-    /// Up to here.
+    /// Time passes up to this moment.
     At(Timestamp),
-    /// All input was seen at this time: the journal had been read to its end, and nothing was being imported. It may be long ago
-    /// when the batch is committed at last.
+    /// All input was seen at this time: the journal was read to its end, and nothing was being imported. The time may be long
+    /// ago when the batch is committed.
     End(Timestamp),
 }
 
 impl Horizon {
-    /// Whether nothing waits behind it.
+    /// Whether no input waits behind the batch.
     #[must_use]
     pub const fn is_end(self) -> bool {
         matches!(self, Self::End(_))
@@ -51,7 +51,7 @@ impl Horizon {
 pub struct ImportStep {
     /// Its id in `import_run`.
     pub run: String,
-    /// Its lines up to and with this batch.
+    /// The import's lines up to the end of this batch.
     pub lines: u64,
     /// Whether this is its last batch.
     pub done: bool,
@@ -59,22 +59,22 @@ pub struct ImportStep {
     pub error: Option<String>,
 }
 
-/// What a batch came to.
+/// Result of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Hooks by what became of them.
+    /// Number of hooks by result.
     pub counts: ImportCounts,
 }
 
-/// A batch, and how much of it the fold has taken: a refused transaction is repeated, the fold is not.
+/// A batch, and how much of it the fold has processed. A refused transaction is repeated; the fold is not.
 pub(super) struct Work {
     batch: Batch,
     folded: usize,
-    /// Hooks that say what another one of these seconds says.
+    /// Duplicate hooks: an equal hook arrived within a few seconds.
     doubled: u64,
-    /// Hooks before which the clock was set.
+    /// Number of hooks before which the clock was set.
     stepped: u64,
-    /// Hooks that found their session full.
+    /// Number of hooks whose session was full.
     left_out: u64,
     passed: bool,
     changes: Changes,
@@ -95,7 +95,7 @@ impl Work {
         }
     }
 
-    /// Whether more of the journal waits behind this part of it.
+    /// Whether more of the journal waits behind this batch.
     pub(super) fn is_behind(&self) -> bool {
         let Batch { position, horizon, import, .. } = &self.batch;
         position.is_some() && import.is_none() && matches!(horizon, Horizon::At(_))
@@ -142,7 +142,7 @@ impl Engine {
                             feed(sessions, stateless, &mut work.changes, open, seq, event)?;
                     }
                 }
-                // From here on the fold has it, whatever becomes of the transaction.
+                // The fold has the hook now, whether or not the transaction is committed.
                 work.folded = work.folded.max(index + 1);
             }
             pass(sessions, work);

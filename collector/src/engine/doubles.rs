@@ -1,7 +1,7 @@
-//! Hooks that were delivered twice, found by what they say.
+//! Finds hooks that were delivered twice, by their content.
 //!
-//! Cursor runs the hooks of every source, so with entries in two of them each event comes twice, a few milliseconds apart, as
-//! two records with ids of their own. The fold takes them as one; here they are counted, so that a person hears of it.
+//! Cursor runs the hooks of every hooks.json. If two files have our entry, each event arrives twice within a few milliseconds,
+//! as two records with different ids. The fold takes them as one. This counter tells the person.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,15 +13,15 @@ use crate::store::write::Arrival;
 
 /// The counter.
 pub(crate) const COUNTER: &str = "duplicate_content";
-/// As long as the fold takes equal hooks for one.
+/// The fold takes equal hooks within this time as one.
 const WINDOW_NS: i64 = 5_000_000_000;
-/// Far more than come in that time; past it, the oldest are not recognised any more.
+/// Maximum number of remembered hooks, far more than arrive in that time. Beyond it the oldest are forgotten.
 const MOST: usize = 4_096;
 
 /// Body, and event name with conversation: as hashes.
 type Key = (i64, u64);
 
-/// What came within the last seconds.
+/// Hooks of the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct Doubles {
     seen: HashMap<Key, Timestamp, RandomState>,
@@ -29,7 +29,7 @@ pub(super) struct Doubles {
 }
 
 impl Doubles {
-    /// Takes a hook that is new to the raw log. True if an equal one came less than five seconds before or after it.
+    /// Takes a hook that is new to the raw log. True if an equal hook came less than five seconds earlier or later.
     pub(super) fn note(&mut self, arrival: &Arrival) -> bool {
         let reading = &arrival.reading;
         let name = xxh64(reading.name.as_bytes(), 0);

@@ -1,4 +1,4 @@
-//! Handing the fold an event, and before it whatever the fold has let go and needs again.
+//! Feeds the fold an event, after any history of the event that the fold has evicted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use hookspan_core::{Event, Hook, Reader, Replay, Sessions, Timestamp};
 use super::{STRAGGLER_NS, TURN_RELOADED};
 use crate::store::write::{Changes, Transaction};
 
-/// Past so many, all are looked for once more.
+/// Maximum number of remembered conversations. Beyond it the list starts over.
 const MOST: usize = 10_000;
 
-/// Conversations of which the fold keeps nothing, so that their history need not be looked for with each of their hooks.
+/// Conversations that have no stored history, so that the history is not looked up for each of their hooks.
 #[derive(Debug, Default)]
 pub(super) struct Stateless(HashSet<Arc<str>, RandomState>);
 
@@ -29,9 +29,9 @@ impl Stateless {
     }
 }
 
-/// Hands the fold the hook at `seq`, which is in the raw log. If the fold has evicted the hook's conversation or turn, the
-/// history of that comes first. Takes `event` once the history is read. Returns how many hooks found their session full: one
-/// or none.
+/// Feeds the fold the hook at `seq`, which is in the raw log. If the fold has evicted the hook's conversation or turn, its
+/// history is replayed first. Takes `event` once the history was read. Returns how many hooks found their session full: one or
+/// none.
 ///
 /// # Errors
 /// Returns SQLite's error if the history cannot be read. `event` is still there.
@@ -71,7 +71,7 @@ pub(super) fn feed(
     Ok(sessions.left_out() - before)
 }
 
-/// Hands the fold the hooks of a settled turn that has left memory, where `event` comes late for that turn.
+/// Feeds the fold the hooks of a settled turn that was evicted, because `event` arrived late for that turn.
 ///
 /// # Errors
 /// Returns SQLite's error if the history cannot be read. The fold is unchanged.
@@ -97,8 +97,8 @@ fn bring_back(
     Ok(())
 }
 
-/// Hands the fold the history of a conversation that it let go and that comes back. What it says about the past is in the
-/// store already, except that it holds these conversations again.
+/// Feeds the fold the history of an evicted conversation. The resulting changes are in the store already, except that the fold
+/// holds these conversations again.
 fn recall(
     sessions: &mut Sessions,
     stateless: &mut Stateless,
@@ -117,7 +117,7 @@ fn recall(
         for &(seq, _) in block {
             let Some(hook) = store.hook(seq)? else { continue };
             let event = reader.read(&hook);
-            // Whichever of the group came back: this one is held again, or has to be looked for once more.
+            // Whichever conversation of the group came back, it is held again or has to be looked up again.
             stateless.0.remove(&event.conversation);
             replay_one(&mut replay, event, |seq| store.hook(seq))?;
         }
@@ -130,11 +130,11 @@ fn recall(
     Ok(())
 }
 
-/// Hooks between two moments at which time passes in a long history.
+/// Hooks per block of a long history. Time passes between blocks.
 const BLOCK: usize = 50;
 
-/// Cuts a history in blocks, of hooks by number and time. A long history is folded as it happened: with each block comes how far
-/// time may pass after it, to the earliest hook that is still to come. After the last block nothing is known to follow.
+/// Cuts a history into blocks of hooks (number and time). Each block says how far time may pass after it: up to the earliest
+/// hook that still follows. So a long history is folded as it happened. After the last block nothing is known to follow.
 pub(super) fn blocks(
     history: &[(u64, i64)],
     is_long: bool,
@@ -150,7 +150,7 @@ pub(super) fn blocks(
     history.chunks(BLOCK).zip(later)
 }
 
-/// Hands the fold an event of a history, behind the hooks of its turn where that has left memory. `hook` reads the raw log.
+/// Feeds the fold an event of a history. If its turn was evicted, the turn's hooks go first. `hook` reads the raw log.
 pub(super) fn replay_one<E>(
     replay: &mut Replay<'_>,
     event: Event,
@@ -164,14 +164,14 @@ pub(super) fn replay_one<E>(
         }
         let (mut turn, mut reader) = (replay.handle_missing(&event), Reader::default());
         hooks.iter().for_each(|hook| turn.handle(reader.read(hook)));
-        // The history asks and ends for itself.
+        // The history contains its own questions and ends.
         drop(turn.finish());
     }
     replay.handle(event);
     Ok(())
 }
 
-/// Takes everything the fold has to say.
+/// Collects all changes from the fold.
 pub(super) fn drain(sessions: &mut Sessions, changes: &mut Changes) {
     while let Some(change) = sessions.poll_change() {
         changes.push(change);

@@ -1,8 +1,8 @@
 //! One thread that owns the fold and the write connection.
 //!
 //! A batch of hooks becomes one transaction: raw rows, everything derived from them, and how far the journal is committed.
-//! Nothing is given up: a database that is locked, or on a full disk, is tried again until it takes the batch, while the
-//! journal goes on collecting.
+//! No batch is given up: if the database is locked or the disk is full, the engine retries until the database takes the batch.
+//! Meanwhile hooks wait in the journal.
 
 mod batch;
 mod doubles;
@@ -27,7 +27,7 @@ pub(crate) use batch::{ImportStep, Outcome};
 pub(crate) use doubles::COUNTER as DUPLICATE_CONTENT;
 pub(crate) use steps::COUNTER as CLOCK_STEPS;
 
-/// Counts hooks that found their session full: the log has them, the tree of the session does not.
+/// Counts hooks whose session was full: the raw log has them, the session's tree does not.
 pub(crate) const SESSION_FULL: &str = "session_full";
 /// Counts sessions that left memory to make room.
 pub(crate) const SESSION_EVICTED: &str = "session_evicted";
@@ -41,29 +41,29 @@ use crate::store::open;
 use crate::store::prune::Selection;
 use crate::store::write::{Committed, Store};
 
-/// A shim stamps its record before it reads standard input, so a hook may reach the journal a little after a later one.
-/// Time is let pass only up to this long ago.
+/// A shim stamps its record before it reads standard input, so a hook may reach the journal shortly after a later one. Time
+/// passes only up to this long ago.
 const STRAGGLER_NS: i64 = 250_000_000;
 
-/// Between two attempts at a batch that the database refuses: a disk that has room again is used within a second.
+/// Wait between two attempts at a refused batch: a disk with free space again is used within a second.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Whoever wants to know what was committed.
+/// Receivers of news about commits.
 #[derive(Clone, Debug)]
 pub struct Signals {
     /// What each transaction changed; for pages.
     pub notices: broadcast::Sender<Notice>,
-    /// Changes whenever spans may have settled; for exporters.
+    /// Changes whenever spans may have settled, for exporters.
     pub settled: watch::Sender<u64>,
-    /// Rung at each commit; for the search index, which is no task and has its own thread.
+    /// Rings at each commit, for the search index's thread.
     pub commits: Option<Sender<()>>,
-    /// Why the database does not take a batch, while it does not.
+    /// The reason while the database refuses a batch.
     pub trouble: watch::Sender<Option<Arc<str>>>,
-    /// Set once when only a new start helps; see [`Restart`].
+    /// Set when the threads must be started again; see [`Restart`].
     pub restart: watch::Sender<Option<Restart>>,
-    /// Told when SQLite reports damage, which may be a failed read: whoever hears it examines the database.
+    /// Receives reports of damage, which may be failed reads. The receiver examines the database.
     pub suspicion: Suspicion,
-    /// Questions about child conversations; a full queue loses them, and the fold asks again.
+    /// Questions about child conversations. A full queue drops them, and the fold asks again.
     pub questions: Option<Sender<Question>>,
 }
 
@@ -84,32 +84,33 @@ impl Default for Signals {
 /// Why the threads over a database must be started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The database was proven to be damaged: it has to be moved aside first.
+    /// The database is proven to be damaged, and must be moved aside first.
     Damaged,
-    /// Committed rows are gone, as when the write-ahead log was deleted: the fold and the journal's reader are ahead of it.
+    /// Committed rows are missing, for example because the write-ahead log was deleted. The fold and the journal's reader are
+    /// ahead of the database.
     FellBack,
 }
 
-/// The batch was not committed because the program ends; whoever holds it still has it in the journal.
+/// The batch was not committed because the program ends. The journal still has it.
 #[derive(Debug, thiserror::Error)]
 #[error("hooks wait where they are, to be taken in later: {0}")]
 pub struct Stopped(Arc<str>);
 
-/// Why a deletion did not come to its end. The text says what is left to do.
+/// Why a deletion is incomplete. The text says what is left to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
-    /// The store refused it.
+    /// The store refused the deletion.
     #[error("{}", explain(.0))]
     Store(rusqlite::Error),
-    /// The fold could not be filled again because the program ends.
+    /// The fold was not refilled because the program ends.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A reader keeps the write-ahead log as it was.
+    /// A reader prevents truncating the write-ahead log.
     #[error(
         "deleted, but a reader keeps the old bytes in hookspan.db-wal; close other programs that have it open, and delete again"
     )]
     ReaderHolds,
-    /// There is no engine any more.
+    /// The engine has ended.
     #[error("the collector is about to end; delete again after its next start")]
     Ending,
 }
@@ -119,7 +120,7 @@ pub enum DeleteError {
 pub struct Engine {
     store: Store,
     sessions: Sessions,
-    /// Sessions that had to leave early, as far as that is counted in the store.
+    /// Number of evicted sessions that the store has counted.
     evicted: u64,
     signals: Signals,
     stop: Receiver<()>,
@@ -131,8 +132,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine over `store`. When `stop` is disconnected or receives, a batch that the database refuses is given back
-    /// instead of being tried again.
+    /// An engine over `store`. Once `stop` receives or is disconnected, a refused batch is returned instead of retried.
     #[must_use]
     pub fn new(
         store: Store,
@@ -155,12 +155,12 @@ impl Engine {
         }
     }
 
-    /// Gives a batch back once the database has refused it for so long. Without this, only `stop` ends the attempts.
+    /// Limits the retries of a batch to this time. Without a limit only `stop` ends them.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = Some(patience);
     }
 
-    /// What it was made with.
+    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> &hookspan_core::Config {
         &self.config
@@ -172,7 +172,7 @@ impl Engine {
         &mut self.store
     }
 
-    /// Commits `batch` and what follows from it.
+    /// Commits `batch` and everything derived from it.
     ///
     /// # Errors
     /// [`Stopped`] when the database refuses until the program ends.
@@ -189,7 +189,7 @@ impl Engine {
         Ok(work.outcome())
     }
 
-    /// Lets time pass up to `now`, less the time a hook may be late, and commits what that ends.
+    /// Lets time pass up to `now` minus the time that a hook may be late, and commits the changes.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -201,14 +201,14 @@ impl Engine {
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
     }
 
-    /// Deletes what is selected, and lets the fold forget it. Returns when no file of the database holds anything of it.
+    /// Deletes the selection, also from the fold. Returns when no file of the database holds any of it.
     ///
     /// # Errors
     /// [`DeleteError`]; only with [`DeleteError::ReaderHolds`] are the rows gone.
     pub fn delete(&mut self, what: &Selection, patience: Duration) -> Result<Deleted, DeleteError> {
         let (deleted, committed) = self.store.delete(what).map_err(DeleteError::Store)?;
         if !what.sessions.is_empty() || !what.conversations.is_empty() {
-            // The fold holds conversations by their hooks: it is filled again with those that are left.
+            // Rebuild the fold's state from the remaining hooks.
             self.sessions = Sessions::new(self.config.clone());
             self.stateless.clear();
             self.restore()?;
@@ -225,11 +225,11 @@ impl Engine {
         Ok(deleted)
     }
 
-    /// How long from `now` until [`Self::pass`] has something to do.
+    /// Time from `now` until [`Self::pass`] is due.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let deadline = self.sessions.poll_deadline()?.plus(STRAGGLER_NS);
-        // A fold that asks for a moment that has passed is given time to change its mind.
+        // If the deadline has passed, wait a little anyway: the fold may move it.
         let wait = u64::try_from(deadline.since(now)).unwrap_or(0).max(20_000_000);
         Some(Duration::from_nanos(wait))
     }
@@ -238,14 +238,14 @@ impl Engine {
         let Committed { rev, sessions, settled } = committed;
         if !sessions.is_empty() {
             let sessions = sessions.into_iter().collect();
-            // Nobody listening is fine.
+            // There may be no receiver.
             let _heard = self.signals.notices.send(Notice { rev, sessions });
         }
         if settled {
             self.signals.settled.send_replace(rev);
         }
         if let Some(bell) = &self.signals.commits {
-            // It has been rung already, or nobody is left to hear it.
+            // The bell rings already, or its receiver has ended.
             let _rung = bell.try_send(());
         }
         let Some(queue) = &self.signals.questions else { return };
@@ -256,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// Whether the program goes on: long work asks between its blocks.
+    /// Whether the program continues. Long work checks between its blocks.
     fn go_on(&self) -> Result<(), Stopped> {
         match self.stop.try_recv() {
             Err(TryRecvError::Empty) => Ok(()),
@@ -264,7 +264,7 @@ impl Engine {
         }
     }
 
-    /// Does about a refusal what can be done about it.
+    /// Reacts to a refusal: frees space, reports, waits.
     fn recover(&mut self, error: &rusqlite::Error) {
         self.signals.suspicion.report(error);
         if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
@@ -272,7 +272,7 @@ impl Engine {
         } else if open::is_doubtful(error) {
             let known = self.store.last_seq();
             if let Err(error) = spare::lend(|| self.store.reopen()) {
-                // Once a second, and the trouble is told.
+                // Runs once a second; the trouble is reported.
                 tracing::debug!(%error, "the database cannot be opened again yet");
             } else if self.store.last_seq() < known {
                 self.signals.restart.send_replace(Some(Restart::FellBack));
@@ -280,7 +280,7 @@ impl Engine {
         }
     }
 
-    /// Tries `work` until the database takes it.
+    /// Repeats `work` until the database accepts it.
     fn persist<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> rusqlite::Result<T>,
@@ -321,7 +321,7 @@ impl Engine {
     }
 }
 
-/// Words for a person, with what to do.
+/// A text for a person, with advice.
 fn explain(error: &rusqlite::Error) -> String {
     let advice = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

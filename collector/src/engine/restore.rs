@@ -1,4 +1,4 @@
-//! Bringing the fold to where the store is: at start, and for a rebuild.
+//! Brings the fold to the store's state: at start, and for a rebuild.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::store::write::{Changes, Committed, Reading};
 const BLOCK: usize = 1_000;
 
 impl Engine {
-    /// Replays the conversations that were open when the last transaction was committed, so that going on equals never
-    /// having stopped. What the fold says meanwhile is in the store already.
+    /// Replays the conversations that were open at the last commit, so that a restart changes no result. The store has the
+    /// resulting changes already.
     ///
     /// # Errors
     /// [`Stopped`] when the database refuses until the program ends.
@@ -48,7 +48,7 @@ impl Engine {
                 change => changes.push(change),
             }
         }
-        // Links are looked for at other moments than before the stop. A child that stood alone then has a parent now.
+        // Links are searched at other times than before the stop. A child without a parent then may have one now.
         let mut any_moved = false;
         for (conversation, root) in moved.into_iter().filter(|(own, root)| own != root) {
             let own = self.persist(|engine| engine.store.spans_alone(&conversation))?;
@@ -60,8 +60,8 @@ impl Engine {
                 changes.push(Change::Withdraw(SpanKey { id, conversation }));
             }
         }
-        // What was told meanwhile was not stored. All of it is in the store, except where it was told late before the stop, or
-        // has another place now.
+        // The changes of the replay were not stored. The store has them, except changes that the stop delayed and spans that
+        // moved.
         sessions.handle_restart(is_long || any_moved);
         self.sessions = sessions;
         drain(&mut self.sessions, &mut changes);
@@ -75,11 +75,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Folds what is in the raw log and not yet in the derived tables, in blocks that are each committed: interrupted at
-    /// any point, it goes on there. `progress` is told how many hooks are done, and of how many.
+    /// Folds hooks that are in the raw log but not in the derived tables. Each block is committed, so an interrupted run
+    /// continues there. `progress` receives the number of hooks done and of all hooks.
     ///
     /// # Errors
-    /// As [`Self::restore`].
+    /// See [`Self::restore`].
     pub fn catch_up(&mut self, mut progress: impl FnMut(u64, u64)) -> Result<(), Stopped> {
         if !self.store.is_behind() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Whether somebody sets the clock while hooks come.
+//! Detects that the wall clock was set.
 
 use hookspan_core::time::{BOOT_DISORDER_NS, CLOCK_STEP_NS};
 use hookspan_core::{Hook, HookSource};
@@ -6,7 +6,7 @@ use hookspan_core::{Hook, HookSource};
 /// The counter.
 pub(crate) const COUNTER: &str = "clock_steps";
 
-/// What the last hook's clocks said.
+/// The clocks of the last hook.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     /// Time since boot, and the wall clock's lead over it, nanoseconds.
@@ -14,8 +14,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Takes a hook in the order of the journal. True if the wall clock was set since the one before it; also if the machine was
-    /// started anew since then and has run for longer than it had by then, which nobody can tell apart.
+    /// Takes a hook in the order of the journal. True if the wall clock was set since the previous hook. Also true if the
+    /// machine was restarted and has run longer than before: the two cannot be told apart.
     pub(super) fn note(&mut self, hook: &Hook) -> bool {
         let shim = hook.source == HookSource::Shim;
         let boot = hook.boottime_ns.filter(|_| shim).and_then(|ns| i64::try_from(ns).ok());

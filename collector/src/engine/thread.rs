@@ -10,20 +10,20 @@ use super::{Batch, DeleteError, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;
 use crate::store::prune::Selection;
 
-/// What the engine is asked to do.
+/// Requests to the engine.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// Commit a batch. The answer is dropped without a word when it could not be committed before the end.
+    /// Commit a batch. If the program ends first, the sender of the answer is dropped.
     Batch(Batch, Option<Sender<Outcome>>),
-    /// Move the write-ahead log into the database; answers whether all of it is there.
+    /// Move the write-ahead log into the database. The answer says whether all of it is there.
     Checkpoint(Sender<bool>),
-    /// Delete what is selected; answers when nothing of it is in the database's files.
+    /// Delete the selection. The answer comes when no file of the database holds any of it.
     Delete(Selection, Sender<Result<Deleted, DeleteError>>),
 }
 
-/// Pages given back to the file system after a deletion, at most: hooks are waiting.
+/// Maximum number of pages returned to the file system after a deletion: hooks are waiting.
 const GIVEN_BACK: u32 = 4_096;
-/// How long readers may be in the way of cutting the write-ahead log.
+/// How long to wait for readers before truncating the write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// After a delay this long the reader must confirm that it has read everything up to now: the delay may have held up the reader
@@ -33,7 +33,7 @@ const HELD_UP: Duration = Duration::from_nanos(STRAGGLER_NS.unsigned_abs());
 /// Runs `engine` until every sender of `inputs` is gone. `look_again` asks the reader for another [`Horizon::End`].
 ///
 /// # Errors
-/// When the system gives no thread.
+/// The system's error if no thread can be started.
 pub(crate) fn spawn(
     mut engine: Engine,
     inputs: Receiver<Input>,
@@ -123,7 +123,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                     tracing::info_span!("engine.batch", hooks).in_scope(|| engine.take(batch));
                 let Ok(outcome) = taken else { return };
                 if let Some(answer) = answer {
-                    // Whoever asked may have gone.
+                    // The receiver may have gone.
                     let _sent = answer.send(outcome);
                 }
             }
@@ -140,7 +140,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
     }
 }
 
-/// How long something takes.
+/// Measures how long something takes.
 struct Stretch(Instant);
 
 impl Stretch {
@@ -152,7 +152,7 @@ impl Stretch {
         self.is_longer_than(Duration::ZERO)
     }
 
-    /// By more than what hooks may be late.
+    /// Whether it took longer than `expected` by more than hooks may be late.
     fn is_longer_than(&self, expected: Duration) -> bool {
         clock::instant().duration_since(self.0) > expected.saturating_add(HELD_UP)
     }

@@ -1,4 +1,4 @@
-//! From journal records to batches.
+//! Turns journal records into batches.
 
 use hookspan_core::{Hook, HookSource, Timestamp};
 
@@ -8,12 +8,12 @@ use crate::engine::{Batch, Horizon};
 use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
 use crate::store::write::Preparer;
 
-/// Hooks of a batch. A page of the database that several hooks change is written once a batch, so large ones cost less; only
-/// a backlog fills one.
+/// Maximum hooks per batch. A database page that several hooks change is written once per batch, so large batches cost less.
+/// Only a backlog fills one.
 const ROWS: usize = 2_000;
-/// Bytes of a batch, the last few hooks aside, before they are packed.
+/// Bytes after which a batch is closed, before packing.
 const BYTES: usize = 16 << 20;
-/// Records asked for at a time: bounds what large ones can take beyond [`BYTES`].
+/// Records read at a time. It limits how far large records can exceed [`BYTES`].
 const STEP: usize = 50;
 
 /// Reads the journal in batches.
@@ -29,8 +29,8 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Opens the journal at `position`, as the store has it. A text that is no position means the beginning: what is stored
-    /// already is known by its id.
+    /// Opens the journal at the stored `position`. An invalid text means the beginning: hooks that are stored already are
+    /// recognised by id.
     ///
     /// # Errors
     /// When the state directory cannot be read or written.
@@ -51,8 +51,8 @@ impl Intake {
         })
     }
 
-    /// What is there now, at most a batch of it, and the position it goes up to. The batch's horizon says whether that was
-    /// all: [`Horizon::Still`] means that a segment could not be read, and that [`Follower::problems`] says why.
+    /// Reads what is available now, at most one batch, and the position after it. The batch's horizon says whether that was
+    /// all: [`Horizon::Still`] means that a segment could not be read, see [`Follower::problems`].
     pub(crate) fn read(&mut self) -> (Batch, Option<Position>) {
         let mut batch = Batch::default();
         let (mut bytes, mut last) = (0, None);
@@ -62,7 +62,7 @@ impl Intake {
             let found = self.follower.poll(STEP);
             position = found.position.or(position);
             if found.records.is_empty() {
-                // What cannot be read may be older than anything else: time does not pass.
+                // The unreadable part may be older than anything else, so time does not pass.
                 batch.horizon = if found.unread { Horizon::Still } else { Horizon::End(looked_at) };
                 break;
             }
@@ -83,7 +83,7 @@ impl Intake {
         (batch, position)
     }
 
-    /// The position it was opened at.
+    /// The position at opening.
     #[must_use]
     pub(crate) fn position(&self) -> &Position {
         &self.position
@@ -95,19 +95,19 @@ impl Intake {
         self.follower.usage()
     }
 
-    /// What the journal's reader cannot do at present, in words.
+    /// The reader's present problems, as text.
     #[must_use]
     pub(crate) fn problems(&self) -> String {
         let problems = self.follower.problems();
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
-    /// The journal's reader, to wait and to let go of segments.
+    /// The journal's reader, for waiting and for releasing segments.
     pub(crate) fn follower(&mut self) -> &mut Follower {
         &mut self.follower
     }
 
-    /// Whether a probe of `doctor` was read since the last call. Somebody waits for the position behind it.
+    /// Whether a probe of `doctor` was read since the last call. `doctor` waits for the position after it.
     pub(crate) fn take_probed(&mut self) -> bool {
         std::mem::take(&mut self.probed)
     }
@@ -129,7 +129,7 @@ impl Intake {
         self.preparer.add(record.id, record.flags, hook);
     }
 
-    /// What the reader has counted since the last batch.
+    /// The reader's counters since the last batch.
     fn news(&mut self) -> Vec<(&'static str, u64)> {
         let now = self.follower.counters();
         let old = std::mem::replace(&mut self.told, now);
@@ -149,9 +149,9 @@ impl Intake {
             .collect()
     }
 
-    /// Losses by reason, when there are new ones.
+    /// Losses by reason, if there are new ones.
     fn losses(&mut self) -> Vec<(String, u64)> {
-        // What cannot be looked at now is looked at with the next batch.
+        // If the files cannot be read now, the next batch tries again.
         let Ok(bytes) = losses::bytes(&self.dir) else { return Vec::new() };
         if bytes == self.losses_bytes {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The collector's work without a running collector: for commands that change the store.
+//! Does the collector's work inside a command that changes the store, while no collector runs.
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use crate::store::search::Index;
 use crate::store::write::{ImportCounts, Store};
 use crate::store::{cli, imports, prune};
 
-/// How long a command waits for a database that is locked.
+/// How long a command waits for a locked database.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a command tries to read a journal that cannot be read, and how often.
+/// How long a command retries reading the journal, and how often.
 const UNREAD: Duration = Duration::from_secs(2);
 const UNREAD_STEP: Duration = Duration::from_millis(5);
 
-/// Why it could not be done.
+/// Why the work could not be done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LocalError {
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The database does not take it.
+    /// The database refuses the batch.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The journal cannot be opened.
@@ -51,7 +51,7 @@ pub(crate) enum LocalError {
     Sqlite(#[from] rusqlite::Error),
 }
 
-/// The one writer, inside a command. It holds the collector's lock meanwhile.
+/// The one writer, inside a command. It holds the collector's lock.
 #[derive(Debug)]
 pub(crate) struct Local {
     dir: StateDir,
@@ -62,7 +62,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Opens the store, finishes what was interrupted, and takes in what waits in the journal.
+    /// Opens the store, finishes interrupted work, and stores the hooks that wait in the journal.
     ///
     /// # Errors
     /// See [`LocalError`].
@@ -94,7 +94,7 @@ impl Local {
         loop {
             let (batch, _) = intake.read();
             let (done, unread) = (batch.horizon.is_end(), batch.horizon == Horizon::Still);
-            // Imports may still follow.
+            // Imports may still follow, so time does not pass.
             let horizon = if done { Horizon::Still } else { batch.horizon };
             self.take(Batch { horizon, ..batch })?;
             if done {
@@ -110,10 +110,10 @@ impl Local {
         }
     }
 
-    /// Takes in `staged`, and removes it. `progress` is told how many lines are done, and of how many.
+    /// Imports `staged`, and removes it. `progress` receives the number of lines done and of all lines.
     ///
     /// # Errors
-    /// See [`LocalError`]; what was taken in stays, and the rest may be taken in later.
+    /// See [`LocalError`]. Imported lines stay, and the rest can be imported later.
     pub(crate) fn import(
         &mut self,
         staged: &Staged,
@@ -135,7 +135,7 @@ impl Local {
     /// Folds the whole raw log again. Returns how many hooks it holds.
     ///
     /// # Errors
-    /// See [`LocalError`]; interrupted, it goes on when the store is opened the next time.
+    /// See [`LocalError`]. An interrupted rebuild continues when the store is opened again.
     pub(crate) fn rebuild(self, progress: impl FnMut(u64, u64)) -> Result<u64, LocalError> {
         let Self { dir, readers: _readers, mut engine, _lock: lock, .. } = self;
         engine.store().start_rebuild(&epoch())?;
@@ -146,11 +146,11 @@ impl Local {
         Ok(fresh.readers.with(cli::hooks)?)
     }
 
-    /// Deletes all that is older than a time, see [`prune::older_than`], from the database, the search index and the journal.
-    /// `progress` is told what has gone so far.
+    /// Deletes everything older than a time (see [`prune::older_than`]) from the database, the search index and the journal.
+    /// `progress` receives what was deleted so far.
     ///
     /// # Errors
-    /// See [`LocalError`]; what has gone stays gone.
+    /// See [`LocalError`]. What was deleted before stays deleted.
     pub(crate) fn prune(
         &mut self,
         before_ns: i64,
@@ -183,7 +183,7 @@ impl Local {
         Ok(sum)
     }
 
-    /// Blanks the journal, all of which is stored, and removes what interrupted imports left.
+    /// Overwrites the journal, which is stored completely, and removes the files of interrupted imports.
     fn scrub(&mut self) -> Result<(), LocalError> {
         import::sweep(&self.dir)?;
         let position = self.engine.store().state("journal")?;
@@ -192,7 +192,7 @@ impl Local {
         Ok(())
     }
 
-    /// Lets time pass up to now: nothing more is to come.
+    /// Lets time pass up to now, because no more input will come.
     ///
     /// # Errors
     /// See [`LocalError`].
@@ -202,8 +202,8 @@ impl Local {
         Ok(())
     }
 
-    /// Takes `batch`, and then whatever evidence it raised the question of. Cursor's database is left to the collector: what
-    /// a command folds is the past, and a rebuild has to give what was there before.
+    /// Stores `batch`, and then answers the questions that it raised with evidence. Cursor's database is not read here: a
+    /// command folds the past, and a rebuild must give the same result again.
     fn take(&mut self, batch: Batch) -> Result<(), LocalError> {
         self.engine.take(batch)?;
         while let Ok(question) = self.questions.try_recv() {

@@ -1,4 +1,4 @@
-//! The reader as a thread: the journal, and between its batches whatever waits to be imported.
+//! The reader's thread: reads the journal, and imports waiting files between the journal's batches.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,27 +21,28 @@ use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
 use crate::store::{ballast, imports};
 
-/// How often the reader looks around while it is busy.
+/// How often a busy reader does its other checks.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long a quiet journal is left alone. A hook and an import end it where the system tells of them; elsewhere the follower
-/// looks up by itself.
+/// How long the reader sleeps while the journal is quiet. A hook or an import ends the sleep if the system gives notifications;
+/// otherwise the follower polls.
 const NAP: Duration = Duration::from_secs(5);
-/// How often the ballast is looked after.
+/// How often the ballast is checked.
 const BALLAST: Duration = Duration::from_secs(60);
 /// After a batch that emptied the journal, wait this long before reading again, so that hooks arriving meanwhile share one commit.
 /// A commit costs one sync plus one page per changed row, no matter how few hooks it contains. The first hook after a quiet period
 /// is committed immediately.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
-/// How long a position without hooks waits for some to travel with: each commit of its own costs a sync.
+/// How long a position without hooks waits for hooks to be committed with: a separate commit costs a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
-/// Behind a probe of `doctor`, positions without hooks are committed at once for this long: its bytes are synced within 100 ms.
+/// For this long after a probe of `doctor`, positions without hooks are committed at once. The probe's bytes are synced within
+/// 100 ms.
 const AWAITED: Duration = Duration::from_secs(1);
-/// Wait before an import that could not be read is tried again: hooks come first.
+/// Wait before an unreadable import is retried: hooks come first.
 const IMPORT_AGAIN: Duration = Duration::from_secs(1);
-/// How long such an import is tried before it ends with its error.
+/// How long such an import is retried before it ends with its error.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How the reading goes, for the health page.
+/// State of the reader, for the health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// What the journal takes on disk.
@@ -50,7 +51,7 @@ pub(crate) struct Reading {
     pub queued: usize,
     /// Maximum number of queued batches. The reader blocks when the queue is full.
     pub queue_bound: usize,
-    /// What the reader cannot do at present, and tries again.
+    /// The reader's present problems. It retries.
     pub problems: Arc<[Problem]>,
     /// When the newest hook that was read had been received.
     pub read_up_to: Option<Timestamp>,
@@ -67,19 +68,20 @@ pub(crate) struct Ingest {
 }
 
 impl Ingest {
-    /// How the reading goes, kept up to date.
+    /// State of the reader, updated as it works.
     #[must_use]
     pub(crate) fn reading(&self) -> Arc<Mutex<Reading>> {
         Arc::clone(&self.reading)
     }
 
-    /// Whether hooks wait for the engine, in the journal or behind another batch: then whoever only follows should wait, too.
+    /// Whether hooks wait for the engine, in the journal or in a queued batch. Threads that only follow the store then wait,
+    /// too.
     #[must_use]
     pub(crate) fn behind(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.behind)
     }
 
-    /// Stops reading, hands over what has been read, and ends.
+    /// Stops reading, hands over what was read, and ends the thread.
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
@@ -89,11 +91,11 @@ impl Ingest {
     }
 }
 
-/// Starts reading. `inputs` must be bounded: a full channel is what slows the reader down to the engine's pace. `look_again` asks
-/// to be told once more when all has been read.
+/// Starts reading. `inputs` must be bounded: a full channel slows the reader down to the engine's pace. With `look_again` the
+/// engine asks for another [`Horizon::End`] once everything is read.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// The system's error if no thread can be started.
 pub(crate) fn spawn(
     dir: &StateDir,
     mut intake: Intake,
@@ -105,7 +107,7 @@ pub(crate) fn spawn(
     let reading = Arc::new(Mutex::new(now));
     let behind = Arc::new(AtomicBool::new(false));
     let waker = intake.follower().waker();
-    // What is stored already may go once it is known to be in the database itself.
+    // Stored records may be deleted once they are known to be in the database file.
     let sent = Some(intake.position().clone());
     let mut reader = Reader {
         dir: dir.clone(),
@@ -143,25 +145,25 @@ struct Reader {
     read_up_to: Option<Timestamp>,
     /// Whether the engine knows that the journal is read to its end.
     drained: bool,
-    /// The engine wants to know anew.
+    /// The engine has asked for another confirmation.
     look_again: Arc<AtomicBool>,
     /// After a batch that emptied the journal, wait until this time, so that later hooks share one commit.
     gather_until: Option<Instant>,
-    /// A position that came without hooks, and since when it waits.
+    /// A position without hooks, and since when it waits.
     lone: Option<(Position, Instant)>,
-    /// Until when a position need not wait for hooks: `doctor` waits for it.
+    /// Until this time a position does not wait for hooks, because `doctor` waits for it.
     awaited_until: Option<Instant>,
-    /// The last position handed over, not yet known to be in the database file.
+    /// The last position handed over. It may not be in the database file yet.
     sent: Option<Position>,
-    /// A checkpoint asked for, and the position it covers.
+    /// A requested checkpoint, and the position that it covers.
     checkpoint: Option<(Receiver<bool>, Position)>,
     looked_at: Instant,
     ballast_at: Option<Instant>,
-    /// Imports that could not be read or removed: since when, and when to try again.
+    /// Imports that could not be read or removed: first failure, and next attempt.
     failing_imports: BTreeMap<String, (Instant, Instant)>,
 }
 
-/// The engine is gone, or the collector ends.
+/// The engine has ended, or the collector is ending.
 struct Ended;
 
 impl From<io::Error> for Refusal {
@@ -189,12 +191,12 @@ impl Reader {
             }
         }
         if let Some((position, _)) = self.lone.take() {
-            // A refusal means that the engine is gone, and then the next start reads a little twice.
+            // A refusal means that the engine has ended. Then the next start reads a little twice.
             let _handed_over = self.send_position(position, Horizon::Still);
         }
     }
 
-    /// Takes over what can be read of a damaged database, before anything newer: the order of hooks is their number's.
+    /// Copies the readable hooks of a damaged database before anything newer, because hooks are ordered by number.
     fn salvage(&mut self) -> Result<(), Ended> {
         for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
             tracing::warn!(folder = %aside.folder.display(), "saving what can be read of a damaged database");
@@ -249,7 +251,7 @@ impl Reader {
             let since = self.lone.take().map_or_else(clock::instant, |(_, since)| since);
             self.lone = Some((position, since));
         }
-        // While a segment cannot be read, the engine must not take the journal for drained.
+        // While a segment cannot be read, the engine must not assume that the journal was read to its end.
         let drained = batch.horizon.is_end();
         if (drained && !self.drained) || !batch.counts.is_empty() || !batch.gauges.is_empty() {
             self.drained = drained;
@@ -277,7 +279,7 @@ impl Reader {
             Err(TrySendError::Disconnected(_)) => return Err(Ended),
             Err(TrySendError::Full(input)) => input,
         };
-        // It may take long: somebody may ask meanwhile.
+        // This may take long. The engine may ask meanwhile.
         self.note();
         self.inputs.send(full).map_err(|_| Ended)
     }
@@ -288,13 +290,13 @@ impl Reader {
         self.send(Batch { position: Some(text), horizon, ..Batch::default() })
     }
 
-    /// Lets segments go whose hooks are in the database file: committed in the write-ahead log is not enough, since a log
-    /// that is lost is refilled from the journal.
+    /// Releases segments whose hooks are in the database file. A commit in the write-ahead log is not enough: if that log is
+    /// lost, the journal must replace it.
     fn let_go(&mut self) {
         if let Some((answer, position)) = self.checkpoint.take() {
             match answer.try_recv() {
                 Ok(true) => self.intake.follower().may_forget(&position),
-                // Asked again; also when the database has been opened anew meanwhile, and nobody knows of the question.
+                // Ask again. If the database was opened again meanwhile, the earlier request is lost.
                 Ok(false) | Err(crossbeam_channel::TryRecvError::Disconnected) => {
                     self.sent = self.sent.take().or(Some(position));
                 }
@@ -340,7 +342,7 @@ impl Reader {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
     }
 
-    /// Stores whatever waits to be imported, one file after another, while live hooks wait in the journal.
+    /// Stores waiting imports, one file after another, while live hooks wait in the journal.
     fn imports(&mut self) -> Result<(), Ended> {
         let Ok(pending) = import::pending(&self.dir) else { return Ok(()) };
         self.failing_imports.retain(|run, _| pending.iter().any(|staged| staged.run == *run));
@@ -356,7 +358,7 @@ impl Reader {
                 Err(Refusal::Ended) => return Err(Ended),
                 Ok(()) => true,
             };
-            // A file that stays is found again: all of its lines are known to be stored.
+            // If the file cannot be removed, it is found again later. Its lines are then known to be stored.
             if done && disk::remove(&staged.path).is_ok() {
                 self.failing_imports.remove(&staged.run);
             } else {
@@ -367,8 +369,8 @@ impl Reader {
         Ok(())
     }
 
-    /// An import could not be read: for lack of a descriptor, perhaps. It is tried again, and given up with its error when that
-    /// lasts. Returns whether it is given up.
+    /// Handles an unreadable import, for example if no file descriptor is free. It is retried for a while, then given up with
+    /// its error. Returns whether it is given up.
     fn import_failed(
         &mut self,
         staged: &Staged,
@@ -390,7 +392,7 @@ impl Reader {
 
     fn import(&mut self, staged: &Staged) -> Result<(), Refusal> {
         let known = self.readers.with(|db| imports::lines_done(db, &staged.run));
-        // Without that number, lines would be counted twice.
+        // Without this number, lines would be counted twice.
         let skip = known.map_err(|error| Refusal::File(io::Error::other(error)))?;
         let plan = Plan::of(staged)?;
         import::take_in(staged, &plan, skip, |batch| {

@@ -13,7 +13,7 @@ const OPEN_MAX: usize = 1_024;
 /// Maximum number of bytes of all open records.
 const OPEN_MAX_BYTES: usize = 64 << 20;
 
-/// Which segment a frame came from; any number that does not change.
+/// Identifies the segment of a frame. Any number that does not change.
 pub(super) type SegmentId = u64;
 
 /// Records whose last frame has not come.
@@ -46,7 +46,7 @@ struct Part {
 }
 
 impl Assembler {
-    /// Takes a frame. Appends to `records` the record that it completes, and records that were evicted for it.
+    /// Takes a frame. Appends to `records` the record that the frame completes, and records that were evicted to make room.
     pub(super) fn take(
         &mut self,
         segment: SegmentId,
@@ -185,7 +185,7 @@ impl Open {
         self.last.is_some_and(|last| up_to(last) as u64 == u64::from(last) + 1)
     }
 
-    /// What came, up to the first gap.
+    /// The bytes received, up to the first gap.
     fn into_record(self, id: u64, mut flags: u8) -> Option<Record> {
         let mut metadata = None;
         let mut body = Vec::with_capacity(self.bytes);

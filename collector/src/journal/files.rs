@@ -1,4 +1,4 @@
-//! The journal's names, and how they change.
+//! The journal's file names, and how they change.
 //!
 //! At every instant `journal` is a file that a shim can open or, at the bound, a link that a shim does not follow. A change
 //! takes several file operations, and each can fail. Every function here looks at what exists before it acts, so the next attempt
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::dirs::StateDir;
 use crate::disk::{self, Identity};
 
-/// Where the link leads. It does not exist, and nobody follows the link.
+/// Target of the link. The target does not exist, and no program follows the link.
 const STOP_TARGET: &str = "journal-is-full";
 
 /// A journal that became a segment.
@@ -51,14 +51,14 @@ pub(super) fn segment_of(dir: &StateDir, wanted: Identity) -> io::Result<Option<
     Ok(None)
 }
 
-/// Finishes every change of names that was interrupted, and makes sure that there is a journal. A journal that was stopped
-/// becomes a segment, and a new one takes its place.
+/// Finishes every interrupted change of names, and makes sure that there is a journal. A stopped journal becomes a segment, and
+/// a new journal takes its place.
 pub(super) fn settle(dir: &StateDir) -> io::Result<()> {
     disk::remove(&beside(dir, "new"))?;
     disk::remove(&beside(dir, "link"))?;
     let journal = disk::regular(&dir.journal())?;
     for (_, path) in segments(dir)? {
-        // A roll ended between `link` and `rename`: the file is still the journal, or the link to nowhere.
+        // A roll was interrupted between `link` and `rename`: the file still has the name `journal`, or the stop link has it.
         let found = disk::regular(&path)?;
         if (journal.is_some() && journal == found) || (found.is_none() && disk::is_link(&path)?) {
             disk::remove(&path)?;
@@ -82,7 +82,7 @@ pub(super) fn settle(dir: &StateDir) -> io::Result<()> {
     disk::sync_names(dir.root())
 }
 
-/// The new file becomes `journal`, unless a shim made one first: then that file stays.
+/// Renames the new file to `journal`, unless a shim has made a journal meanwhile. Then that file stays.
 fn adopt(dir: &StateDir) -> io::Result<()> {
     let linked = disk::link(&beside(dir, "new"), &dir.journal());
     disk::remove(&beside(dir, "new"))?;
@@ -92,15 +92,15 @@ fn adopt(dir: &StateDir) -> io::Result<()> {
     }
 }
 
-/// Renames the journal, which must be the file `current`, to `seg-N`, and puts an empty one in its place. Returns `None` when
-/// `journal` is no longer that file.
+/// Renames the journal to `seg-N` and puts an empty file in its place. Returns `None` if `journal` is no longer the file
+/// `current`.
 ///
 /// # Errors
 /// An operation failed. The journal may have a second name, `seg-N`. The next attempt uses that name.
 pub(super) fn roll(dir: &StateDir, current: Identity) -> io::Result<Option<Rolled>> {
     disk::remove(&beside(dir, "new"))?;
     create(dir)?;
-    // Opened before any name changes: what cannot be opened must not become the journal.
+    // The new file is opened before any name changes: a file that cannot be opened must not become the journal.
     let fresh = disk::open(&beside(dir, "new"))?;
     let segment = match segment_of(dir, current)? {
         Some(segment) => segment,
@@ -110,7 +110,7 @@ pub(super) fn roll(dir: &StateDir, current: Identity) -> io::Result<Option<Rolle
             segment
         }
     };
-    // A shim may have put the stop link there meanwhile, and a link to a link is no segment.
+    // A shim may have put the stop link there meanwhile. A link to that link is no segment.
     if disk::regular(&segment)? != Some(current) {
         disk::remove(&segment)?;
         disk::remove(&beside(dir, "new"))?;
@@ -120,8 +120,8 @@ pub(super) fn roll(dir: &StateDir, current: Identity) -> io::Result<Option<Rolle
     Ok(Some(Rolled { segment, fresh }))
 }
 
-/// Makes `journal` something that shims cannot open. The file goes on at `journal.stop`. Returns whether that is so now: the
-/// name may have changed hands meanwhile.
+/// Replaces `journal` with the stop link. The file stays at `journal.stop`. Returns whether the journal is stopped now: another
+/// process may have changed the names meanwhile.
 #[cfg(target_os = "linux")]
 pub(super) fn stop(dir: &StateDir, journal: &File) -> io::Result<bool> {
     use std::ffi::CString;
@@ -135,13 +135,13 @@ pub(super) fn stop(dir: &StateDir, journal: &File) -> io::Result<bool> {
     disk::is_link(&dir.journal())
 }
 
-/// Elsewhere every shim looks at the journal's size itself.
+/// On other systems every shim checks the journal's size itself.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn stop(_: &StateDir, _: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Where the journal's file is, also while the journal is stopped.
+/// Path of the journal's file, also while the journal is stopped.
 pub(super) fn current(dir: &StateDir) -> PathBuf {
     let stop = beside(dir, "stop");
     if dir.journal().is_symlink() && !stop.is_symlink() { stop } else { dir.journal() }

@@ -1,4 +1,4 @@
-//! Hooks that a shim could keep nowhere: the disk was full, the journal at its bound, the directory not writable.
+//! Hooks that a shim could not keep anywhere: the disk was full, the journal at its bound, or the directory not writable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind::{NotADirectory, PermissionDenied};
@@ -26,11 +26,11 @@ pub(crate) struct Losses {
     pub bytes: u64,
 }
 
-/// Reads what shims have counted, in the state directory and in the run-time directory. No file is no loss. A loss that stands
-/// in two files counts once: the collector copies losses into the state directory, see `gather`.
+/// Reads the losses that shims have counted, in the state directory and in the run-time directory. A missing file means no
+/// loss. A loss that is in both files counts once: the collector copies losses into the state directory, see `gather`.
 ///
 /// # Errors
-/// The file in the state directory is there and cannot be read.
+/// The file in the state directory exists but cannot be read.
 pub(crate) fn read(dir: &StateDir) -> io::Result<Losses> {
     let mut losses = Losses::default();
     let own = entries(&dir.losses())?;
@@ -42,18 +42,18 @@ pub(crate) fn read(dir: &StateDir) -> io::Result<Losses> {
     Ok(losses)
 }
 
-/// Bytes of all files of losses: what changes when there are new ones.
+/// Total bytes of all files of losses. The number changes when there are new losses.
 ///
 /// # Errors
-/// A file cannot be looked at.
+/// A file's metadata cannot be read.
 pub(crate) fn bytes(dir: &StateDir) -> io::Result<u64> {
     let files = spare_losses(dir).into_iter().chain([dir.losses()]);
     let lengths = files.map(|path| Ok(disk::look_at(&path)?.map_or(0, |found| found.len())));
     lengths.sum()
 }
 
-/// Copies losses from the run-time directory, which a restart of the machine empties, into the state directory. Those that
-/// stand there already are left out, so that it may be done again at any time.
+/// Copies losses from the run-time directory, which a restart of the machine empties, into the state directory. Losses that are
+/// there already are skipped, so it may be repeated at any time.
 ///
 /// # Errors
 /// The file in the state directory cannot be read or written.
@@ -71,7 +71,7 @@ type Entry = [u8; LOSS_BYTES];
 
 fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     match disk::read(path) {
-        // Without a directory, or in one of another user, there is no file of ours.
+        // If the directory is missing or another user's, it holds no file of ours.
         Err(error) if matches!(error.kind(), NotADirectory | PermissionDenied) => Ok(Vec::new()),
         found => Ok(found?.unwrap_or_default().as_chunks::<LOSS_BYTES>().0.to_vec()),
     }
@@ -84,7 +84,7 @@ fn spare_entries(dir: &StateDir, known: &[Entry]) -> Vec<Entry> {
         return Vec::new();
     }
     let mut seen: BTreeSet<Entry> = known.iter().copied().collect();
-    // What cannot be read there is looked for again with the next batch.
+    // A file that cannot be read now is read again with the next batch.
     let found = files.iter().flat_map(|path| entries(path).unwrap_or_default());
     found.filter(|entry| seen.insert(*entry)).collect()
 }
@@ -99,7 +99,7 @@ impl Losses {
     }
 }
 
-/// Names an error number; they are the same on every Linux and, these, on every other Unix but one.
+/// Names an error number. These numbers are the same on every Linux, and on every other Unix but one.
 fn reason(errno: u32) -> String {
     match errno {
         0 => "write_cut_short".to_owned(),

@@ -10,11 +10,11 @@
 //!
 //! No failure drops a record that was read. [`Follower::poll`] has no error to return: what fails is a [`Problem`] beside the batch.
 //!
-//! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they change,
-//! `reserve` keeps space for a full disk, `trouble` remembers what fails, `run_time` finds what shims left in the run-time directory,
-//! [`wait`] sleeps, [`losses`] counts what shims could not keep, [`reader`] reads one file alone, [`probe`] marks what `doctor`
-//! sends, `write` appends records that did not come from a shim. The follower and its parts reach the file system through
-//! [`crate::disk`].
+//! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they
+//! change, `reserve` keeps space for a full disk, `trouble` remembers what fails, `run_time` finds what shims left in the
+//! run-time directory, [`wait`] sleeps, [`losses`] counts hooks that shims could not keep, [`reader`] reads one file alone,
+//! [`probe`] marks the hooks that `doctor` sends, `write` appends records in tests. The follower and its parts use the file
+//! system only through [`crate::disk`].
 
 mod assemble;
 mod files;
@@ -55,13 +55,13 @@ pub const FLAG_TRUNCATED: u8 = 8;
 /// One run of the shim, as it stood in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Wall clock in nanoseconds, big-endian, then the record's own random 64 bits: unique, and ordered by time.
+    /// Wall clock in nanoseconds, big-endian, then 64 random bits of the record. Unique, and ordered by time.
     pub id: [u8; 16],
     /// When the shim started, in nanoseconds since the Unix epoch.
     pub wall_ns: u64,
-    /// `CLOCK_BOOTTIME` at the same moment, where the writer had it.
+    /// `CLOCK_BOOTTIME` at the same moment, if the writer's system has it.
     pub boottime_ns: Option<u64>,
-    /// Process id, where the writer knew it.
+    /// Process id, if the writer knew it.
     pub pid: Option<u32>,
     /// [`FLAG_TRUNCATED`], and [`NO_EOF`](hookspan_shim::frame::NO_EOF) and [`CUT`](hookspan_shim::frame::CUT) of the shim.
     pub flags: u8,
@@ -97,7 +97,7 @@ impl Record {
     }
 }
 
-/// Makes the state directory and the file that counts losses in it: what hooks need before any collector has run.
+/// Makes the state directory and the file in it that counts losses. Hooks need both before any collector has run.
 ///
 /// # Errors
 /// The directory cannot be made or used; see [`StateDir::prepare`].
@@ -106,7 +106,7 @@ pub(crate) fn prepare(dir: &StateDir) -> anyhow::Result<()> {
     Ok(reserve::prepare_losses(&dir.losses()).map_err(JournalError::of("create", &dir.losses()))?)
 }
 
-/// The unique id of a record: wall clock in front, so that an index over it grows at its end.
+/// The unique id of a record. The wall clock comes first, so that an index over ids grows at its end.
 #[must_use]
 pub fn record_id(wall_ns: u64, id: u64) -> [u8; 16] {
     ((u128::from(wall_ns) << 64) | u128::from(id)).to_be_bytes()
@@ -115,35 +115,35 @@ pub fn record_id(wall_ns: u64, id: u64) -> [u8; 16] {
 /// What one [`Follower::poll`] found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
-    /// Complete records in the order in which they were completed. A record that was read before may come again after a
-    /// restart: drop it by its id.
+    /// Complete records, in the order of completion. A record may come again after a restart: drop it by its id.
     pub records: Vec<Record>,
-    /// Set when there is a new position to store, in the same transaction as the records; it may come without any.
+    /// The new position, if it has moved. Store it in the same transaction as the records. There may be a position without
+    /// records.
     pub position: Option<Position>,
     /// Whether a segment could not be read and may hold more records. The follower tries again; see [`Follower::problems`].
     pub unread: bool,
 }
 
-/// What was wrong with what was read, since the follower was opened.
+/// Counts of damage found since the follower was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Complete records.
     pub records: u64,
-    /// Stretches of bytes that were no whole frame: a writer was killed or the disk was full in the middle of one.
+    /// Stretches of bytes that are not a whole frame: a writer was killed, or the disk was full, in the middle of one.
     pub torn: u64,
     /// Frames of a later version, skipped.
     pub newer: u64,
-    /// Frames that had come before, ignored.
+    /// Frames that were read before. They are ignored.
     pub duplicate: u64,
-    /// Frames with a number that had come before and another content; the first is kept.
+    /// Frames with the number of an earlier frame but other content. The earlier frame is kept.
     pub conflicting: u64,
-    /// Records pushed out before their end came because too many were open; kept as truncated.
+    /// Records evicted before their last frame, because too many were open. They are kept as truncated.
     pub evicted: u64,
-    /// Records whose end will never come; kept as truncated.
+    /// Records whose writer ended before the last frame. They are kept as truncated.
     pub truncated: u64,
-    /// Records without their beginning, of which nothing can be kept.
+    /// Records without their first frame. They cannot be kept.
     pub headless: u64,
-    /// Syncs that failed. Each was made again with a new descriptor.
+    /// Failed syncs. Each was repeated with a new descriptor.
     pub sync_failed: u64,
 }
 
@@ -151,11 +151,11 @@ pub struct Counters {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}", path = .path.display())]
 pub(crate) struct JournalError {
-    /// What was tried.
+    /// The operation.
     pub action: &'static str,
-    /// On what.
+    /// The file.
     pub path: std::path::PathBuf,
-    /// What came back.
+    /// The error.
     pub source: std::io::Error,
 }
 

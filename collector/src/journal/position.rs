@@ -1,15 +1,14 @@
-//! How far the journal has been read, in a form that survives everything but the journal itself.
+//! How far the journal has been read. The stored form stays valid when files are renamed and the system restarts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where to go on reading: for each segment that still has to be kept, the start of the first record that is not
-/// finished.
+/// Where to continue reading: for each segment that must still be kept, the start of its first unfinished record.
 ///
-/// A segment is known by a fingerprint of its first bytes, which hold a random id and are never changed: names move on
-/// and inode numbers are used again. As text: `1 BOOT FINGERPRINT:OFFSET …`, fingerprints in hexadecimal, one for each
-/// segment. The default reads everything.
+/// A segment is identified by a fingerprint of its first bytes. They hold a random id and never change, unlike names and inode
+/// numbers. As text: `1 BOOT FINGERPRINT:OFFSET …`, fingerprints in hexadecimal, one for each segment. The default position
+/// reads everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     boot: String,
@@ -21,14 +20,14 @@ impl Position {
         Self { boot: boot.to_owned(), offsets }
     }
 
-    /// Where to start in a segment of `len` bytes: its beginning when it is not known, when the position lies behind its
-    /// end, or when the system has been started anew since, as then bytes may be missing.
+    /// Where to start in a segment of `len` bytes. The beginning, if the segment is unknown, if the position lies behind the
+    /// segment's end, or if the system was restarted since: then bytes may be missing.
     pub(super) fn start_in(&self, fingerprint: u64, len: u64, boot: &str) -> u64 {
         let known = self.offsets.get(&fingerprint).copied().filter(|offset| *offset <= len);
         known.filter(|_| self.boot == boot).unwrap_or(0)
     }
 
-    /// How far a segment has been dealt with, regardless of restarts.
+    /// How far a segment was read, regardless of restarts.
     pub(super) fn offset_in(&self, fingerprint: u64) -> u64 {
         self.offsets.get(&fingerprint).copied().unwrap_or(0)
     }
@@ -41,7 +40,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The text is no position of a version this program knows. Reading everything again is always right.
+/// The text is not a position that this version knows. Reading everything again is always correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a journal position")]
 pub(crate) struct NotAPosition;

@@ -1,8 +1,8 @@
-//! Hooks that `doctor` sends to see that they arrive. They are read, and kept nowhere.
+//! Hooks that `doctor` sends to test that hooks arrive. They are read, and never stored.
 //!
-//! A probe goes through the hook program, the journal and the reader like every hook. The reader drops the probe before
-//! anything is counted, folded or stored; what is committed is only the position behind it, and that position is what
-//! `doctor` waits for. So there is nothing to remove afterwards, and a probe that nobody read is dropped by the next reader.
+//! A probe goes through the hook program, the journal and the reader like every hook. The reader drops the probe before it is
+//! counted, folded or stored. Only the position behind the probe is committed, and `doctor` waits for that position. So nothing
+//! must be removed afterwards, and the next reader drops a probe that was never read.
 //!
 //! What makes a record a probe must not let anybody hide a real hook:
 //!
@@ -77,14 +77,14 @@ impl Record {
     }
 }
 
-/// Whether the payload of a first frame, of which so many bytes are metadata, is that of a probe.
+/// Whether the payload of a first frame is a probe's. The payload starts with this many bytes of metadata.
 pub(super) fn is_probe_frame(payload: &[u8], meta_bytes: usize) -> bool {
     let Some((metadata, body)) = payload.split_at_checked(meta_bytes) else { return false };
     let argument = Metadata::decode(metadata).and_then(|found| found.text(record::ARGUMENT));
     argument.is_some_and(|argument| is_probe(argument, body))
 }
 
-/// The end of the journal, for whoever waits until it has been read up to there.
+/// A place in the journal that a caller waits for until it was read.
 #[derive(Debug)]
 pub(crate) struct JournalEnd {
     journal: File,
@@ -102,7 +102,7 @@ impl JournalEnd {
         Ok(Self { journal, bytes_before })
     }
 
-    /// Where the journal that was open then ends now, when something was appended to it.
+    /// The present end of the journal that was open then, if something was appended to it.
     ///
     /// # Errors
     /// It cannot be read.

@@ -1,6 +1,6 @@
-//! One file of frames read on its own: what a [`super::Follower`] does with each of its segments, without the rest.
+//! Reads one file of frames alone, like a [`super::Follower`] reads each segment, but without following names.
 //!
-//! For a segment that somebody copied away, and for whoever tries to break the reading.
+//! For copies of segments, and for tests that try to break the reading.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ impl Reader {
     /// The records that have become complete since the last call.
     ///
     /// # Errors
-    /// The file cannot be read. Whatever it contains is no error.
+    /// The file cannot be read. No content is an error.
     pub fn read(&mut self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let now = clock::instant();
@@ -44,8 +44,8 @@ impl Reader {
         Ok(records)
     }
 
-    /// The rest, when nobody writes to the file any more: records whose end never came, marked
-    /// [`super::FLAG_TRUNCATED`]. With them, what was wrong with the file.
+    /// The rest, once no process writes to the file any more: unfinished records, marked [`super::FLAG_TRUNCATED`], and the
+    /// counts of damage.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! Space kept behind the journal's end, so that hooks go on being kept when the disk is full.
+//! Reserves disk space behind the journal's end, so that hooks still fit when the disk is full.
 
 use std::fs::File;
 use std::io;
@@ -6,37 +6,37 @@ use std::path::Path;
 
 use crate::disk;
 
-/// What is kept behind the end of the journal, in bytes.
+/// Bytes reserved behind the journal's end.
 const RESERVE_BYTES: u64 = 16 << 20;
-/// The reserve is made this much larger than it must be, so that it is not made again for every hook.
+/// Extra bytes per reservation, so that not every hook needs a new one.
 const STEP_BYTES: u64 = 4 << 20;
-/// What is kept for the file that counts losses: two thousand of them.
+/// Bytes reserved for the file that counts losses: two thousand losses.
 const LOSSES_BYTES: u64 = 64 << 10;
 
-/// Reserves space behind `len` and returns the length up to which nothing has to be reserved again. Without such space a
-/// full disk loses hooks sooner, and counts them; that is no reason to fail.
+/// Reserves space behind `len`. Returns the length up to which no new reservation is needed. A failed reservation is ignored:
+/// on a full disk, hooks are then lost and counted earlier.
 pub(super) fn extend(file: &File, len: u64) -> u64 {
     reserve(file, len, RESERVE_BYTES + STEP_BYTES);
     len + STEP_BYTES
 }
 
-/// As [`extend`], for a file known by its path. The follower has it open for reading only: the lease that tells whether anybody
-/// can still write counts the follower's own descriptors too.
+/// Like [`extend`], for a path. The follower itself has the file open for reading only, because the lease that detects writers
+/// also counts the follower's own descriptors.
 ///
 /// # Errors
-/// The file cannot be opened. Try again: nothing is reserved.
+/// The file cannot be opened. Nothing is reserved; try again.
 pub(super) fn extend_at(path: &Path, len: u64) -> io::Result<u64> {
     Ok(extend(&disk::open_to_write(path)?, len))
 }
 
-/// Makes the file that counts losses, with space of its own, so that a full disk cannot prevent counting.
+/// Makes the file that counts losses and reserves its space, so that losses are counted even on a full disk.
 pub(super) fn prepare_losses(path: &Path) -> io::Result<()> {
     reserve(&disk::create(path)?, 0, LOSSES_BYTES);
     Ok(())
 }
 
-/// On btrfs reserved space is not used by a file that is copied on write, and that can be turned off only while the file
-/// is empty. Elsewhere nothing.
+/// On btrfs, a copy-on-write file does not use reserved space. Copy-on-write can be turned off only while the file is empty. On
+/// other file systems this does nothing.
 #[cfg(target_os = "linux")]
 pub(super) fn prepare(file: &File) {
     use rustix::fs::{IFlags, fstatfs, ioctl_getflags, ioctl_setflags};

@@ -1,4 +1,4 @@
-//! What shims leave in the user's run-time directory when the state directory does not take it.
+//! Files that shims write to the user's run-time directory if the state directory does not take the hook.
 //!
 //! | name in `hookspan/` | is |
 //! |---|---|
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// Where shims of this state directory spill. Few of these files exist, if any.
+/// The spill files of this state directory. Few exist, if any.
 ///
 /// # Errors
-/// The state directory cannot be looked at. A missing one has its names all the same.
+/// The state directory's metadata cannot be read. A missing directory is no error: its spill files have names too.
 pub(super) fn spill_files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     let mut names: Vec<String> =
         ids(dir)?.into_iter().map(|id| format!("{}{id:x}", prefix::SPILL)).collect();
@@ -67,10 +67,10 @@ pub(super) fn beside(spill: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether the file's folder is a directory of ours. In one of another user, nothing can be believed.
+/// Whether the file's folder belongs to us. Files in another user's folder are not trusted.
 ///
 /// # Errors
-/// It cannot be looked at.
+/// The folder's metadata cannot be read.
 pub(super) fn is_ours(path: &Path) -> io::Result<bool> {
     let Some(folder) = path.parent() else { return Ok(false) };
     let found = disk::look_at(folder)?;
@@ -82,7 +82,7 @@ fn in_folders(dir: &StateDir, names: &[String]) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
 }
 
-/// The path as it is written, and the path without symbolic links.
+/// The path as given, and the path with symbolic links resolved.
 #[cfg(unix)]
 fn ids(dir: &StateDir) -> io::Result<Vec<u64>> {
     use std::os::unix::ffi::OsStrExt as _;

@@ -1,4 +1,4 @@
-//! Blanks what has been committed: a deleted session must not come back from the journal, nor be readable in it.
+//! Overwrites committed records: a deleted session must not come back from the journal or be readable in it.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,11 +12,12 @@ use crate::disk::{self, Identity};
 
 static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
 
-/// How long each file of records is, by the file's identity: names change.
+/// The length of each file of records, by inode, because names change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lengths(Vec<(Identity, u64)>);
 
-/// Looks at every file of records. When a later position lies beyond these lengths, all of their bytes are committed.
+/// Notes the length of every file of records. Once a later position lies beyond these lengths, all of these bytes are
+/// committed.
 ///
 /// # Errors
 /// A file cannot be looked at.
@@ -29,8 +30,9 @@ pub(crate) fn lengths(dir: &StateDir) -> io::Result<Lengths> {
     Ok(Lengths(lengths))
 }
 
-/// Overwrites with zeros every byte that `position` says is committed, in every file of records. The first header stays: a
-/// segment is known by it. Returns how many bytes of `before` are not committed yet. Call again until that is 0.
+/// Overwrites every committed byte of every file of records with zeros. `position` says which bytes are committed. The first
+/// header stays, because it identifies the segment. Returns how many bytes of `before` are not committed yet: call again until
+/// that is 0.
 ///
 /// # Errors
 /// A file cannot be read or written.
@@ -45,7 +47,7 @@ pub(crate) fn scrub(dir: &StateDir, position: &Position, before: &Lengths) -> io
     Ok(left)
 }
 
-/// Segments, the journal wherever it is, and what shims spilled.
+/// Segments, the journal under any of its names, and spill files.
 fn files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     let sealed = match files::segments(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -55,7 +57,7 @@ fn files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     Ok(sealed.chain([files::current(dir)]).chain(spilled(dir)).collect())
 }
 
-/// Blanks one file. `None` when it is gone, empty, or no regular file.
+/// Overwrites one file. `None` if the file is gone, empty, or not a regular file.
 fn blank(path: &Path, position: &Position) -> io::Result<Option<(Identity, u64)>> {
     let Some(identity) = disk::regular(path)? else { return Ok(None) };
     let file = match disk::open_to_write(path) {
@@ -70,7 +72,7 @@ fn blank(path: &Path, position: &Position) -> io::Result<Option<(Identity, u64)>
         let len = usize::try_from(committed - at).unwrap_or(usize::MAX).min(ZEROS.len());
         let (found, zeros) = (buffer.get_mut(..len).unwrap_or_default(), &ZEROS[..len]);
         read_at(&file, found, at)?;
-        // What an earlier deletion has blanked is not written again.
+        // Bytes that an earlier deletion has overwritten are skipped.
         if found != zeros {
             write_at(&file, zeros, at)?;
             changed = true;

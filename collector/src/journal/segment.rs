@@ -1,9 +1,9 @@
 //! Reads one file of frames, from a position on.
 //!
-//! A writer may be killed in the middle of a frame, and its neighbours follow at once. So the reader believes the length in a
-//! header only if the header's own checksum holds. After anything else it goes on at the next sound header.
+//! A writer may be killed in the middle of a frame, and the next writer's frame follows at once. So the reader trusts the
+//! length in a header only if the header's own checksum is right. Otherwise it continues at the next valid header.
 //!
-//! A read that fails changes nothing: the offset moves only past bytes that were handed out or counted.
+//! A failed read changes nothing: the offset moves only past bytes that were handed out or counted.
 
 use std::fs::File;
 use std::io;
@@ -19,8 +19,8 @@ use crate::disk;
 
 pub(super) const READ_BYTES: usize = 1 << 20;
 
-/// A frame reaches past the end of the file, and its bytes contain another sound header. Nearly always the frame is torn. But a
-/// body may contain a copy of a frame, and the reader may see its write half done. So the reader waits this long first.
+/// How long the reader waits for the rest of a frame that ends behind the end of the file and contains another valid header.
+/// Nearly always such a frame is torn. But its body may contain a copy of a frame, and the writer may be only half done.
 const UNFINISHED: Duration = Duration::from_secs(1);
 
 /// A frame as it was found.
@@ -32,7 +32,7 @@ pub(super) struct Frame<'a> {
     pub at: u64,
 }
 
-/// Bytes of a header that are the same in every version: what its checksum covers, and the checksum.
+/// Bytes of a header that are the same in every version: the fields that its checksum covers, and the checksum.
 const CHECKED_BYTES: usize = 36;
 
 /// A file and how far it has been read.
@@ -43,21 +43,21 @@ pub(super) struct Segment {
     buffer: Vec<u8>,
     start: u64,
     cursor: usize,
-    /// The first bytes of the file, until they are enough for a fingerprint.
+    /// The first bytes of the file, until there are enough for a fingerprint.
     head: Vec<u8>,
     fingerprint: Option<u64>,
-    /// The bytes before the cursor belong to a torn stretch that has been counted.
+    /// The bytes before the cursor belong to a torn stretch that was counted already.
     in_torn: bool,
     /// Offset of an unfinished frame, and when it was first seen.
     unfinished_since: Option<(u64, Instant)>,
-    /// No process can write to the file any more: an unfinished frame stays unfinished.
+    /// No process can write to the file any more, so an unfinished frame stays unfinished.
     pub no_writers: bool,
     /// Torn bytes are collected for [`Segment::take_torn`].
     pub keeps_torn: bool,
     torn: Vec<Piece>,
 }
 
-/// What stands at the cursor.
+/// What the reader finds at the cursor.
 enum Next {
     Frame(Header),
     Newer(usize),
@@ -106,20 +106,20 @@ impl Segment {
         Ok(disk::look(&self.file)?.len())
     }
 
-    /// Goes on with another descriptor of the same file.
+    /// Continues with another descriptor of the same file.
     pub(super) fn go_on_with(&mut self, file: Arc<File>) {
         self.file = file;
     }
 
-    /// What the segment is known by. `None` until a whole header has been read.
+    /// The segment's fingerprint. `None` until a whole header has been read.
     pub(super) fn fingerprint(&self) -> Option<u64> {
         self.fingerprint
     }
 
-    /// Reads once and hands every whole frame to `take` until it returns `false`. Returns whether there may be more.
+    /// Reads once and hands every whole frame to `take`, until `take` returns `false`. Returns whether there may be more.
     ///
     /// # Errors
-    /// The file cannot be read. Frames handed out before stay handed out, and the next call goes on behind them.
+    /// The file cannot be read. Frames handed out before are not taken back, and the next call continues behind them.
     pub(super) fn read(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl Segment {
                     counters.torn += u64::from(!self.in_torn);
                     self.in_torn = true;
                     let rest = self.buffer.get(self.cursor + 1..).unwrap_or_default();
-                    // The end of the buffer may cut a magic off.
+                    // The end of the buffer may cut a magic in two.
                     let skipped = find_magic(rest).unwrap_or(rest.len().saturating_sub(3));
                     self.collect_torn(1 + skipped);
                     self.advance(1 + skipped);
@@ -179,10 +179,10 @@ impl Segment {
         self.unfinished_since = None;
     }
 
-    /// Reads on behind the buffer. Returns whether the file has still more. The buffer is bounded: a caller that takes a few
-    /// frames at a time must not load the whole segment, and a frame is far shorter than the buffer.
+    /// Reads more bytes behind the buffer. Returns whether the file has still more. The buffer is bounded: a caller that takes
+    /// a few frames at a time must not load the whole segment.
     fn fill(&mut self) -> io::Result<bool> {
-        // Half a buffer holds a whole frame. To move the rest to the front at every small step would cost more than reading.
+        // Half a buffer holds a whole frame. Moving the rest to the front at every small step would cost more than reading.
         if self.buffer.len() - self.cursor >= READ_BYTES / 2 {
             return Ok(true);
         }
@@ -205,7 +205,7 @@ impl Segment {
         Ok(read as u64 != missing)
     }
 
-    /// Keeps the first bytes of the file: the buffer from `from` on has just been read.
+    /// Keeps the first bytes of the file. The buffer from `from` on was just read.
     fn keep_head(&mut self, from: usize) {
         let follows = self.start + from as u64 == self.head.len() as u64;
         if self.fingerprint.is_some() || !follows {
@@ -225,7 +225,7 @@ impl Segment {
             let begins = rest.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
             return Ok(match rest {
                 [] => Next::Wait,
-                // The rest of the header may be unwritten or unread.
+                // The rest of the header may not be written or read yet.
                 _ if begins && !self.is_final()? => Next::Wait,
                 _ => Next::Torn,
             });
@@ -253,7 +253,7 @@ impl Segment {
     /// Whether the file has bytes behind the buffer.
     ///
     /// # Errors
-    /// The system does not say. Then no frame may be called torn: its rest may be there.
+    /// The system does not tell the file's length. Then no frame may be called torn, because its rest may exist.
     pub(super) fn is_behind(&self) -> io::Result<bool> {
         Ok(self.start + (self.buffer.len() as u64) < self.len()?)
     }
@@ -275,11 +275,11 @@ impl Segment {
     }
 }
 
-/// How many of these bytes belong to a frame of a later version: `len`, but never past the next sound header. This version cannot
-/// check the bytes behind [`CHECKED_BYTES`]. If the writer was killed in mid-write, frames of other writers lie there. No text
-/// contains a sound header, except a copy of one.
+/// How many of these bytes belong to a frame of a later version: `len`, but never past the next valid header. This version
+/// cannot check the bytes behind [`CHECKED_BYTES`]. If the writer was killed in the middle of its write, frames of other
+/// writers lie there. Text contains no valid header, unless it holds a copy of one.
 fn up_to_header(bytes: &[u8], len: usize) -> usize {
-    // A header may begin in the last byte of it.
+    // A header may begin in the frame's last byte.
     let bytes = bytes.get(..len + HEADER_BYTES - 1).unwrap_or(bytes);
     let mut from = 0;
     while let Some(found) = bytes.get(from..).and_then(find_magic) {
@@ -288,14 +288,14 @@ fn up_to_header(bytes: &[u8], len: usize) -> usize {
         match header {
             _ if at >= len => break,
             Some(Decoded::Bad) => from = at + MAGIC.len(),
-            // Sound, or not all there yet.
+            // A valid header, or the start of one.
             _ => return at,
         }
     }
     len
 }
 
-/// Whether a sound header lies somewhere in `bytes`.
+/// Whether `bytes` contain a valid header.
 fn has_header(mut bytes: &[u8]) -> bool {
     while let Some(at) = find_magic(bytes) {
         let found = bytes.get(at..).unwrap_or_default();
@@ -308,7 +308,7 @@ fn has_header(mut bytes: &[u8]) -> bool {
     false
 }
 
-/// What a segment is known by: a hash of its first header's bytes. `None` when the file is shorter.
+/// The segment's fingerprint: a hash of its first header's bytes. `None` if the file is shorter.
 pub(super) fn fingerprint(file: &File) -> io::Result<Option<u64>> {
     let mut bytes = [0; HEADER_BYTES];
     let read = disk::read_at(file, &mut bytes, 0)?;

@@ -1,4 +1,5 @@
-//! What lies in the journal, looked at without touching it: for `status` and `doctor`, with and without a collector.
+//! Counts what lies in the journal without changing it, for `status` and `doctor`. It works with and without a running
+//! collector.
 
 use std::fs::File;
 use std::io;
@@ -15,10 +16,10 @@ use crate::clock;
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// Unread records that are named; the rest is only counted.
+/// Maximum number of unread records whose ids are kept. The rest is only counted.
 const NAMED_MAX: usize = 10_000;
 
-/// Bytes that are read of what is stored already, and of what is not: beyond them, records are counted by their mean size.
+/// Maximum bytes read of stored records and of unstored ones. Beyond them, records are estimated by their mean size.
 const READ_MAX_BYTES: u64 = 16 << 20;
 
 /// What was found.
@@ -30,15 +31,15 @@ pub(crate) struct Survey {
     pub bytes: u64,
     /// Records that begin in them.
     pub records: u64,
-    /// Of these, those at or after the position. The position may be some way behind what is committed.
+    /// Records at or after the position. The position may lag behind what is committed.
     pub after_position: u64,
-    /// Of these, those in the run-time directory, where shims leave what the state directory does not take.
+    /// Records among these that lie in the run-time directory, where shims put what the state directory does not take.
     pub spilled: u64,
     /// Bytes of the files there.
     pub spilled_bytes: u64,
-    /// Ids of the first ten thousand of these, to look up in the store.
+    /// Ids of the first ten thousand of these records, to look up in the store.
     pub ids: Vec<[u8; 16]>,
-    /// There was too much to read: the numbers of records are estimates.
+    /// There was too much to read, so the numbers of records are estimates.
     pub estimated: bool,
 }
 
@@ -50,15 +51,15 @@ impl Survey {
     }
 }
 
-/// Looks at every segment; reads at most some megabytes, so that a large backlog does not make a command slow.
+/// Looks at every segment. It reads at most a few megabytes, so that a large backlog does not slow a command down.
 ///
 /// # Errors
-/// A file cannot be read. A state directory that is missing or closed to us is an empty journal.
+/// A file cannot be read. A missing state directory, or one that we may not read, counts as an empty journal.
 pub(crate) fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
     let mut survey = Survey::default();
     let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {
-        // The state directory is missing or belongs to another user, who keeps us out: what shims kept for it lies elsewhere.
+        // The state directory is missing, or another user's and closed to us. Then shims put the hooks elsewhere.
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => None,
         sealed => Some(sealed?),
     };
@@ -83,13 +84,13 @@ impl Survey {
         position: &Position,
         left: &mut [u64; 2],
     ) -> io::Result<()> {
-        // The collector may delete a segment meanwhile, there may be none yet, or a link in its place.
+        // The collector may delete the segment meanwhile. There may also be no segment yet, or a link in its place.
         if disk::regular(path)?.is_none() {
             return Ok(());
         }
         match disk::open(path) {
             Ok(file) => self.add(file, position, left),
-            // Of a file that belongs to another user, nothing can be believed. The collector refuses it by name.
+            // A file of another user is not trusted. The collector reports it by name.
             Err(error) if matches!(error.kind(), NotFound | PermissionDenied | Other) => Ok(()),
             Err(error) => Err(error),
         }
@@ -120,7 +121,7 @@ impl Survey {
         let until = part.end.min(part.start + *left);
         *left -= until - part.start;
         let mut segment = Segment::new(file, part.start);
-        // Nothing is waited for here: what follows a frame without its end counts, though the collector gives that a while.
+        // The survey does not wait: it counts what follows an unfinished frame at once. The collector waits a while first.
         segment.no_writers = true;
         let mut counters = Counters::default();
         let now = clock::instant();
@@ -149,7 +150,7 @@ impl Survey {
         self.estimated = true;
         let read = until - part.start;
         let rest = part.end - until;
-        // Nothing was read of it: a hook of ordinary size.
+        // Nothing of the file was read: assume hooks of ordinary size.
         let mean = read.checked_div(found).unwrap_or(4_096).max(1);
         Ok(found + rest.div_ceil(mean))
     }

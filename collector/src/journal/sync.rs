@@ -1,5 +1,5 @@
-//! Syncs segments in a thread of its own. A slow disk, or a database that keeps the reader waiting, does not widen the window of
-//! a power cut, and does not keep hooks from being read.
+//! Syncs segments in a separate thread. So a slow disk does not delay reading, and a busy database does not delay syncing,
+//! which would lose more hooks in a power cut.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,11 +21,12 @@ const EVERY: Duration = Duration::from_millis(50);
 pub(super) enum Synced {
     /// Its length at the last sync that worked.
     UpTo(u64),
-    /// The last sync failed, with this error number. This descriptor is never synced again: the kernel reports a lost page once.
+    /// The last sync failed with this error number. This descriptor is never synced again, because the kernel reports a lost
+    /// page only once.
     Failed(Option<i32>),
 }
 
-/// The thread that syncs, and what it syncs. It rests while the reader waits to be woken by the kernel.
+/// The syncing thread and its files. The thread rests while the reader waits for the kernel to wake it.
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<Shared>,
@@ -41,7 +42,7 @@ struct Shared {
 }
 
 impl Syncer {
-    /// Starts the thread, which ends with the [`Syncer`]. `waker` is rung after every sync.
+    /// Starts the thread. It ends with the [`Syncer`]. `waker` rings after every sync.
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
         let mut syncer = Self::without_thread(waker);
         let own = Arc::clone(&syncer.shared);
@@ -63,12 +64,12 @@ impl Syncer {
         self.shared.sync_all();
     }
 
-    /// Syncs `file` from now on, of which `synced` bytes are known to be on the disk. Replaces what was known under the id.
+    /// Syncs `file` from now on. `synced` bytes of it are known to be on the disk. Replaces an earlier file with this id.
     pub(super) fn add(&self, id: SegmentId, file: &Arc<File>, synced: u64) {
         self.shared.files().insert(id, (Arc::clone(file), Synced::UpTo(synced)));
     }
 
-    /// Forgets a segment. The file stays open as long as the returned value lives.
+    /// Stops syncing a segment. The file stays open as long as the returned value lives.
     pub(super) fn remove(&self, id: SegmentId) -> Option<Arc<File>> {
         self.shared.files().remove(&id).map(|(file, _)| file)
     }
@@ -78,14 +79,14 @@ impl Syncer {
         self.shared.files().get(&id).map_or(Synced::UpTo(0), |(_, synced)| *synced)
     }
 
-    /// Something has been read: there may be more to sync.
+    /// Call this after reading something: there may be more to sync.
     pub(super) fn rouse(&self) {
         if !self.shared.awake.swap(true, Ordering::Relaxed) {
             self.unpark();
         }
     }
 
-    /// Nothing comes: the thread rests after one more sync.
+    /// Call this when no hooks arrive: the thread rests after one more sync.
     pub(super) fn rest(&self) {
         self.shared.awake.store(false, Ordering::Relaxed);
     }
@@ -118,7 +119,7 @@ impl Shared {
             if awake {
                 thread::park_timeout(EVERY);
             } else {
-                // Whoever adds something after this sync calls `rouse`.
+                // A caller that adds something after this sync calls `rouse`.
                 thread::park();
             }
         }
@@ -142,7 +143,7 @@ impl Shared {
                 Err(error) => Synced::Failed(error.raw_os_error()),
             };
             any = true;
-            // Unless the file has been replaced meanwhile.
+            // The file may have been replaced meanwhile. Then this result does not count.
             if let Some((known, synced)) = self.files().get_mut(&id)
                 && Arc::ptr_eq(known, &file)
             {

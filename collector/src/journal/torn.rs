@@ -1,4 +1,4 @@
-//! Keeps torn bytes, which are no whole frame, for a person to look at.
+//! Keeps torn bytes (bytes that are not a whole frame) for a person to examine.
 //!
 //! No program reads the file. It may hold a payload's text, so it is deleted with any session, and a week after the last piece.
 
@@ -10,11 +10,11 @@ use crate::clock;
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// Size of the file beyond which pieces are counted only.
+/// Maximum size of the file. Further pieces are only counted.
 const KEPT_MAX_BYTES: u64 = 8 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A stretch of bytes, or as much of it as one read covered.
+/// A stretch of torn bytes, or the part of it in one read.
 #[derive(Debug)]
 pub(super) struct Piece {
     /// Offset in the segment.
@@ -22,7 +22,7 @@ pub(super) struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// Appends `pieces` of `segment`, each behind a line that says where it was. A power cut leaves zeros: those are not kept.
+/// Appends `pieces` of `segment`, each after a line that names its offset. Zeros, which a power cut leaves, are not kept.
 pub(super) fn keep(dir: &StateDir, segment: &Path, pieces: &[Piece]) -> io::Result<()> {
     let telling = |piece: &&Piece| piece.bytes.iter().any(|byte| *byte != 0);
     let pieces: Vec<&Piece> = pieces.iter().filter(telling).collect();

@@ -1,4 +1,4 @@
-//! Housekeeping that fails: what a person is told, and when it is tried again.
+//! Failed housekeeping: the problem's text for a person, and the time of the next attempt.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +33,7 @@ pub(crate) enum Task {
 /// A task that fails at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Which.
+    /// The task.
     pub task: Task,
     /// How the last attempt failed.
     pub error: String,
@@ -61,7 +61,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// How long something has failed, and when to try again: each wait is twice the one before.
+/// How long a task has failed, and when to retry: each wait is twice the one before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     failing: Option<Failing>,
@@ -110,7 +110,7 @@ impl Pause {
 pub(super) struct Troubles {
     shortest_wait: Duration,
     failing: BTreeMap<Task, (Pause, Problem)>,
-    /// The same, for whoever asks.
+    /// The same tasks, readable from other threads.
     shown: Arc<[Problem]>,
 }
 
@@ -124,7 +124,7 @@ impl Troubles {
         self.failing.get(&task).is_none_or(|(pause, _)| pause.is_due(now))
     }
 
-    /// Notes how an attempt went. A failure is logged once for as long as it says the same.
+    /// Notes the result of an attempt. Repeated equal failures are logged once.
     pub(super) fn note(&mut self, task: Task, done: Result<(), JournalError>, now: Instant) {
         match done {
             Ok(()) => {

@@ -1,14 +1,14 @@
-//! How the reader sleeps: shims wake nobody, because that would cost them more than all the rest they do.
+//! How the reader sleeps. Shims do not wake the reader, because that would cost them more than all their other work.
 //!
-//! While hooks arrive it looks every few milliseconds. After a second of silence it asks the kernel to be told, which
-//! costs the first shim of the next burst a little and nobody a thing until then.
+//! While hooks arrive, the reader polls every few milliseconds. After a second of silence it asks the kernel for a
+//! notification. That costs the first shim of the next burst a little, and nothing until then.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ends a [`super::Follower::wait`] from another thread, now or the next time.
+/// Ends the current or the next [`super::Follower::wait`], from another thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Waker(Arc<imp::Bell>);
 
@@ -41,13 +41,13 @@ impl Sleeper {
         self.bell.wait(None, at_most);
     }
 
-    /// Starts to watch a file for changes and folders for new names. Look at the file once more before
-    /// [`Sleeper::sleep_watching`]. Returns whether it worked for the file.
+    /// Starts to watch a file for changes and folders for new names. Read the file once more before
+    /// [`Sleeper::sleep_watching`]. Returns whether watching the file works.
     pub(super) fn watch(&mut self, file: &Path, folders: &[&Path]) -> bool {
         self.watch.start(file, folders)
     }
 
-    /// Sleeps until something watched changes or the bell rings.
+    /// Sleeps until the file or a folder changes, or the bell rings.
     pub(super) fn sleep_watching(&mut self, at_most: Duration) {
         self.bell.wait(Some(&self.watch), at_most);
     }
@@ -72,7 +72,7 @@ mod imp {
         }
 
         pub(super) fn ring(&self) {
-            // Full means that it is ringing.
+            // A full channel means that the bell rings already.
             let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
         }
 
@@ -82,14 +82,14 @@ mod imp {
             let watched = inotify.map(|inotify| PollFd::new(inotify, PollFlags::IN));
             let mut both = [bell.clone(), watched.unwrap_or(bell)];
             let timeout = Timespec::try_from(at_most).ok();
-            // A signal ends the wait early, which does no harm.
+            // A signal ends the wait early. That is harmless.
             if poll(&mut both, timeout.as_ref()).is_ok() {
                 let _ = rustix::io::read(&self.0, &mut [0; 8]);
             }
         }
     }
 
-    /// Without an inotify instance, of which an account has 128 by default, the caller goes on looking.
+    /// If no inotify instance is left (128 per account by default), the caller keeps polling.
     #[derive(Debug)]
     pub(super) struct Watch {
         inotify: Option<OwnedFd>,
@@ -162,7 +162,7 @@ mod imp {
         }
     }
 
-    /// Nothing tells us here: the caller goes on looking.
+    /// This system gives no notification: the caller keeps polling.
     #[derive(Debug)]
     pub(super) struct Watch;
 

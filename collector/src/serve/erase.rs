@@ -1,4 +1,4 @@
-//! Deleting beside a running collector: from the database, the search index and the journal, in this order.
+//! Deletes sessions while the collector runs: from the database, the search index and the journal, in this order.
 
 use std::io;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::store::open::{OpenError, Readers};
 use crate::store::prune::Selection;
 use crate::store::{cli, salvage};
 
-/// How long a deletion waits for the journal to be committed.
+/// How long a deletion waits until the journal is committed.
 const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
 const SCRUB_STEP: Duration = Duration::from_millis(50);
 
-/// Why something is still in a file. The text says what is left to do.
+/// Why a file still holds deleted text. The message says what is left to do.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EraseError {
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub(super) enum EraseError {
     Uncommitted { left: u64 },
 }
 
-/// Deletes, wherever it is stored.
+/// Deletes from every place of storage.
 pub(super) struct Eraser {
     pub(super) dir: StateDir,
     pub(super) readers: Readers,
@@ -46,7 +46,7 @@ pub(super) struct Eraser {
 }
 
 impl Eraser {
-    /// Deletes what is selected from the database and the search index, whose file [`Self::scrub`] cleans.
+    /// Deletes the selection from the database and the search index. [`Self::scrub`] cleans the index's file.
     ///
     /// # Errors
     /// [`EraseError`].
@@ -58,8 +58,8 @@ impl Eraser {
         Ok(deleted)
     }
 
-    /// Deletes what is selected from every file. Only databases that were moved aside damaged keep what they have; the answer
-    /// says how many of them there are.
+    /// Deletes the selection from every file, except damaged databases that were moved aside. The answer says how many of those
+    /// there are.
     ///
     /// # Errors
     /// [`EraseError`].
@@ -70,13 +70,13 @@ impl Eraser {
         Ok(Deleted { damaged: salvage::aside(&self.dir).len() as u64, ..deleted })
     }
 
-    /// How long each segment of the journal is: what [`Self::scrub`] covers.
+    /// Length of each segment of the journal: the range that [`Self::scrub`] covers.
     pub(super) fn lengths(&self) -> Result<scrub::Lengths, EraseError> {
         Ok(scrub::lengths(&self.dir)?)
     }
 
-    /// Cleans the search index, removes copies that interrupted imports left, and blanks the journal up to where it stood, as soon
-    /// as all of that is committed: the position follows the hooks.
+    /// Cleans the search index, removes copies of interrupted imports, and overwrites the journal up to its present length once
+    /// all of that is committed. The position follows the hooks.
     pub(super) fn scrub(&self, before: &scrub::Lengths) -> Result<(), EraseError> {
         self.search.clean()?;
         import::sweep(&self.dir)?;

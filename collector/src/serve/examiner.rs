@@ -1,7 +1,7 @@
-//! Finds out whether the database is damaged when SQLite says so: a failed read looks the same.
+//! Finds out whether the database is really damaged when SQLite reports damage: a failed read looks the same.
 //!
-//! A thread of its own examines the database beside everybody who works with it. Only proven damage ends the threads over the
-//! database, so that it can be moved aside. One that cannot be read is examined again after a wait; that is shown as trouble.
+//! A separate thread examines the database while others use it. Only proven damage ends the threads over the database, so that
+//! it can be moved aside. A database that cannot be read is shown as trouble and examined again after a wait.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::clock;
 use crate::engine::Restart;
 use crate::store::examine::{self, Ending, Verdict};
 
-/// Between two examinations, at first and at most.
+/// Wait between two examinations: the first, and the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// An examination reads the whole database. After one, wait at least so many times as long as it took.
+/// An examination reads the whole database. The wait after it is at least this many times its duration.
 const REST: u32 = 20;
 
 /// The running thread.
@@ -25,7 +25,7 @@ const REST: u32 = 20;
 pub(super) struct Examiner {
     ending: Arc<Ending>,
     problem: watch::Receiver<Option<Arc<str>>>,
-    /// Closed at the end.
+    /// Closed when the thread must end.
     _stop: Sender<()>,
 }
 
@@ -48,12 +48,12 @@ impl Examiner {
         Ok(Self { ending, problem, _stop: stop })
     }
 
-    /// Why the database cannot be read, while it cannot.
+    /// The reason while the database cannot be read.
     pub(super) fn problem(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.problem.clone()
     }
 
-    /// Ends it. What it was reading is not waited for.
+    /// Ends the thread without waiting for its present read.
     pub(super) fn stop(self) {
         self.ending.end();
     }
@@ -71,7 +71,7 @@ struct Thread {
 impl Thread {
     fn run(self) {
         let mut wait = FIRST_WAIT;
-        // Somebody met damage since the last examination.
+        // Damage was reported since the last examination.
         let mut pending = false;
         loop {
             if !pending {
@@ -190,7 +190,7 @@ mod tests {
         let running = Running::start(|_| {});
         for _ in 0..2 {
             running.suspect();
-            // The second one is heard only behind the first verdict.
+            // The second report is received only after the first verdict.
             eventually("heard", || running.suspicion.is_heard());
         }
         assert_eq!(*running.restart.borrow(), None);
@@ -200,7 +200,7 @@ mod tests {
     fn a_database_that_cannot_be_read_is_told_and_tried_again() {
         let running = Running::start(|path| {
             std::fs::rename(path, path.with_extension("away")).unwrap();
-            // What opens, and fails when it is read.
+            // A database that opens but fails when it is read.
             std::fs::create_dir(path).unwrap();
         });
         running.suspect();

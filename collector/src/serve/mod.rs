@@ -5,8 +5,8 @@
 //!                                      ^-- evidence thread
 //! ```
 //!
-//! Everything ends in the order in which data flows: reading first, then evidence, then the engine with what it still has,
-//! while exporters and open pages are told to stop. What is not done by then is done after the next start.
+//! Everything ends in the order of the data's way: first the reader, then evidence, then the engine with its remaining batches.
+//! Exporters and open pages are told to stop at the same time. Unfinished work continues after the next start.
 
 mod erase;
 mod examiner;
@@ -50,19 +50,19 @@ use http::{Listeners, Server, Slots};
 use retention::Pruner;
 use threads::Threads;
 
-/// How long open connections and exporters get once the collector is told to stop.
+/// How long open connections and exporters may continue after the collector is told to stop.
 const GOODBYE: Duration = Duration::from_millis(600);
 
-/// A collector that listens now.
+/// A collector that has begun to listen.
 #[derive(Debug)]
 pub(crate) struct Started<'a> {
-    /// Where, without a code: an address for a browser, or `unix:PATH`.
+    /// Its address for a browser, without a code, or `unix:PATH`.
     pub place: String,
     door: Option<&'a Door>,
 }
 
 impl Started<'_> {
-    /// An address that signs one browser in, within a minute; `None` when there is none to give.
+    /// An address that signs one browser in within a minute; `None` if it listens on no port.
     #[must_use]
     pub(crate) fn signed_in(&self) -> Option<String> {
         let address = self.place.strip_suffix('/').filter(|place| place.starts_with("http"))?;
@@ -73,8 +73,8 @@ impl Started<'_> {
     }
 }
 
-/// Runs the collector until it is told to stop. `reread` gives the settings of a destination that could not be used.
-/// `ready` is told where once it listens.
+/// Runs the collector until it is told to stop. `reread` reads the settings again for a destination that could not be used.
+/// `ready` is called once the collector listens.
 ///
 /// # Errors
 /// The collector cannot start; the text says what to do.
@@ -135,8 +135,8 @@ fn door(dir: &StateDir, key: &OwnerKey) -> anyhow::Result<Arc<Door>> {
     door.map(Arc::new).map_err(|error| anyhow::anyhow!(error))
 }
 
-/// Removes the token of earlier versions, which was for everybody and opens nothing any more, and pages that a killed `hookspan
-/// open` left: their codes have ended with the collector that made them.
+/// Removes the shared token of earlier versions, which no longer works, and pages that a killed `hookspan open` left. Their
+/// codes ended with the collector that made them.
 fn forget_what_is_old(dir: &StateDir) {
     if std::fs::remove_file(dir.old_token()).is_ok() {
         tracing::info!(
@@ -152,21 +152,21 @@ fn forget_what_is_old(dir: &StateDir) {
     }
 }
 
-/// How often to make sure that the state directory is still the same. Less than the age at which a segment may be deleted,
-/// so that nothing of a new directory is deleted because an old database has it.
+/// How often to check that the state directory is still the same one. It must be shorter than the minimum age for deleting a
+/// segment: otherwise a segment of a new directory could be deleted because the old database has it.
 const LOOK_AT_LOCK: Duration = Duration::from_secs(5);
 
 /// Why serving ended.
 enum Ended {
     /// A signal came.
     Asked,
-    /// The state directory is another one now.
+    /// The state directory was replaced.
     Replaced,
-    /// The database needs a new start.
+    /// The threads over the database must start again.
     Restart(Restart),
 }
 
-/// What one run over one database needs.
+/// Everything that one run over one database needs.
 struct One<'a> {
     dir: &'a StateDir,
     lock: &'a Lock,
@@ -226,13 +226,13 @@ impl One<'_> {
         if !lock.is_lost(dir) {
             ServeInfo::remove(dir);
         }
-        // Last user of the engine's channel beside its own threads: without it the engine ends.
+        // Ending the runtime and the threads closes the engine's channel, which ends the engine.
         finish(runtime, &exporters, threads);
         search.stop();
         ended
     }
 
-    /// Connections that only read, and report damage.
+    /// Read-only connections that report damage.
     fn readers(&self, threads: &Threads) -> Readers {
         Readers::new(self.dir.database()).reporting(&threads.signals.suspicion)
     }
@@ -256,7 +256,7 @@ impl One<'_> {
         Search::start(self.readers(threads), &self.dir.search(), redaction, commits, behind)
     }
 
-    /// What pages read from.
+    /// The source of the pages' data.
     fn source(
         &self,
         threads: &Threads,
@@ -286,7 +286,7 @@ impl One<'_> {
         source.with(extras)
     }
 
-    /// Writes where the collector listens into the state directory. The first time, `ready` is told too.
+    /// Writes the collector's address into the state directory. The first time, it also calls `ready`.
     fn announce(
         &self,
         listeners: &Listeners,
@@ -348,7 +348,7 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
             queue: (queued as u64, queue_bound as u64),
             stopped: usage.stopped,
             problems: problems.iter().map(|one| (one.since.0, one.to_string())).collect(),
-            // Why it cannot be read says more than that it cannot.
+            // The examiner's reason is more precise than the engine's.
             trouble: unreadable
                 .borrow()
                 .as_deref()
@@ -358,7 +358,7 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
     })
 }
 
-/// What is kept of what was said and done, and the most of it that leaves.
+/// The table of the privacy page: what is stored, and the most that leaves this computer.
 fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
     let most = contents.max_by_key(|content| *content as u8);
     let content = if most == Some(ContentPolicy::Full) { "full" } else { "none" };
@@ -378,13 +378,13 @@ fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
     Privacy { classes, ..Privacy::default() }
 }
 
-/// Days after which sessions go, at least one; `None` when they stay.
+/// Days after which sessions are deleted, at least one; `None` if they stay.
 fn retention_days(max_age_ns: i64) -> Option<u64> {
     const DAY_NS: i64 = 86_400_000_000_000;
     (max_age_ns > 0).then(|| (max_age_ns / DAY_NS).max(1).cast_unsigned())
 }
 
-/// Whether the hooks are in place, looked up when a page asks.
+/// Whether the hooks are installed, checked when a page asks.
 fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
     let (dir, env) = (dir.clone(), env.clone());
     let pin_dir = !dir.is_found_from_home(&paths::places(&env));
@@ -420,7 +420,7 @@ fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
     })
 }
 
-/// What a page may ask for.
+/// Changes that a page may request.
 struct Controls {
     exporters: Arc<Exporters>,
     eraser: Eraser,
@@ -459,13 +459,13 @@ async fn serve(
         () = replaced => Ended::Replaced,
     };
     close.send_replace(true);
-    // Pages that are still loading are cut off: the browser asks again.
+    // Cut off pages that are still loading: the browser asks again.
     drop(tokio::time::timeout(GOODBYE / 2, &mut server).await);
     server.abort();
     Ok(ended)
 }
 
-/// Ends when the state directory is another one: what is read from it now would be committed to a deleted database.
+/// Ends when the state directory was replaced: hooks read from the new one would be committed to a deleted database.
 async fn wait_for_replacement(lock: &Lock, dir: &StateDir) {
     while !lock.is_lost(dir) {
         tokio::time::sleep(LOOK_AT_LOCK).await;
@@ -475,7 +475,7 @@ async fn wait_for_replacement(lock: &Lock, dir: &StateDir) {
 async fn wait_for_restart(restart: &mut watch::Receiver<Option<Restart>>) -> Restart {
     match restart.wait_for(Option::is_some).await.as_deref().copied() {
         Ok(Some(why)) => why,
-        // The engine has ended without asking for anything: so has the collector, soon.
+        // The engine has ended without a request, so the collector ends soon, too.
         _ => std::future::pending().await,
     }
 }

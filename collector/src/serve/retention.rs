@@ -1,4 +1,4 @@
-//! `[retention]` at work: a thread that deletes what is due, in small steps, so that hooks are committed in between.
+//! Applies `[retention]`: a thread deletes old sessions in small steps, so that hooks are committed in between.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::config::Retention;
 use crate::store::{prune, salvage};
 
-/// How often it looks, and how long it pauses between two steps.
+/// How often it checks, and its pause between two steps.
 const EVERY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -21,10 +21,10 @@ pub(super) struct Pruner {
 }
 
 impl Pruner {
-    /// Starts it; `None` when everything is kept.
+    /// Starts the thread; `None` if everything is kept.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The system's error if no thread can be started.
     pub(super) fn start(eraser: Eraser, keep: Retention) -> std::io::Result<Option<Self>> {
         if keep == Retention::default() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl Pruner {
         Ok(Some(Self { stop, thread }))
     }
 
-    /// Ends it, now or behind the step that it is at: its engine refuses the next one.
+    /// Ends the thread, now or after its present step. The engine refuses the next one.
     pub(super) fn stop(self) {
         let Self { stop, thread } = self;
         drop(stop);
@@ -55,7 +55,7 @@ fn run(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) {
     }
 }
 
-/// Deletes all that is due now, and at last what the journal still has of it.
+/// Deletes everything that is due now, and finally overwrites it in the journal.
 fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(), EraseError> {
     let now = clock::now().0;
     if keep.max_age_ns > 0 {
@@ -75,7 +75,7 @@ fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(),
         let deleted = eraser.delete_stored(&due)?;
         tracing::info!(sessions = deleted.sessions, hooks = deleted.hooks, "retention: deleted");
         if deleted.hooks == 0 && deleted.sessions == 0 {
-            // What was due has become part of a session meanwhile.
+            // The selected conversation has become part of a session meanwhile.
             break;
         }
         any = true;

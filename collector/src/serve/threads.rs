@@ -26,22 +26,22 @@ use crate::store::prune::Selection;
 use crate::store::salvage;
 use crate::store::write::Store;
 
-/// Batches between reader and engine: one being written, one ready.
+/// Batches between reader and engine: one is being written, one is ready.
 const BATCHES: usize = 2;
-/// Questions waiting for evidence; the fold asks again for what does not fit.
+/// Maximum number of questions that wait for evidence. The fold repeats questions that did not fit.
 const QUESTIONS: usize = 64;
 /// How long a locked database may delay the start.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
-/// How long one that cannot be opened or read may. Who starts a collector by hand wants to know why it does not start.
+/// How long an unreadable database may delay the start. A person who starts a collector wants to see the reason soon.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts, at first and at most.
+/// Wait between two attempts: the first, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The running threads.
 pub(super) struct Threads {
     pub(super) signals: Signals,
-    /// Rung at each commit.
+    /// Rings at each commit.
     pub(super) commits: Receiver<()>,
     ingest: Ingest,
     evidence: JoinHandle<()>,
@@ -51,15 +51,15 @@ pub(super) struct Threads {
     examiner: Examiner,
 }
 
-/// A way to ask the engine that does not keep it alive: the engine ends when its readers have ended.
+/// Sends requests to the engine without keeping it alive: the engine ends when its readers have ended.
 #[derive(Clone, Debug)]
 pub(super) struct WeakInputs(Arc<Mutex<Option<Sender<Input>>>>);
 
 impl WeakInputs {
-    /// Deletes what is selected; see [`Input::Delete`].
+    /// Deletes the selection; see [`Input::Delete`].
     ///
     /// # Errors
-    /// [`DeleteError::Ending`] if the engine has ended, else what the engine says.
+    /// [`DeleteError::Ending`] if the engine has ended, otherwise the engine's error.
     pub(super) fn delete(&self, what: &Selection) -> Result<Deleted, DeleteError> {
         let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (answer, deleted) = bounded(1);
@@ -71,7 +71,7 @@ impl WeakInputs {
 }
 
 impl Threads {
-    /// Opens store and journal and starts reading. History is replayed in the engine's thread, so that pages do not wait.
+    /// Opens store and journal and starts reading. The engine's thread replays the history, so that pages need not wait.
     pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
         disk::spare::keep();
         let (store, position) = open(dir)?;
@@ -105,12 +105,12 @@ impl Threads {
         Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop, examiner })
     }
 
-    /// How the reading goes, kept up to date.
+    /// State of the reader, updated as it works.
     pub(super) fn reading(&self) -> Arc<Mutex<Reading>> {
         self.ingest.reading()
     }
 
-    /// Why the database cannot be read, while it cannot.
+    /// The reason while the database cannot be read.
     pub(super) fn unreadable(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.examiner.problem()
     }
@@ -120,17 +120,17 @@ impl Threads {
         self.ingest.behind()
     }
 
-    /// A way to ask the engine.
+    /// Sends requests to the engine.
     pub(super) fn inputs(&self) -> WeakInputs {
         WeakInputs(Arc::clone(&self.inputs))
     }
 
-    /// Ends them in the order in which data flows, with what they have.
+    /// Ends the threads in the order of the data's way. Each finishes its present work.
     pub(super) fn stop(self) {
         let Self { signals, commits: _, ingest, evidence, engine, inputs, stop, examiner } = self;
         examiner.stop();
         drop(inputs.lock().unwrap_or_else(PoisonError::into_inner).take());
-        // From here on a database that refuses is not waited for.
+        // From here on, a refused batch is not retried.
         drop(stop);
         ingest.stop();
         drop(signals);
@@ -141,20 +141,20 @@ impl Threads {
 }
 
 fn limits(journal: Journal) -> Limits {
-    // A bound that one segment reaches would not be a bound of several.
+    // A single segment must not reach the bound of all.
     let segment_bytes = journal.segment_bytes.min(journal.max_bytes / 4);
     Limits {
         segment_bytes,
-        // Shims stop at the same bound while nobody reads. Whoever comes then takes new hooks at once.
+        // While no collector reads, shims stop at this same bound. A collector that starts then can take new hooks at once.
         bound_bytes: journal.max_bytes.saturating_add(segment_bytes),
         ..Limits::default()
     }
 }
 
-/// Puts a damaged database out of the way.
+/// Moves a damaged database aside.
 pub(super) fn set_aside(dir: &StateDir) -> std::io::Result<()> {
     let folder = salvage::set_aside(dir, clock::now())?;
-    // The search index speaks of the old numbers of hooks, and is made anew.
+    // The search index refers to the old hook numbers, so it is built again.
     for suffix in ["", "-wal", "-shm"] {
         let mut name = dir.search().into_os_string();
         name.push(suffix);
@@ -168,8 +168,8 @@ pub(super) fn set_aside(dir: &StateDir) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens the store, and says how far the journal is stored. A lock that somebody holds on it, and a file that cannot be read, are
-/// waited for; a database that is proven to be damaged is put out of the way.
+/// Opens the store and returns the stored position in the journal. Waits for a locked or unreadable database. A database that
+/// is proven to be damaged is moved aside.
 fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
     let (mut wait, mut waited) = (FIRST_WAIT, Duration::ZERO);
     loop {

@@ -10,9 +10,9 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::open::{self, OpenError};
 
-/// Pages copied at a time: writers get their turn in between.
+/// Pages copied at a time. Writers may write between two steps.
 const PAGES: i32 = 1_024;
-/// How long a writer is waited for between two attempts.
+/// Wait between two attempts while a writer holds the lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why there is no backup.
@@ -39,8 +39,8 @@ pub(crate) enum BackupError {
     },
 }
 
-/// Copies the database at `from` to a new file at `to`, readable by its owner only, and makes it durable. Tells `progress`
-/// how many pages are done, and of how many. An unfinished copy is removed.
+/// Copies the database at `from` to a new file at `to`, readable by its owner only, and makes it durable. `progress` receives
+/// the number of pages done and of all pages. An unfinished copy is removed.
 ///
 /// # Errors
 /// See [`BackupError`]; `to` must not exist.
@@ -50,11 +50,11 @@ pub(crate) fn copy(
     progress: impl FnMut(u64, u64),
 ) -> Result<(), BackupError> {
     let io = |source| BackupError::Io { path: to.to_owned(), source };
-    // The file first: one that SQLite makes itself could be read by everybody.
+    // Create the file first: a file that SQLite creates could be readable by everybody.
     drop(new_private(to).map_err(io)?);
     let done = copy_into(from, to, progress);
     if done.is_err() {
-        // What went wrong is told; that a half copy stays would only be one more thing.
+        // The error is returned. A failure to remove the half copy is not reported on top.
         let _removed = fs::remove_file(to);
     }
     done
@@ -82,7 +82,7 @@ fn copy_into(
         }
     }
     drop(backup);
-    // One file: a log beside it would be left behind by whoever copies it on.
+    // The copy is one file. A person who copies it further would forget a log beside it.
     target.pragma_update(None, "journal_mode", "DELETE").map_err(sqlite)?;
     target.close().map_err(|(_, error)| sqlite(error))?;
     fs::File::open(to).and_then(|file| file.sync_all()).map_err(io)?;
@@ -112,7 +112,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("hookspan.db"), folder.path().join("copy.db"));
         let mut store = Store::open(&from).unwrap();
-        // Only in the write-ahead log: a plain copy of the file would not have it.
+        // This row is only in the write-ahead log: a plain copy of the file would lack it.
         store.run(|db| db.execute_batch("INSERT INTO name (text) VALUES ('x')")).unwrap();
         let mut last = (0, 0);
         copy(&from, &to, |done, of| last = (done, of)).unwrap();

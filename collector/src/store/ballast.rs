@@ -1,4 +1,4 @@
-//! Blocks that are kept for a full disk: SQLite needs room even to delete or to move its log into the database.
+//! Reserves disk blocks for a full disk: SQLite needs space even to delete rows or to move its log into the database.
 
 use std::fs;
 use std::io;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use crate::dirs::create_private;
 
-/// What is kept, in bytes.
+/// Bytes reserved.
 pub(crate) const BALLAST_BYTES: u64 = 32 << 20;
-/// What must be free besides, before it is kept (again): otherwise it would be what fills the disk.
+/// Bytes that must stay free beside the reserve before it is made: the reserve itself must not fill the disk.
 const FREE_BYTES: u64 = 4 * BALLAST_BYTES;
 
-/// Where it is, beside the database.
+/// Path of the reserve, beside the database.
 #[must_use]
 pub(crate) fn path(database: &Path) -> PathBuf {
     database.with_file_name("ballast")
 }
 
-/// Makes it if it is not there and there is room. Without it a full disk is only harder to get out of, so that no failure
-/// matters.
+/// Makes the reserve if it is missing and there is space. Failures are ignored: without the reserve, a full disk is only harder
+/// to recover from.
 pub(crate) fn keep(database: &Path) {
     let path = path(database);
     if fs::symlink_metadata(&path).is_ok_and(|found| found.len() >= BALLAST_BYTES) {
@@ -29,7 +29,7 @@ pub(crate) fn keep(database: &Path) {
     }
 }
 
-/// Gives its blocks back. False when there were none.
+/// Frees the reserve. False if there was none.
 pub(crate) fn free(database: &Path) -> bool {
     fs::remove_file(path(database)).is_ok()
 }
@@ -48,7 +48,7 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere real blocks are only had by writing them.
+/// Other systems allocate blocks only for written bytes.
 #[cfg(not(target_os = "linux"))]
 fn make(path: &Path) -> io::Result<()> {
     let mut file = create_private(path)?;

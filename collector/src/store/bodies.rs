@@ -1,4 +1,4 @@
-//! Bodies of hooks, for whoever reads one after another.
+//! Reads bodies of hooks one after another.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -6,7 +6,7 @@ use super::codec::Unpacker;
 use super::rows::signed;
 use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
-/// Reads bodies. A call's arguments and its result often lie in one body, and its neighbours in one pack: both are kept.
+/// Reads bodies and caches the last ones: a call's arguments and its result often lie in one body, and neighbours in one pack.
 #[derive(Debug)]
 pub(crate) struct Bodies<'a> {
     db: &'a Connection,
@@ -15,13 +15,13 @@ pub(crate) struct Bodies<'a> {
 }
 
 impl<'a> Bodies<'a> {
-    /// Of the raw log in `db`.
+    /// Reads from the raw log in `db`.
     #[must_use]
     pub(crate) fn new(db: &'a Connection) -> Self {
         Self { db, unpacker: Unpacker::default(), last: None }
     }
 
-    /// The body of the hook `seq`. One that is damaged or pruned is not there: it costs what it says, nothing else.
+    /// The body of the hook `seq`; `None` if it is damaged or pruned. Then the span only lacks its text.
     pub(crate) fn get(&mut self, seq: u64) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
             let body = read(self.db, seq, &mut self.unpacker).ok().flatten();

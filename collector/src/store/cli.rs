@@ -1,4 +1,4 @@
-//! What only the commands ask of the database.
+//! Queries that only commands need.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -67,7 +67,7 @@ pub(crate) fn hooks(db: &Connection) -> rusqlite::Result<u64> {
     db.query_row("SELECT count(*) FROM raw_hook", [], |row| super::rows::count(row, 0))
 }
 
-/// What SQLite finds wrong with the file, quickly; `None` when nothing.
+/// The first fault that SQLite's quick check finds; `None` if it finds none.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

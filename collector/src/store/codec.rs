@@ -1,40 +1,40 @@
-//! Bodies at rest: compressed when that helps, always with a checksum of what they were.
+//! How bodies are stored: compressed if that saves space, always with a checksum of the original bytes.
 //!
-//! What is packed is a *pack*: one body, or those of several hooks of one conversation, one behind the other. Hooks of a
-//! conversation say much twice, so together they take half the room or less.
+//! The unit is a *pack*: one body, or several bodies of hooks of one conversation, one after the other. Hooks of one
+//! conversation repeat much of each other, so a pack takes half the space or less.
 
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// As it came.
+/// Not compressed.
 const PLAIN: i64 = 0;
-/// One Zstandard frame. Releases before packs gave it a content checksum of its own; `xxh64` says the same.
+/// One Zstandard frame. Releases before packs added Zstandard's own checksum; `xxh64` replaces it.
 const ZSTD: i64 = 1;
 /// Level 3 is a third slower for 3 % fewer bytes.
 const LEVEL: i32 = 1;
-/// Room kept between bodies; one of the rare large ones gives it back.
+/// Capacity kept between bodies. A rare large body's buffer is freed.
 const SCRATCH_MAX: usize = 1 << 20;
-/// Below this, a frame's own header eats what it saves.
+/// Shorter bodies are not compressed: the frame's header would cost more than compression saves.
 const WORTHWHILE: usize = 128;
-/// The shim cuts bodies at 16 MiB; whatever claims to unpack to more was forged.
+/// The shim cuts bodies at 16 MiB. A row that claims a longer body is forged.
 const MOST: u64 = 64 << 20;
-/// Packs that an [`Unpacker`] keeps: hooks of so many conversations may take turns.
+/// Packs that an [`Unpacker`] caches, so that hooks of this many conversations may alternate.
 const KEPT: usize = 32;
-/// The largest that it keeps; with [`KEPT`], it never holds more than 4 MiB.
+/// Largest pack in the cache. With [`KEPT`], the cache never exceeds 4 MiB.
 const KEPT_BYTES: usize = 128 << 10;
 
 /// A pack as the `payload` table holds it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// How `bytes` are to be read.
+    /// Compression of `bytes`.
     pub codec: i64,
     /// Bytes before compression.
     pub len: u64,
     /// XXH64 of the bytes before compression, as SQLite's signed integer.
     pub xxh64: i64,
-    /// What is stored.
+    /// The stored bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Damage {
 /// Packs bodies; keeps its working memory between calls.
 pub(crate) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
-    /// What a frame is written into: its bound is twice what it takes, and a batch holds a thousand.
+    /// Output buffer of the compressor. Its capacity is twice what a frame takes, and a batch holds a thousand frames.
     scratch: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ impl Default for Packer {
 }
 
 impl Packer {
-    /// A packer. Without memory for a compressor it stores bodies as they come.
+    /// A packer. If there is no memory for a compressor, bodies are stored as they are.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self { compressor: zstd::bulk::Compressor::new(LEVEL).ok(), scratch: Vec::new() }
@@ -100,7 +100,7 @@ impl Packer {
     }
 }
 
-/// Reads a stored body back and proves that it is the one that was stored.
+/// Reads a stored body and checks that it is the original.
 ///
 /// # Errors
 /// [`Damage`] when it is not.
@@ -117,19 +117,18 @@ pub(crate) fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<V
     Ok(body)
 }
 
-/// Which pack: its key in `payload`, its length and checksum. A key alone may name another one after a deletion.
+/// Identifies a pack: key in `payload`, length and checksum. After a deletion the key alone may name another pack.
 pub(crate) type PackId = (i64, u64, i64);
 
-/// Unpacks for whoever reads hook after hook: what was unpacked lately is kept, so that a pack is unpacked once and not for
-/// each of its hooks.
+/// Unpacks bodies of consecutive hooks. It caches recent packs, so that a pack is decompressed once and not once per hook.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacker {
-    /// The one used last stands last.
+    /// The most recently used pack is last.
     kept: Vec<(PackId, Arc<[u8]>)>,
 }
 
 impl Unpacker {
-    /// The bytes of `part` in the pack `id`, of which `stored` gives codec and bytes when they are needed.
+    /// The bytes of `part` in the pack `id`. `stored` is called for codec and bytes if the pack is not cached.
     ///
     /// # Errors
     /// [`Damage`] when it is not what was stored, or holds no such part; or as `stored` fails.
@@ -143,14 +142,14 @@ impl Unpacker {
             pack.get(part).map(<[u8]>::to_vec).ok_or_else(|| Damage::Form.into())
         };
         if let Some(at) = self.kept.iter().position(|(kept, _)| *kept == id) {
-            // A pack that is asked for again will be asked for once more.
+            // A pack that was needed twice is likely to be needed again.
             self.kept[at..].rotate_left(1);
             let pack = self.kept.last().map_or(&[][..], |(_, pack)| pack);
             return cut(pack, part.unwrap_or(0..pack.len()));
         }
         let (codec, bytes) = stored()?;
         let pack = unpack(codec, id.1, id.2, bytes)?;
-        // A body alone is asked for once.
+        // A pack of one body is needed only once.
         let Some(part) = part else { return Ok(pack) };
         let found = cut(&pack, part)?;
         if pack.len() <= KEPT_BYTES {
@@ -163,7 +162,7 @@ impl Unpacker {
     }
 }
 
-/// Keeps the working memory of each thread: making it anew takes longer than to unpack an ordinary hook.
+/// Keeps each thread's decompressor: making one takes longer than decompressing an ordinary hook.
 fn decompress(bytes: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
     thread_local! {
         static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

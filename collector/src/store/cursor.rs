@@ -1,6 +1,7 @@
-//! Cursor's own database, `state.vscdb`: opened read-only for one question, read by key, within a budget of bytes.
+//! Reads Cursor's own database, `state.vscdb`: opens it read-only for one question, reads by key, and reads a limited number of
+//! bytes.
 //!
-//! Its form is Cursor's business and has changed before. Known are, newest first:
+//! Cursor may change its schema at any time. The known schemas, newest first:
 //!
 //! | where | key | what is read |
 //! |---|---|---|
@@ -8,7 +9,7 @@
 //! | `cursorDiskKV` | `composerData:` and the id | `$.subagentInfo`, `$.subagentComposerIds` |
 //! | `ItemTable` | `composer.composerHeaders` | `$.allComposers[*]`, each with `composerId` and `subagentInfo` |
 //!
-//! A value that is missing, not JSON, of another type or too large is no answer, and no error.
+//! A value that is missing, not JSON, of another type or too large counts as no answer. It is no error.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,13 +21,13 @@ use serde_json::Value;
 
 use super::open;
 
-/// How long a lock of Cursor's may be waited for.
+/// Maximum wait for a lock that Cursor holds.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Values larger than this are not looked into.
+/// Larger values are skipped.
 const VALUE_MAX_BYTES: u64 = 16 << 20;
-/// Bytes of values looked into for one question.
+/// Maximum bytes of values read for one question.
 const BUDGET_BYTES: u64 = 64 << 20;
-/// Ids of calls and of children taken from one value.
+/// Maximum number of call ids and child ids taken from one value.
 const IDS_MAX: usize = 1_024;
 
 /// What the database says about a composer that works for another.
@@ -38,7 +39,7 @@ pub(crate) struct Subagent {
     pub calls: Vec<String>,
 }
 
-/// Which of the known tables there are.
+/// Which known tables exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
     /// `composerHeaders`.
@@ -58,7 +59,7 @@ pub(crate) struct Database {
     too_large: u64,
 }
 
-/// Whether the database is in the mode with a log, and has none: nobody has it open.
+/// Whether the database is in WAL mode but has no log file: then no process has it open.
 fn is_left_with_log_mode(path: &Path) -> bool {
     const MODE_AT: usize = 18;
     let mut log = path.as_os_str().to_owned();
@@ -69,13 +70,13 @@ fn is_left_with_log_mode(path: &Path) -> bool {
 }
 
 impl Database {
-    /// Opens it. Nothing is ever written, and no lock of Cursor's is in its way for longer than one read.
+    /// Opens the database. hookspan never writes to it, and blocks Cursor no longer than one read.
     ///
     /// # Errors
     /// As SQLite fails: no database, damaged, locked.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // With a log but nobody who writes it, SQLite would make one beside the database.
+        // In WAL mode without a writer, SQLite would create a log file beside the database.
         let db = if is_left_with_log_mode(path) {
             open::still(path)?
         } else {
@@ -97,13 +98,13 @@ impl Database {
         self.tables
     }
 
-    /// Values that were not looked into because of their size.
+    /// Number of values skipped because of their size.
     #[must_use]
     pub(crate) const fn too_large(&self) -> u64 {
         self.too_large
     }
 
-    /// Whom `composer` works for, by its own rows.
+    /// The parent of `composer`, by the composer's own rows.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -123,7 +124,7 @@ impl Database {
         Ok(found.as_ref().and_then(subagent))
     }
 
-    /// Whom those of `composers` work for that older builds keep in one list.
+    /// The parents of those `composers` that older builds keep in one list.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -148,7 +149,7 @@ impl Database {
         Ok(all.iter().filter_map(wanted).collect())
     }
 
-    /// The composers that `parent` says work for it.
+    /// The composers that `parent` names as its children.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -161,7 +162,7 @@ impl Database {
         Ok(found.as_ref().map(texts).unwrap_or_default())
     }
 
-    /// The part of a JSON value at `path`. SQLite reads it: what is not asked for never comes into our memory as objects.
+    /// The part of a JSON value at `path`. SQLite parses the value, so that the rest never becomes objects in our memory.
     fn part(
         &mut self,
         (table, key_column): (&str, &str),

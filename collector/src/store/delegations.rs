@@ -1,11 +1,11 @@
-//! Hooks of a conversation that may say what it asked a subagent to do.
+//! Hooks that may hold the task that a conversation gave to a subagent.
 
 use rusqlite::Connection;
 
 use super::codec::Unpacker;
 use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
-/// Hooks looked at, newest first.
+/// Maximum number of hooks read, newest first.
 const MOST: i64 = 500;
 
 /// Bodies of the newest hooks of `conversation` that may hold a task. Damaged ones are left out.

@@ -1,9 +1,10 @@
-//! Whether a database is damaged, or only cannot be read.
+//! Finds out whether a database is damaged or only cannot be read.
 //!
-//! SQLite reports `SQLITE_CORRUPT` for both. On Linux and macOS, `unixRead` returns `SQLITE_IOERR_CORRUPTFS` when a read fails
-//! with `EIO`, `ENXIO` or `ERANGE`. `sqlite3VdbeExec` reports that error as `SQLITE_CORRUPT`. An error alone is therefore a suspicion. [`examine`] is the proof: it reads every byte of the files, has
-//! SQLite check the database on a fresh connection, reads every byte again, waits, and does all of that once more. Only a
-//! database that was read without an error and is unsound both times is damaged.
+//! SQLite reports `SQLITE_CORRUPT` for both. On Linux and macOS, `unixRead` returns `SQLITE_IOERR_CORRUPTFS` if a read fails
+//! with `EIO`, `ENXIO` or `ERANGE`, and `sqlite3VdbeExec` reports that error as `SQLITE_CORRUPT`. So an error alone is only a
+//! suspicion. [`examine`] gives the proof: it reads every byte of the files, lets SQLite check the database on a fresh
+//! connection, and reads every byte again. After a pause it does all of that once more. A database counts as damaged only if
+//! every byte was readable and SQLite found faults both times.
 
 use std::fs::File;
 use std::io;
@@ -16,11 +17,11 @@ use rusqlite::{Connection, InterruptHandle};
 use super::damage::is_suspected;
 use super::open;
 
-/// Bytes of one read. Small, so that a device that fails some of its reads fails one of these too.
+/// Bytes of one read. Small reads are more likely to meet the failures of a device that fails only some reads.
 const PIECE: usize = 32 << 10;
-/// Faults after which a check ends: one is enough, and a few tell a person more.
+/// Maximum number of faults that a check collects: one is enough, and a few tell a person more.
 const FAULTS_MAX: u32 = 8;
-/// Between the two rounds of an examination: a read that failed for lack of memory or a reset device has time to recover.
+/// Pause between the two rounds: time for a device to reset, or for memory to become free.
 pub(crate) const WAIT: Duration = Duration::from_millis(300);
 
 /// What an examination found.
@@ -28,13 +29,13 @@ pub(crate) const WAIT: Duration = Duration::from_millis(300);
 pub(crate) enum Verdict {
     /// Every byte was read, and SQLite finds nothing wrong.
     Sound,
-    /// Something could not be read, so that nothing is known about the rest. In words.
+    /// Something could not be read, so nothing is known about the rest. Holds the reason as text.
     Unreadable(String),
-    /// Every byte was read, twice, and SQLite finds faults in it, twice. The first of them, in its words.
+    /// Every byte was read twice, and SQLite found faults twice. Holds the first faults in SQLite's words.
     Damaged(String),
 }
 
-/// Ends an examination of another thread early.
+/// Ends an examination in another thread early.
 #[derive(Debug, Default)]
 pub(crate) struct Ending(Mutex<Ended>);
 
@@ -72,7 +73,7 @@ impl Ending {
 }
 
 /// Finds out whether the database at `path` is damaged. Other connections may be open and may write. `wait` is called between
-/// the two rounds. Takes as long as it takes to read all of the database several times; [`Ending::end`] cuts it short.
+/// the two rounds. The examination reads the whole database several times; [`Ending::end`] cuts it short.
 pub(crate) fn examine(path: &Path, ending: &Ending, wait: impl FnOnce()) -> Verdict {
     match round(path, ending) {
         Verdict::Damaged(_) => {}
@@ -82,7 +83,7 @@ pub(crate) fn examine(path: &Path, ending: &Ending, wait: impl FnOnce()) -> Verd
     round(path, ending)
 }
 
-/// One look. Damage counts only if every byte could be read before and behind it.
+/// One round. Damage counts only if every byte could be read before and after SQLite's check.
 fn round(path: &Path, ending: &Ending) -> Verdict {
     if let Err(error) = read_all(path, ending) {
         return Verdict::Unreadable(error.to_string());
@@ -96,14 +97,14 @@ fn round(path: &Path, ending: &Ending) -> Verdict {
     }
 }
 
-/// Has SQLite check the database on a connection of its own. A fault that stands for a failed read is no damage.
+/// Lets SQLite check the database on a fresh connection. A fault that only reports a failed read is no damage.
 fn check(path: &Path, ending: &Ending) -> Verdict {
     let opened = match open::plain_reader(path) {
         Ok(db) => db,
         Err(error) => return verdict_of(&error),
     };
     ending.check(Some(opened.get_interrupt_handle()));
-    // The quick one finds most damage early. It does not compare indexes with their tables.
+    // The quick check finds most damage early. It does not compare indexes with their tables.
     let verdict = match checked_with(&opened, "quick_check") {
         Verdict::Sound => checked_with(&opened, "integrity_check"),
         found => found,
@@ -157,7 +158,7 @@ fn read_all(path: &Path, ending: &Ending) -> io::Result<()> {
     let log = PathBuf::from(log);
     held_open(path, |file| read_file(file, path, ending))?;
     match File::open(&log) {
-        // Nobody locks the log itself.
+        // SQLite never locks the log file itself.
         Ok(file) => read_file(&file, &log, ending),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(named(&log, &error)),
@@ -191,8 +192,8 @@ fn name(path: &Path) -> std::path::Display<'_> {
     Path::new(path.file_name().unwrap_or_default()).display()
 }
 
-/// The database that was examined last, open until another one is: when a process closes any descriptor of a file, the system
-/// drops all locks the process has on that file, those of SQLite's connections included.
+/// Keeps the last examined database open until another one is examined. If a process closes any descriptor of a file, the
+/// system drops all locks that the process has on that file, including those of SQLite's connections.
 static HELD: Mutex<Option<File>> = Mutex::new(None);
 
 fn held_open<T>(path: &Path, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
@@ -204,7 +205,7 @@ fn held_open<T>(path: &Path, work: impl FnOnce(&File) -> io::Result<T>) -> io::R
         None => false,
     };
     if !is_same {
-        // What was open before has been moved aside: no connection uses it.
+        // The previous database was moved aside, so no connection uses it.
         *held = Some(File::open(path).map_err(failed)?);
     }
     held.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), work)
@@ -216,7 +217,7 @@ fn is_same_file(one: &std::fs::Metadata, other: &std::fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Elsewhere locks belong to a descriptor.
+/// On other systems a lock belongs to one descriptor.
 #[cfg(not(unix))]
 fn is_same_file(_: &std::fs::Metadata, _: &std::fs::Metadata) -> bool {
     false

@@ -1,4 +1,4 @@
-//! How imports are getting on, as their readers see it.
+//! Progress of imports, as their readers see it.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -7,7 +7,7 @@ use super::write::ImportCounts;
 /// One import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// What its lines came to so far.
+    /// Result of its lines so far.
     pub counts: ImportCounts,
     /// Whether it is finished.
     pub done: bool,

@@ -40,7 +40,7 @@ pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;
-/// `synchronous`: a commit is whole or not there after a power cut; a checkpoint waits for the disk.
+/// `synchronous`: after a power cut a commit is whole or missing. Only a checkpoint waits for the disk.
 pub(super) const NORMAL: i64 = 1;
 
 /// Readers kept open between reads.
@@ -63,7 +63,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
     }
     durable(&db, path)?;
-    // Else a statement in which a value is compared may be planned anew for each value.
+    // Otherwise SQLite may plan a statement again for each compared value.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     migrate(&mut db, version).map_err(sqlite)?;
     db.set_prepared_statement_cache_capacity(64);
@@ -103,8 +103,8 @@ pub(crate) fn still_reader(path: &Path) -> Result<Connection, OpenError> {
     for_reading(still(path).map_err(sqlite)?, path)
 }
 
-/// A log that a killed collector left is read with its index in this process' memory, which SQLite does for a connection
-/// that excludes all others. Without a log, the file is all there is.
+/// If a killed collector left a log, SQLite keeps the log's index in this process's memory, which it does only for a connection
+/// that excludes all others. Without a log, the file has everything.
 #[cfg(unix)]
 pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -122,14 +122,14 @@ pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
-/// Elsewhere SQLite has no way to open a file without locks.
+/// On other systems SQLite cannot open a file without locks.
 #[cfg(not(unix))]
 pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// What stands for itself in the path of an SQLite URI.
+/// Characters that need no escape in the path of an SQLite URI.
 #[cfg(unix)]
 const URI_PATH: &percent_encoding::AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
@@ -167,7 +167,7 @@ impl Readers {
         Self { path: path.into(), idle: Mutex::new(Vec::new()), suspicion: Suspicion::default() }
     }
 
-    /// The same, and a read that meets damage is reported: what nobody writes to, the writer would never notice.
+    /// Also reports a read that meets damage: the writer never notices damage in rows that it does not write.
     #[must_use]
     pub fn reporting(self, suspicion: &Suspicion) -> Self {
         Self { suspicion: suspicion.clone(), ..self }
@@ -202,7 +202,7 @@ impl Readers {
         let snapshot = db.unchecked_transaction().map_err(sqlite)?;
         let result = read(&snapshot);
         drop(snapshot);
-        // What a connection keeps in memory cannot be trusted behind a read that failed.
+        // After a failed read, a connection's cached pages cannot be trusted.
         if !result.as_ref().is_err_and(is_doubtful)
             && let Ok(mut idle) = self.idle.lock()
             && idle.len() < POOL
@@ -223,7 +223,7 @@ fn library(number: i32, name: &str) -> Result<(), OpenError> {
 
 fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
-    // One look: another process may be creating it.
+    // One check: another process may be creating the file.
     let _snapshot = db.unchecked_transaction().map_err(sqlite)?;
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
@@ -246,7 +246,7 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     }
 }
 
-/// Sets what durability and privacy rest on, and reads back what SQLite may silently refuse.
+/// Sets the pragmas that durability and privacy rest on, and reads back those that SQLite may silently refuse.
 fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
     let mode: String = db
@@ -257,14 +257,14 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     }
     let settings: [(&'static str, i64, &'static str); 10] = [
         ("synchronous", FULL, "synchronous = FULL"),
-        // Looking up what each row refers to is a tenth of what a hook costs. Nothing rests on it: rows refer to what the
-        // same transaction has made, and what goes with a row is deleted by name.
+        // Foreign key checks take a tenth of a hook's cost. They are not needed: rows refer to rows of the same transaction,
+        // and deletions name every table.
         ("foreign_keys", 0, "foreign_keys = OFF"),
         // KiB, then pages: most are written once and not looked at again; a transaction may change as many as 16 MiB hold.
         ("cache_size", -4_096, "cache_size"),
         ("cache_spill", 4_096, "cache_spill"),
         ("temp_store", 2, "temp_store = MEMORY"),
-        // A page that changes with every batch is copied into the database once per 16 MiB of log, not once per batch.
+        // A page that changes with every batch is then copied into the database once per 16 MiB of log, not once per batch.
         ("wal_autocheckpoint", 4_096, "wal_autocheckpoint"),
         ("journal_size_limit", 64 << 20, "journal_size_limit"),
         ("secure_delete", 1, "secure_delete = ON"),
@@ -281,7 +281,8 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     db.pragma_update(None, "mmap_size", 0).map_err(sqlite)
 }
 
-/// Step by step; a new database in one: whoever looks at it meanwhile sees none yet, and not one of an older release.
+/// An old database migrates step by step, a new one in a single transaction: another process sees no database or a current one,
+/// never an old schema.
 fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
     let mut version = usize::try_from(from).unwrap_or(0);
     while version < MIGRATIONS.len() {

@@ -1,4 +1,4 @@
-//! What is due to be deleted, the oldest first, and how much that is.
+//! Selects what to delete, oldest first, and counts it.
 //!
 //! A hook belongs to a session through its conversation. Hooks without one (a body that could not be read, `workspaceOpen`) and
 //! conversations that never became a session are *unowned*: nobody can open them as a session, so they go before any session.
@@ -64,7 +64,7 @@ pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Re
     Ok(Selection::default())
 }
 
-/// The next of what is older than a time: unowned hooks and conversations, and once there are none, sessions by their last event.
+/// The next things older than a time: unowned hooks and conversations first, then sessions by their last event.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -80,7 +80,7 @@ pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Se
     Ok(found)
 }
 
-/// How much is older than a time: what deleting all of it will report.
+/// How much is older than a time: the counts that deleting all of it reports.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -114,7 +114,7 @@ pub(crate) fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted
     })
 }
 
-/// Those of `roots` that have no session. None while hooks wait to be folded.
+/// The `roots` that have no session. None while hooks wait to be folded.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -171,7 +171,7 @@ fn is_behind(db: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-/// Bytes of the database that hold something.
+/// Bytes of the database that are in use.
 fn used_bytes(db: &Connection) -> rusqlite::Result<u64> {
     let pragma = |name| {
         db.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)

@@ -1,4 +1,4 @@
-//! What the dashboard and the commands read: short, bounded, on read-only connections.
+//! Queries of the dashboard and the commands: short, bounded, on read-only connections.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) use spans::{
 
 use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABLES, count};
 
-/// Where the store stands.
+/// The store's revision and its newest places.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -62,7 +62,7 @@ pub(crate) fn sessions(
            {spans}
          ORDER BY {key} DESC, root.text DESC LIMIT :limit"
     );
-    // Without a cursor the page starts after everything: no text sorts behind this one.
+    // Without a cursor the page starts after everything: no text sorts after this one.
     let (last, root) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, root)| (*at, root));
     let mut values: Vec<(&str, &dyn ToSql)> = vec![
         (":key", &last),
@@ -85,7 +85,7 @@ pub(crate) fn sessions(
     db.prepare_cached(&sql)?.query_map(&*values, rows::session)?.collect()
 }
 
-/// Sessions with a span that matches. Settled spans by what the longest of each tool and kind took; the few others one by one.
+/// Sessions with a matching span. Settled spans are matched by the longest per tool and kind, the few others one by one.
 const WITH_SPANS: &str = "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
          AND (:class IS NULL OR r.class = :class)
          AND (:tool IS NULL OR r.tool = lower(:tool))
@@ -160,8 +160,8 @@ pub(crate) fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<
         .collect()
 }
 
-/// When the store was opened last, as a text that differs each time; its revision then, and its last place in the export
-/// queue.
+/// Identifies the last opening of the store (a text that differs each time), with its revision and its last place in the export
+/// queue at that time.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -182,7 +182,7 @@ pub(crate) fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
-    // Sessions without activity since then have no such turn: the index on them spares most of the table.
+    // Sessions without activity since then have no such turn, so the index on them skips most of the table.
     db.prepare_cached(
         "SELECT count(*), total(t.ended_ns - t.started_ns), total(t.errors),
                 sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write)
@@ -263,12 +263,12 @@ fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>
     Ok(sums.into_iter().collect())
 }
 
-/// Stretches after `from_ns` in which no collector ran and hooks came, newest first.
+/// Periods after `from_ns` in which no collector ran but hooks arrived, newest first.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
-    // Ids begin with the time at which a hook was received, so that their index counts them.
+    // Ids begin with the time of receipt, so their index can count them.
     let mut count_between =
         db.prepare_cached("SELECT count(*) FROM raw_hook WHERE id >= ?1 AND id < ?2")?;
     let mut statement = db.prepare_cached(

@@ -1,8 +1,8 @@
-//! A damaged database: moved aside whole, replaced by a new one, and everything of the raw log that can still be read is
-//! taken over, by ranges of its numbers and each body against its checksum. Nothing is deleted.
+//! Handles a damaged database: moves it aside as a whole, starts a new one, and copies every readable hook of the raw log, by
+//! ranges of numbers, each body checked by its checksum. Nothing is deleted.
 //!
-//! The folder `damaged-TIME` keeps the three files, and at the end `salvaged.json` says what came of it. Taking over can be
-//! interrupted at any point: a hook that is there already is known by its id.
+//! The folder `damaged-TIME` keeps the three files. At the end, `salvaged.json` records the result. Copying can be interrupted
+//! at any point: hooks that are stored already are recognised by id.
 
 use std::fs;
 use std::io;
@@ -20,24 +20,24 @@ use crate::dirs::{StateDir, open_private, write_private};
 
 /// Hooks of a batch, about.
 const ROWS: usize = 1_000;
-/// Numbers read at a time: bounds what large hooks can take beyond [`BYTES`].
+/// Hook numbers read at a time. It limits how far large hooks can exceed [`BYTES`].
 const STEP: i64 = 50;
 /// Bytes of a batch, about.
 const BYTES: usize = 8 << 20;
-/// Numbers tried one by one behind the last hook that could be read, when the file does not say where it ends.
+/// Hook numbers tried one by one behind the last readable hook, if the file does not tell its highest number.
 const BEYOND: i64 = 100_000;
-/// Numbers without a hook after which only both ends of a range are tried: an inner page took all of them with it.
+/// After this many numbers without a hook, only both ends of a range are tried: a damaged inner page hides all of them.
 const SILENCE: i64 = 2_000;
 const REPORT: &str = "salvaged.json";
 const PREFIX: &str = "damaged-";
 
-/// What came of a damaged database.
+/// Result of salvaging a damaged database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Hooks taken over.
+    /// Hooks copied.
     pub hooks: u64,
-    /// Hooks that could not be read, at most: a number may never have been given out. `None` when the file does not even say
-    /// how many it held.
+    /// Upper bound of hooks that could not be read (some numbers may never have been given). `None` if the file does not tell
+    /// its highest number.
     pub lost: Option<u64>,
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct Report {
 pub(crate) struct Aside {
     /// Its folder.
     pub folder: PathBuf,
-    /// What came of it, once that is known.
+    /// Its result, once salvaging has ended.
     pub report: Option<Report>,
 }
 
 impl Aside {
-    /// When the database was moved aside, nanoseconds since the epoch: every hook in it is older. `None` for a folder that was
-    /// not made by hookspan.
+    /// When the database was moved aside, nanoseconds since the epoch. Every hook in it is older. `None` if hookspan did not
+    /// make the folder.
     #[must_use]
     pub(crate) fn moved_ns(&self) -> Option<i64> {
         self.name().strip_prefix(PREFIX)?.parse().ok()
@@ -92,14 +92,14 @@ impl std::fmt::Display for Aside {
     }
 }
 
-/// Moves the database with its log aside. Nobody may have it open.
+/// Moves the database and its log aside. No process may have it open.
 ///
 /// # Errors
-/// As the file system says; then the next start tries again.
+/// Returns the file system's error. The next start tries again.
 pub(crate) fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
     let folder = dir.root().join(format!("{PREFIX}{}", now.0));
     private_folder(&folder)?;
-    // The log first: a database without its log is an older one, a log without its database is nothing.
+    // Move the log first: without its log a database is merely older, but a log without its database is useless.
     for suffix in ["-wal", "-shm", ""] {
         let mut name = dir.database().into_os_string();
         name.push(suffix);
@@ -133,7 +133,7 @@ pub(crate) fn aside(dir: &StateDir) -> Vec<Aside> {
     found
 }
 
-/// Damaged databases that were moved aside before a time and have been read as far as they can be.
+/// Damaged databases that were moved aside before a time and are salvaged.
 #[must_use]
 pub(crate) fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
     let is_old = |aside: &Aside| aside.moved_ns().is_some_and(|moved| moved < before_ns);
@@ -161,7 +161,7 @@ pub(crate) struct Salvage {
     db: Option<Connection>,
     preparer: Preparer,
     unpacker: Unpacker,
-    /// What to read, and where it is, by the age of the database.
+    /// Columns and tables to read, by the age of the database.
     wanted: String,
     next: i64,
     end: i64,
@@ -177,7 +177,7 @@ impl std::fmt::Debug for Salvage {
 }
 
 impl Salvage {
-    /// Opens what was moved to `folder`. One that cannot be opened at all holds nothing that could be read.
+    /// Opens the database in `folder`. A database that cannot be opened has no readable hook.
     #[must_use]
     pub(crate) fn open(folder: &Path) -> Self {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -209,7 +209,7 @@ impl Salvage {
         }
     }
 
-    /// The next hooks that can be read, with the time up to which they go; `None` at the end.
+    /// The next readable hooks, with the time up to which they go; `None` at the end.
     pub(crate) fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
         let db = self.db.take()?;
         let (mut bytes, mut last) = (0, None);
@@ -237,7 +237,7 @@ impl Salvage {
         (!arrivals.is_empty()).then_some((arrivals, last))
     }
 
-    /// Somewhere in this range is damage: everything around it is kept.
+    /// This range contains damage: divide it, and keep everything around the damage.
     fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<Found> {
         let ends = [self.next, until - 1];
         if self.silence >= SILENCE && ends.iter().all(|&seq| self.read_one(db, seq + 1).is_err()) {
@@ -262,12 +262,12 @@ impl Salvage {
         found
     }
 
-    /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
+    /// Hooks with numbers above `after`, up to `until`. An error if one of them cannot be read.
     fn read(&mut self, db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
         self.select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
     }
 
-    /// The hook of this number, without a look at its neighbours: they may lie on a page that cannot be read.
+    /// The hook with this number, without reading its neighbours, which may lie on a damaged page.
     fn read_one(&mut self, db: &Connection, number: i64) -> rusqlite::Result<Vec<Found>> {
         self.select(db, "h.seq = ?1", (number,))
     }
@@ -289,7 +289,7 @@ impl Salvage {
         self.report.lost = self.report.lost.map(|lost| lost + hooks);
     }
 
-    /// Writes down what came of it: it is not read again.
+    /// Records the result, so that the database is not read again.
     ///
     /// # Errors
     /// As the file system says.

@@ -1,4 +1,4 @@
-//! The search index: its own database file, filled behind the store. Derived: it may be deleted at any time.
+//! The search index: a separate database file that follows the store. It is derived and may be deleted at any time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::dirs;
 const APPLICATION_ID: i32 = 0x486b_5378;
 const SCHEMA_VERSION: i32 = 1;
 
-/// Texts are kept as they are shown, so an index without positions is enough: a phrase is looked for in the text itself.
+/// Texts are stored as shown, so the index needs no positions: a phrase is verified in the text itself.
 const SCHEMA: &str = "
 CREATE TABLE doc (
     id    INTEGER PRIMARY KEY,
@@ -31,7 +31,7 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='doc', content_rowid='id', d
 CREATE VIRTUAL TABLE grams USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='trigram');
 ";
 
-/// `meta` key: words of deleted texts are still in the file.
+/// `meta` key: the file still contains words of deleted texts.
 const UNCLEAN: &str = "unclean";
 
 /// One text of one span.
@@ -49,15 +49,15 @@ pub(crate) struct Doc {
     pub text: String,
 }
 
-/// The index as its one writer sees it.
+/// The index, opened by its one writer.
 #[derive(Debug)]
 pub(crate) struct Index {
     db: Connection,
 }
 
 impl Index {
-    /// Opens the index at `path`. One that is damaged, foreign or of another version is made anew. One that cannot be opened now,
-    /// for lack of a descriptor or because of a lock, stays.
+    /// Opens the index at `path`. A damaged, foreign or outdated index is made again. An index that cannot be opened now (no
+    /// descriptor, a lock) stays.
     ///
     /// # Errors
     /// The file system or SQLite refuses.
@@ -83,7 +83,7 @@ impl Index {
         db.busy_timeout(Duration::from_secs(2))?;
         let _mode: String =
             db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-        // It can be made anew, so a power cut may cost the last moments of it.
+        // The index can be built again, so a power cut may lose its last changes.
         for (name, value) in [
             ("synchronous", 1),
             ("secure_delete", 1),
@@ -105,7 +105,7 @@ impl Index {
         }
     }
 
-    /// Opens it again after an error that leaves the connection in doubt.
+    /// Opens the index again after an error that makes the connection unreliable.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -136,7 +136,7 @@ impl Index {
         Ok(value)
     }
 
-    /// Deletes everything of these sessions and leaves nothing of it in a file.
+    /// Deletes these sessions completely, also from the file's free space.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -146,8 +146,7 @@ impl Index {
         Ok(deleted)
     }
 
-    /// Deletes everything of these sessions. Words of theirs stay in the file until [`Self::clean`], which costs as much as the
-    /// index is large.
+    /// Deletes these sessions. Their words stay in the file until [`Self::clean`], which costs as much as the index is large.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -164,7 +163,7 @@ impl Index {
         })
     }
 
-    /// Leaves nothing in the file of what was removed, also by an earlier process.
+    /// Removes deleted texts from the file's free space, also those of an earlier process.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -180,12 +179,12 @@ impl Index {
         self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
-    /// Roots of which the index holds something.
+    /// Roots that have texts in the index.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
     pub(crate) fn roots(&self) -> rusqlite::Result<Vec<String>> {
-        // From one to the next in the index, however many texts each has.
+        // Steps from root to root in the index, independent of the number of texts.
         let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
         let mut roots: Vec<String> = Vec::new();
         while let Some(root) =
@@ -239,7 +238,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Puts what is known of `span` under another root: a child was bound.
+    /// Moves the texts of `span` to another root, because a child was bound.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -312,7 +311,7 @@ pub(crate) fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String
         .optional()
 }
 
-/// Which of the two indexes.
+/// One of the two indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     /// Whole words.

@@ -1,4 +1,4 @@
-//! Sessions whole: all their spans, all their hooks. What an export to a file reads.
+//! Reads whole sessions: all spans and all hooks, for exports to a file.
 
 use hookspan_core::{Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -12,7 +12,7 @@ use super::write::{self, HOOK_COLUMNS, HOOK_TABLES};
 pub(crate) struct SessionRow {
     /// Root conversation.
     pub root: String,
-    /// Last event: where spans that still run are cut.
+    /// Last event. Running spans end here in the export.
     pub last: Timestamp,
 }
 
@@ -80,8 +80,8 @@ pub(crate) fn spans_of<E: From<rusqlite::Error>>(
     Ok(())
 }
 
-/// Calls `each` for hooks in the order of the raw log: of one session, or all, those without a session included. What the
-/// collector itself put there as evidence is left out: it is not what Cursor sent.
+/// Calls `each` for hooks in the order of the raw log: of one session, or all hooks, including those without a session.
+/// Evidence that the collector itself added is left out, because Cursor did not send it.
 ///
 /// # Errors
 /// When SQLite fails, or as `each` fails.

@@ -1,4 +1,4 @@
-//! System calls that no safe crate offers without libc or without a cost, and the standard streams.
+//! System calls that no safe crate offers without libc or extra cost, and the standard streams.
 //!
 //! - `clock_gettime`: rustix looks for the vDSO first, which costs more than the call itself.
 //! - `rt_sigprocmask`, `rt_sigaction`, `fcntl(F_SETLEASE)`, `exit_group`: rustix has none of them without libc.
@@ -25,7 +25,7 @@ pub(super) fn boottime_ns() -> u64 {
 
 /// Standard input.
 pub(super) fn stdin() -> BorrowedFd<'static> {
-    // SAFETY: nobody closes it. If it was closed when we started, calls on it fail, or reach a file that we opened.
+    // SAFETY: nothing closes descriptor 0. If it was closed at the start, calls on it fail or reach a file that we opened.
     unsafe { BorrowedFd::borrow_raw(0) }
 }
 
@@ -41,11 +41,11 @@ pub(super) fn never_close(file: OwnedFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(file.into_raw_fd()) }
 }
 
-/// So much zeroed memory, its pages already present; `None` when there is none.
+/// Zeroed memory of this size, with its pages already present; `None` if the system has none.
 pub(super) fn map_memory(bytes: usize) -> Option<&'static mut [u8]> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-    // SAFETY: a new private mapping that nobody else knows and that is never unmapped.
+    // SAFETY: a new private mapping. Nothing else refers to it, and it is never unmapped.
     unsafe {
         let none = core::ptr::null_mut();
         let start = mmap_anonymous(none, bytes, protection, flags).ok()?;
@@ -55,9 +55,9 @@ pub(super) fn map_memory(bytes: usize) -> Option<&'static mut [u8]> {
 
 /// Takes or drops a read lease on a file open for reading: `F_SETLEASE` with `F_RDLCK` or `F_UNLCK`.
 ///
-/// The kernel grants one only if nobody, not even a stopped process, has the file open for writing. Whoever opens it for
-/// writing afterwards is held until the lease is dropped or `lease-break-time` is over, and we are sent `SIGIO`, whose
-/// default action kills: it must be ignored or handled first.
+/// The kernel grants a lease only if no process, not even a stopped one, has the file open for writing. A process that opens
+/// the file for writing later waits until the lease is dropped or `lease-break-time` has passed. The kernel then sends us
+/// `SIGIO`, whose default action ends the process: ignore or handle `SIGIO` first.
 ///
 /// # Errors
 /// `EAGAIN`: a writer has it open. Anything else: the file system or the system has no leases.
@@ -70,7 +70,7 @@ pub fn set_read_lease(file: BorrowedFd<'_>, take: bool) -> Result<(), Errno> {
     if result < 0 { Err(Errno::from_raw_os_error(-result as i32)) } else { Ok(()) }
 }
 
-/// Ignores `SIGIO` in this process: what [`set_read_lease`] needs first.
+/// Ignores `SIGIO` in this process. Call it before [`set_read_lease`].
 pub fn ignore_lease_signal() {
     const SIGIO: usize = 29;
     const SIG_IGN: usize = 1;
@@ -83,7 +83,7 @@ pub fn ignore_lease_signal() {
 const CLOCK_REALTIME: usize = 0;
 const CLOCK_BOOTTIME: usize = 7;
 
-/// A clock in nanoseconds; 0 for one the kernel does not have.
+/// A clock in nanoseconds; 0 if the kernel does not have that clock.
 fn clock_ns(clock: usize) -> u64 {
     let mut time = [0_u64; 2];
     // SAFETY: the call fills sixteen bytes at the address of an array of that size.
@@ -93,7 +93,7 @@ fn clock_ns(clock: usize) -> u64 {
 }
 
 /// Blocks the two signals that a write may raise: SIGPIPE (nobody reads the answer) and SIGXFSZ (a limit on the size of
-/// files). Their default action would kill us, and the host must see exit code 0.
+/// files). Their default action ends the process, but the host must see exit code 0.
 pub(super) fn block_deadly_signals() {
     const SIG_BLOCK: usize = 0;
     let set: u64 = 1 << (13 - 1) | 1 << (25 - 1);

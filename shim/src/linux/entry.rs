@@ -1,7 +1,7 @@
-//! The way into the program where there is no runtime: no libc, no std, a stack pointer and nothing else.
+//! Entry into the program without a runtime: no libc, no std, only a stack pointer.
 //!
-//! Unsafe code is needed to read what the kernel left on the stack, and for the memory functions that the compiler calls
-//! and that libc would provide ([`crate::entry`]).
+//! Unsafe code reads what the kernel left on the stack, and defines the memory functions that the compiler calls and libc
+//! would provide ([`crate::entry`]).
 
 #![expect(unsafe_code, reason = "the entry of a program without a runtime; argued block by block")]
 
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
         environment.argument = given.last().map_or(b"", |argument| text(*argument));
         let mut next = stack.add(count + 2);
         while *next != 0 {
-            // Most variables are none of ours, and measuring them all would cost more than everything else here.
+            // The program uses few variables. Measuring the length of every one would cost more than the rest of this function.
             let start = *next as *const u8;
             if matches!(*start, b'C' | b'H' | b'P' | b'X')
                 && matches!(*start.add(1), b'U' | b'O' | b'W' | b'D')
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
         }
         (environment, random_id(next.add(1)))
     };
-    // SAFETY: the caller's promise. Fresh stack is zero, and any bytes would do.
+    // SAFETY: the caller's promise. Fresh stack is zero; the content does not matter.
     let scratch = unsafe { core::slice::from_raw_parts_mut(scratch, SCRATCH_BYTES) };
     start(&environment, now, 0, id, scratch);
     exit()
@@ -89,8 +89,8 @@ pub fn drain(buffer: &mut [u8]) {
     let _ = write(stdout(), b"{}\n");
 }
 
-/// What a panic does in the shipped build: the answer for the name on the command line, and exit code 0. There is no
-/// known way to get here.
+/// Runs on a panic in the shipped build: prints the answer for the name on the command line and exits with code 0. No known
+/// input causes a panic.
 #[cold]
 pub fn answer_after_panic() -> ! {
     let mut line = [0; 1_024];
@@ -107,7 +107,7 @@ pub fn answer_after_panic() -> ! {
 /// Makes a freestanding program out of a function like [`enter`]: the entry symbol with memory reserved below the
 /// initial stack pointer, the functions that the compiler calls as if libc were there, and a panic handler.
 ///
-/// Below the stack pointer because such memory costs a page fault only where it is touched, and no probes.
+/// Memory below the stack pointer costs a page fault only where it is touched, and the compiler adds no stack probes.
 #[macro_export]
 macro_rules! entry {
     ($enter:path) => {

@@ -1,7 +1,7 @@
-//! Linux: system calls without libc, and in the shipped build the way into the program without a runtime.
+//! Linux: system calls without libc. The shipped build also enters the program without a runtime.
 //!
-//! This file is safe code. The workspace's only unsafe code is in its two parts: `calls` makes system calls that no crate
-//! offers at their price, `entry` enters the program with nothing but a stack pointer.
+//! This file is safe code. Its two parts hold the workspace's only unsafe code: `calls` makes system calls that crates offer
+//! only at extra cost, and `entry` enters the program with only a stack pointer.
 
 mod calls;
 mod entry;
@@ -22,7 +22,7 @@ use crate::path::{PATH_BYTES, PathBuffer};
 use crate::program::{FRAME_BYTES, Invocation, LARGE_FRAME_BYTES, Place, Read, System};
 use calls::{block_deadly_signals, boottime_ns, map_memory, never_close, stdin, stdout};
 
-/// What a pipe is grown to for a large body: the most that anyone may ask for by default.
+/// Size of the pipe for a large body: the largest size that Linux gives any user by default.
 const LARGE_PIPE_BYTES: usize = 1 << 20;
 /// Room for the longest file name in the state directory, with its NUL.
 const NAME_BYTES: usize = 16;
@@ -49,7 +49,7 @@ pub fn start(
         code_remote: environment.code_remote,
         pwd: environment.pwd,
     };
-    // The path lies directly in front of the frame: a page of its own would be a fault more.
+    // The path lies directly before the frame. A separate page would cost one more page fault.
     let prefix_bytes = environment.state_dir().map_or(0, |parts| write_prefix(scratch, parts));
     let frame_at = (prefix_bytes + NAME_BYTES).next_multiple_of(8);
     let Some((path, buffer)) = scratch.split_at_mut_checked(frame_at) else { return };
@@ -75,9 +75,9 @@ struct Linux<'a> {
     /// 0 when there is no state directory.
     prefix_bytes: usize,
     environment: &'a Environment<'a>,
-    /// The kernel has reads that do not wait on this kind of file.
+    /// The kernel supports reads without waiting on this kind of file.
     has_no_wait: bool,
-    /// Standard output was closed when we started, so that a file we opened became descriptor 1.
+    /// Standard output was closed at the start, so a file that we opened became descriptor 1.
     stdout_is_taken: bool,
 }
 
@@ -94,12 +94,12 @@ impl Linux<'_> {
         CStr::from_bytes_until_nul(self.path).map_err(|_| Errno::INVAL)
     }
 
-    /// Opens the journal as it nearly always can be: it is there and ours.
+    /// Opens the journal in the usual case: it exists and is ours.
     ///
-    /// `O_NOATIME` asks the kernel whose file this is, at no cost: only the owner of a file may use the flag. A file that
-    /// another user planted in the journal's place gives `EPERM`, whatever its mode. Root may use it on any file, and could
-    /// write to any file by other ways too: root's state directory must be root's own, which the collector checks. Of the
-    /// directory nothing is asked here: a journal that is ours is closed to others wherever it lies.
+    /// `O_NOATIME` checks the owner at no cost: only a file's owner may use the flag. If another user planted a file in the
+    /// journal's place, opening it gives `EPERM`, whatever its mode. Root may use the flag on any file, so root's state directory
+    /// must be root's own; the collector checks that. The directory is not checked here: a journal of ours is closed to other
+    /// users wherever it lies.
     fn open_journal(&mut self) -> Result<BorrowedFd<'static>, Errno> {
         let path = self.path_of(b"journal")?;
         let file = open(path, APPEND | OFlags::NOATIME, Mode::empty())?;
@@ -125,10 +125,10 @@ impl Linux<'_> {
         never_close(file)
     }
 
-    /// `Some` when the call could be made without waiting.
+    /// `Some` if the call did not have to wait.
     fn try_without_waiting(&mut self, into: &mut [u8]) -> Option<Read> {
         let mut slices = [IoSliceMut::new(into)];
-        // Offset -1 means the file's own.
+        // Offset -1 means the file's own position.
         match preadv2(stdin(), &mut slices, u64::MAX, ReadWriteFlags::NOWAIT) {
             Ok(0) => Some(Read::End),
             Ok(count) => Some(Read::Bytes(count)),
@@ -161,7 +161,7 @@ impl System for Linux<'_> {
         match poll(&mut waiting, Some(&timespec(ms))) {
             Ok(0) => return Read::TimedOut,
             Err(Errno::INTR) => return Read::Nothing,
-            // Whatever is wrong with the descriptor, reading it will say.
+            // If the descriptor is bad, the next read reports that.
             _ => {}
         }
         let [waited] = &waiting;
@@ -211,7 +211,7 @@ impl System for Linux<'_> {
     }
 
     fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
-        // A pipe of the usual 64 KiB would make the writer and us take turns. Anything else refuses.
+        // With the usual 64 KiB pipe, writer and reader would wait for each other in turns. Other kinds of file refuse the call.
         let _ = fcntl_setpipe_size(stdin(), LARGE_PIPE_BYTES);
         map_memory(LARGE_FRAME_BYTES)
     }
@@ -226,7 +226,7 @@ impl System for Linux<'_> {
             Ok(_) | Err(Errno::PIPE | Errno::BADF) => return,
             Err(_) => {}
         }
-        // A full pipe, or a file that cannot be written without waiting, such as a terminal.
+        // A full pipe, or a file such as a terminal that cannot be written without waiting.
         loop {
             let ms = until_ns.saturating_sub(boottime_ns()) / 1_000_000;
             let mut waiting = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
@@ -242,7 +242,7 @@ impl System for Linux<'_> {
     }
 }
 
-/// Exchanges `journal` with the link `stop`, and makes sure that of several programs doing so at once none undoes it.
+/// Exchanges `journal` with the link `stop`. If several programs do so at once, none undoes the exchange.
 #[cold]
 pub fn stop_journal(journal: &CStr, stop: &CStr, open_journal: BorrowedFd<'_>) {
     let Ok(ours) = fstat(open_journal) else { return };

@@ -1,4 +1,4 @@
-//! Where the portable program writes.
+//! The files that the portable program writes to.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,12 +8,12 @@ pub(super) use system::{File, append, size};
 
 use crate::program::{ELOOP, JOURNAL_MAX_BYTES, Place};
 
-/// The state directory, and what else the environment says about places.
+/// The state directory, and the other directories that the environment names.
 #[derive(Default)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "only the directory matters there"))]
 pub(super) struct State {
     pub(super) dir: PathBuf,
-    /// The home directory, where that alone says where the state directory is.
+    /// The home directory, if the state directory's path comes from it alone.
     pub(super) home: Option<PathBuf>,
     /// `XDG_RUNTIME_DIR`, or empty.
     pub(super) run_time_dir: OsString,
@@ -59,14 +59,14 @@ impl State {
             Some(journal) => journal,
             None => self.fall_back(place)?,
         };
-        // There is no way here to exchange the journal for a link in one step, so every hook looks at its size.
+        // This system cannot exchange the journal for a link in one step, so every hook checks the journal's size.
         let is_full =
             place == Place::Journal && size(&file).is_some_and(|bytes| bytes > JOURNAL_MAX_BYTES);
         if is_full { Err(ELOOP) } else { Ok(file) }
     }
 }
 
-/// rustix instead of std: its descriptors and checks are those of [`crate::fallback`].
+/// Uses rustix, not std, because [`crate::fallback`] works on rustix's descriptors.
 #[cfg(unix)]
 mod system {
     use std::os::unix::ffi::OsStrExt;
@@ -81,7 +81,7 @@ mod system {
     pub(in super::super) type File = rustix::fd::OwnedFd;
 
     impl State {
-        /// Opens the journal as it nearly always can be: it is there and ours.
+        /// Opens the journal in the usual case: it exists and is ours.
         pub(super) fn open_journal(&self) -> Option<File> {
             let path = self.dir.join("journal");
             let journal =
@@ -133,7 +133,7 @@ mod system {
     pub(in super::super) type File = std::fs::File;
 
     impl State {
-        /// Opens the journal as it nearly always can be: it is there.
+        /// Opens the journal in the usual case: it exists.
         pub(super) fn open_journal(&self) -> Option<File> {
             OpenOptions::new().append(true).open(self.dir.join("journal")).ok()
         }

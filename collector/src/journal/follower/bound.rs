@@ -6,11 +6,11 @@ use super::Follower;
 use super::held::Role;
 use crate::journal::{JournalError, files};
 
-/// How long stored bytes of a segment do not count against the bound: the segment is about to be deleted.
+/// How long the stored bytes of a segment are left out of the bound: the segment is about to be deleted.
 const LINGER: Duration = Duration::from_secs(60);
 
 impl Follower {
-    /// Stops the journal when too much is kept, and resumes it when there is room again.
+    /// Stops the journal when its segments reach the bound, and resumes it when there is room again.
     pub(super) fn keep_bound(&mut self, now: Instant) -> Result<(), JournalError> {
         let Some(id) = self.journal_id() else { return Ok(()) };
         let bytes = self.kept_bytes(now)?;
@@ -29,7 +29,7 @@ impl Follower {
         for held in self.held.values() {
             let len = held.segment.len().map_err(JournalError::of("look at", &held.path))?;
             let lingers = now.duration_since(held.since) < LINGER;
-            // The stored part of the journal goes as soon as the journal is rolled.
+            // Rolling the journal frees its stored part.
             let open = held.role == Role::Journal;
             bytes += if lingers || open { len.saturating_sub(held.forgettable) } else { len };
         }

@@ -11,13 +11,13 @@ use crate::disk;
 use crate::journal::JournalError;
 use crate::journal::assemble::SegmentId;
 
-/// How long a segment is kept where the system cannot tell whether anybody still writes to it.
+/// How long a segment is kept if the system cannot tell whether a process still writes to it.
 const WITHOUT_LEASES: Duration = Duration::from_secs(24 * 3_600);
-/// A shorter file holds no whole header, and so nothing that could be stored.
+/// Minimum size of a file with content: a shorter file holds no whole header.
 const HEADER_BYTES: u64 = hookspan_shim::frame::HEADER_BYTES as u64;
 
 impl Follower {
-    /// Deletes what may go. A segment that cannot be deleted does not keep others.
+    /// Deletes every segment that may be deleted. A segment that cannot be deleted does not block the others.
     pub(super) fn let_go(&mut self, now: Instant) -> Result<(), JournalError> {
         let sealed = self.held.iter().filter(|(_, held)| held.role != Role::Journal);
         let sealed: Vec<SegmentId> = sealed.map(|(id, _)| *id).collect();
@@ -57,14 +57,14 @@ impl Follower {
         Ok(())
     }
 
-    /// A record may begin in the journal and end in the run-time directory. Its writer has ended, so every frame of it is in some
-    /// file. Whether all files have been read to their ends since.
+    /// Whether every file was read to its end since this segment's writer ended. A record may begin in the journal and end in
+    /// the run-time directory, so its frames may be in any file.
     fn has_read_all_since(&self, ended: Instant) -> bool {
         let looked = self.spills.is_empty() || self.spills_seen.is_some_and(|at| at > ended);
         looked && self.held.values().all(|held| held.at_end.is_some_and(|at| at > ended))
     }
 
-    /// Hands out what a segment leaves unfinished.
+    /// Hands out a segment's unfinished records as truncated.
     fn give_up(&mut self, id: SegmentId) {
         self.assembler.give_up_on(id, &mut self.counters, &mut self.ready);
         if let Some(held) = self.held.get_mut(&id) {
@@ -75,7 +75,7 @@ impl Follower {
     fn delete(&mut self, id: SegmentId) -> Result<(), JournalError> {
         let Some(held) = self.held.get(&id) else { return Ok(()) };
         let named = held.role != Role::Nameless;
-        // A deletion that was reported as failed may have been done, and the name given to another file since.
+        // A deletion may have worked although an error was reported. Then the name may belong to another file by now.
         let found = disk::regular(&held.path).map_err(JournalError::of("look at", &held.path))?;
         if named && found == Some(held.identity) {
             disk::remove(&held.path).map_err(JournalError::of("delete", &held.path))?;
@@ -85,13 +85,13 @@ impl Follower {
     }
 }
 
-/// Closes what is deleted without waiting. The file system frees the blocks when the file is closed, which takes a tenth of a
-/// second for a segment on a disk that is told of each block. If no thread can be started, it is closed here.
+/// Closes deleted files in another thread. The file system frees the blocks when the file is closed, which takes a tenth of a
+/// second per segment on some disks. If no thread can be started, the file is closed here.
 fn close_beside(deleted: impl Send + 'static) {
     let _refused = thread::Builder::new().name("close".into()).spawn(move || drop(deleted));
 }
 
-/// Whether any process, even a stopped one, still has the segment open for writing.
+/// Whether any process, even a stopped one, has the segment open for writing.
 #[cfg(target_os = "linux")]
 fn has_writers(held: &Held, now: Instant) -> bool {
     use std::os::fd::AsFd as _;
@@ -105,7 +105,7 @@ fn has_writers(held: &Held, now: Instant) -> bool {
             false
         }
         Err(rustix::io::Errno::AGAIN) => true,
-        // Most network file systems have no leases: keep the segment beyond any hook's lifetime.
+        // Most network file systems have no leases. Keep the segment longer than any hook runs.
         Err(_) => now.duration_since(held.since) < WITHOUT_LEASES || is_open_somewhere(&held.path),
     }
 }
@@ -115,7 +115,7 @@ fn has_writers(held: &Held, now: Instant) -> bool {
     now.duration_since(held.since) < WITHOUT_LEASES
 }
 
-/// Whether another process that we may look at has the file open.
+/// Whether another process that we may inspect has the file open.
 #[cfg(target_os = "linux")]
 fn is_open_somewhere(path: &Path) -> bool {
     let ours = std::process::id().to_string();

@@ -42,7 +42,7 @@ impl Opened {
         Self::new(file, path)
     }
 
-    /// For a file that is open. `path` is for the error.
+    /// Prepares an open file. `path` is for the error's text.
     pub(super) fn new(file: File, path: &Path) -> Result<Self, JournalError> {
         let found = disk::look(&file).map_err(JournalError::of("look at", path))?;
         let fingerprint = segment::fingerprint(&file).map_err(JournalError::of("read", path))?;
@@ -58,15 +58,15 @@ pub(super) struct Held {
     pub path: PathBuf,
     pub role: Role,
     pub since: Instant,
-    /// Boundaries between frames up to which everything has been handed out, not yet known to be on the disk.
+    /// Boundaries between frames. Everything before a boundary was handed out, but may not be on the disk yet.
     marks: VecDeque<u64>,
-    /// What the position says: on the disk, and no open record starts before it.
+    /// The offset in the position: everything before it is on the disk, and no open record starts before it.
     pub durable: u64,
-    /// What the store has durably, as far as it has said so since the follower was opened.
+    /// The offset that the store has confirmed as durable since the follower was opened.
     pub forgettable: u64,
-    /// What the store is known to have, in its write-ahead log or in the database file.
+    /// The offset that the store has, in its write-ahead log or in the database file.
     pub stored: u64,
-    /// Length up to which space need not be reserved again.
+    /// Length up to which no new reservation is needed.
     pub reserved: u64,
     /// How reading goes.
     pub reading: Pause,
@@ -76,11 +76,11 @@ pub(super) struct Held {
     pub sync_lost: bool,
     /// Error number of the last sync that failed.
     pub sync_errno: Option<i32>,
-    /// Since when the file is known to have no writer.
+    /// Time since which the file is known to have no writer.
     pub without_writers: Option<Instant>,
-    /// Start of the last reading that reached the end.
+    /// Start of the last read that reached the end.
     pub at_end: Option<Instant>,
-    /// Read to its end, without a writer, and what it leaves unfinished has been handed out.
+    /// The file has no writer and was read to its end, and its unfinished records were handed out.
     pub given_up: bool,
 }
 
@@ -109,7 +109,7 @@ impl Held {
         }
     }
 
-    /// Notes a boundary. A full list drops it, which only makes the position older.
+    /// Notes a boundary. If the list is full, the boundary is dropped, and the position merely advances later.
     pub(super) fn mark(&mut self, boundary: u64) {
         let last = self.marks.back().copied().unwrap_or(self.durable);
         if boundary > last && self.marks.len() < MARKS_MAX {
@@ -125,7 +125,7 @@ impl Held {
         }
     }
 
-    /// The file has another name, and may have writers again.
+    /// Call this when the file got another name. It may have writers again.
     pub(super) fn rename(&mut self, path: PathBuf, role: Role, now: Instant) {
         self.path = path;
         self.role = role;
@@ -135,7 +135,7 @@ impl Held {
         self.given_up = false;
     }
 
-    /// Goes on with another descriptor of the same file. What was read has been handed out: nothing is read again.
+    /// Continues with another descriptor of the same file. Nothing is read again.
     pub(super) fn go_on_with(&mut self, file: Arc<File>) {
         self.segment.go_on_with(file);
         self.sync_lost = false;

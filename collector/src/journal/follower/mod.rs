@@ -38,9 +38,9 @@ use crate::dirs::StateDir;
 use crate::disk::{self, Identity};
 use held::{Held, Opened, Role};
 
-/// Silence after which the follower asks the kernel to wake it.
+/// After this long without hooks, the follower asks the kernel to wake it.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often an unfinished frame is looked at in silence: it may have become torn by waiting.
+/// How often an unfinished frame is checked while no hooks arrive: after a wait it may count as torn.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// When segments change, and how large they may become together.
@@ -48,12 +48,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub(crate) struct Limits {
     /// Size at which the journal becomes a segment, in bytes.
     pub segment_bytes: u64,
-    /// Age at which it does.
+    /// Age at which the journal becomes a segment.
     pub segment_age: Duration,
-    /// Bytes of all segments at which hooks are no longer kept. A little more than the shim's own bound, so that a
+    /// Maximum bytes of all segments. Hooks beyond it are not kept. A little more than the shim's own bound, so that a
     /// collector that starts at that bound can take new hooks at once.
     pub bound_bytes: u64,
-    /// Least age of a segment's name before its deletion: a shim may have looked up the old name and not opened it yet.
+    /// Minimum age of a segment's name before the segment is deleted: a shim may have looked up the old name and not opened the
+    /// file yet.
     pub name_age: Duration,
     /// Time between two rounds of housekeeping, and the first wait after one that failed.
     pub chores: Duration,
@@ -76,7 +77,7 @@ impl Default for Limits {
 pub(crate) struct Usage {
     /// Bytes of all segments.
     pub bytes: u64,
-    /// Bytes that a lost write-ahead log would need again: no checkpoint is known to cover them.
+    /// Bytes that must be read again if the write-ahead log is lost: no checkpoint is known to cover them.
     pub pending_bytes: u64,
     /// Bytes that have not been read.
     pub unread_bytes: u64,
@@ -88,8 +89,8 @@ pub(crate) struct Usage {
 
 /// Reads the journal of a state directory. There must be only one; see [`crate::dirs::Lock`].
 ///
-/// Order of calls: [`Follower::poll`] until it returns nothing, [`Follower::wait`], and so on; [`Follower::may_forget`] whenever
-/// a position has been stored durably.
+/// Call [`Follower::poll`] until it returns nothing, then [`Follower::wait`], and repeat. Call [`Follower::may_forget`]
+/// whenever a position was stored durably.
 #[derive(Debug)]
 pub(crate) struct Follower {
     dir: StateDir,
@@ -98,7 +99,7 @@ pub(crate) struct Follower {
     held: BTreeMap<SegmentId, Held>,
     next_id: SegmentId,
     assembler: Assembler,
-    /// Records that were read and not yet handed out. Only [`Follower::poll`] empties it.
+    /// Records that were read but not handed out. Only [`Follower::poll`] empties the list.
     ready: Vec<Record>,
     counters: Counters,
     stored: Position,
@@ -109,19 +110,18 @@ pub(crate) struct Follower {
     chores_at: Option<Instant>,
     active_at: Instant,
     stopped: bool,
-    /// Names changed and are not known to be durable.
+    /// Names have changed, and the change may not be durable yet.
     names_unsynced: bool,
-    /// Where shims spill: see [`run_time`].
+    /// Paths of spill files: see [`run_time`].
     spills: Vec<PathBuf>,
     /// The run-time directory may hold spilled files that are not followed yet.
     spills_unheld: bool,
-    /// When spilled files were last looked for, and all of them followed.
+    /// When the follower last looked for spilled files and could follow all of them.
     spills_seen: Option<Instant>,
 }
 
 impl Follower {
-    /// Opens the journal, creates what is missing, finishes what was interrupted, and starts at `position`, the last one that
-    /// was stored.
+    /// Opens the journal, creates what is missing, finishes interrupted changes, and starts at `position`, the last stored one.
     ///
     /// # Errors
     /// The state directory cannot be read or written. A damaged segment is no error.
@@ -137,7 +137,7 @@ impl Follower {
         Self::open_with(dir, position, limits, sleeper, syncer)
     }
 
-    /// A follower that syncs only when it is told to.
+    /// A follower that syncs only on request.
     #[cfg(test)]
     pub(super) fn by_hand(
         dir: &StateDir,
@@ -208,9 +208,9 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Reads on until `records_max` records are complete or nothing more is there, without waiting.
+    /// Reads until `records_max` records are complete or the journal's end is reached. Never waits.
     ///
-    /// There is no error to return: what was read is in the batch, whatever else failed. See [`Batch::unread`] and
+    /// There is no error to return: the batch holds everything that was read, whatever failed. See [`Batch::unread`] and
     /// [`Self::problems`].
     pub(crate) fn poll(&mut self, records_max: usize) -> Batch {
         let now = clock::instant();
@@ -231,7 +231,7 @@ impl Follower {
         self.hand_out(unread)
     }
 
-    /// The only way out for records: with the position that covers them and everything before them.
+    /// Hands out records together with the position that covers them and all before. No other function hands out records.
     fn hand_out(&mut self, unread: bool) -> Batch {
         let position = self.position();
         let changed = position != self.reported;
@@ -242,7 +242,7 @@ impl Follower {
         Batch { records, position: changed.then_some(position), unread }
     }
 
-    /// Runs a task, unless it failed a moment ago, and notes how it went.
+    /// Runs a task and notes the result. A task that failed a moment ago is skipped.
     fn housekeep(
         &mut self,
         task: Task,
@@ -255,7 +255,7 @@ impl Follower {
         }
     }
 
-    /// Sleeps until there may be more to read, at most so long. Returns early at a [`Waker::wake`].
+    /// Sleeps until there may be more to read, but not longer than this. A [`Waker::wake`] ends the sleep.
     pub(crate) fn wait(&mut self, at_most: Duration) {
         let now = clock::instant();
         let silent = now.duration_since(self.active_at);
@@ -263,12 +263,12 @@ impl Follower {
             let look_again = if silent < Duration::from_millis(50) { 2 } else { 5 };
             return self.sleeper.sleep(at_most.min(Duration::from_millis(look_again)));
         }
-        // A new name is a journal that a shim has begun, or an import.
+        // A new name means that a shim has begun a journal, or that there is an import.
         let folders = [self.dir.root(), &self.dir.imports()];
         if !self.sleeper.watch(&files::current(&self.dir), &folders) {
             return self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
         }
-        // What came before the watch was set wakes nobody.
+        // A change from before the watch was set gives no notification.
         let readable = |held: &&Held| held.reading.is_due(now);
         if self.held.values().filter(readable).any(|held| held.segment.is_behind().unwrap_or(false))
         {
@@ -290,8 +290,8 @@ impl Follower {
         self.sleeper.waker()
     }
 
-    /// Says that `position` has been stored so that not even a power cut takes it back, together with every record that
-    /// came with it or before it. Segments that lie wholly before it may be deleted.
+    /// Tells the follower that `position` and all its records are stored durably, even through a power cut. Segments that lie
+    /// wholly before `position` may be deleted.
     pub(crate) fn may_forget(&mut self, position: &Position) {
         for held in self.held.values_mut() {
             if let Some(fingerprint) = held.segment.fingerprint() {
@@ -301,8 +301,7 @@ impl Follower {
         }
     }
 
-    /// Whether [`Self::may_forget`] would let a segment go. To make sure that the store has something durably costs the disk two
-    /// waits.
+    /// Whether [`Self::may_forget`] would allow deleting a segment. Check first: making the store durable costs two disk waits.
     #[must_use]
     pub(crate) fn would_forget(&self, position: &Position) -> bool {
         self.held.values().filter(|held| held.role != Role::Journal).any(|held| {
@@ -312,13 +311,13 @@ impl Follower {
         })
     }
 
-    /// What was wrong with what was read.
+    /// Counts of damage found.
     #[must_use]
     pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Tasks that fail at present, and are tried again.
+    /// Tasks that fail at present. They are retried.
     #[must_use]
     pub(crate) fn problems(&self) -> Arc<[Problem]> {
         self.troubles.shown()
@@ -338,14 +337,14 @@ impl Follower {
         usage
     }
 
-    /// Opens a file and follows it from where the stored position says.
+    /// Opens a file and follows it from the stored position.
     fn hold(&mut self, path: PathBuf, role: Role, now: Instant) -> Result<(), JournalError> {
         let opened = Opened::at(&path)?;
         self.follow(opened, path, role, now);
         Ok(())
     }
 
-    /// Follows an open file. One that is followed already, as a journal that was moved away and back, goes on under its new name.
+    /// Follows an open file. If the file is followed already (a journal that was moved away and back), only its name changes.
     /// This cannot fail.
     fn follow(&mut self, opened: Opened, path: PathBuf, role: Role, now: Instant) {
         let known = self.held.values_mut().find(|held| held.identity == opened.identity);
@@ -368,7 +367,7 @@ impl Follower {
     }
 }
 
-/// Names this start of the system. Empty where there is no such name or it cannot be read: then more is read twice.
+/// Identifies this boot of the system. Empty if the system has no such id or it cannot be read: then more is read twice.
 fn boot_id() -> String {
     let id = disk::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
     String::from_utf8_lossy(&id.unwrap_or_default()).trim().to_owned()

@@ -8,12 +8,13 @@ use crate::disk;
 use crate::journal::assemble::SegmentId;
 use crate::journal::{JournalError, files, reserve};
 
-/// How long a record may lack its end before the journal is rolled: only of a segment can be said whether it has a writer.
+/// Maximum time that a record may lack its end before the journal is rolled. Only for a segment can the system tell whether it
+/// has a writer.
 const UNFINISHED: Duration = Duration::from_secs(30);
 
 impl Follower {
-    /// Rolls the journal when it is large, old, or holds a record whose end does not come. Notices when a shim has stopped it
-    /// or somebody has moved it.
+    /// Rolls the journal if it is large, old, or holds a record whose end does not arrive. Also notices if a shim has stopped
+    /// the journal or a person has moved it.
     pub(super) fn keep_names(&mut self, now: Instant) -> Result<(), JournalError> {
         let fail = |action| JournalError::of(action, self.dir.root());
         if let Some(id) = self.journal_id()
@@ -67,8 +68,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Finishes interrupted changes of names and goes on with the journal that is there now. The journal followed so far stays
-    /// followed as a segment, wherever its file is.
+    /// Finishes interrupted changes of names and continues with the current journal. The old journal stays followed as a
+    /// segment, wherever its file is.
     pub(super) fn start_anew(
         &mut self,
         old: Option<SegmentId>,

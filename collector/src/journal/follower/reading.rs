@@ -1,4 +1,4 @@
-//! Frames to records.
+//! Turns frames into records.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use crate::journal::assemble::SegmentId;
 use crate::journal::trouble::Task;
 use crate::journal::{Counters, JournalError, torn};
 
-/// Records come out in the order of their segments. A segment that cannot be read holds later ones back for this long. After
-/// that their hooks are worth more than the order.
+/// Records come out in the order of their segments. A segment that cannot be read delays later segments at most this long.
+/// After that, delivering their hooks matters more than the order.
 const IN_ORDER: Duration = Duration::from_secs(1);
 
 impl Follower {
@@ -66,8 +66,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads once. Frames go to the assembler and whole records to `ready` while the offset moves, so that an error behind
-    /// them changes neither.
+    /// Reads once. Frames go to the assembler and whole records to `ready` while the offset moves. A later error takes back
+    /// neither.
     fn read_once(
         &mut self,
         id: SegmentId,

@@ -1,4 +1,4 @@
-//! Takes over what shims wrote to the run-time directory because the state directory did not take it.
+//! Takes over spill files: hooks that shims wrote to the run-time directory because the state directory did not take them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::disk;
 use crate::journal::{JournalError, run_time};
 
 impl Follower {
-    /// Renames each file that shims write, so that they begin another one, and follows it. A file that was renamed and could not
-    /// be opened is looked for again until it is followed.
+    /// Renames each spill file, so that shims begin a new one, and follows the renamed file. If it cannot be opened, the next
+    /// round tries again.
     pub(super) fn take_spill(&mut self, now: Instant) -> Result<(), JournalError> {
         let mut done = Ok(());
         for spill in self.spills.clone() {
@@ -34,12 +34,12 @@ impl Follower {
             return Ok(());
         }
         let taken = free_name(spill).map_err(fail("look beside"))?;
-        // Also when the renaming is reported as failed: it may have been done.
+        // Follow it even if renaming reported an error: the rename may have worked.
         self.spills_unheld = true;
         disk::rename(spill, &taken).map_err(fail("take over"))
     }
 
-    /// Follows every spilled file that has a number. One that cannot be opened does not keep the others.
+    /// Follows every spill file that has a number. A file that cannot be opened does not block the others.
     fn hold_spills(&mut self, now: Instant) -> Result<(), JournalError> {
         let mut done = Ok(());
         for spill in self.spills.clone() {
@@ -68,7 +68,7 @@ impl Follower {
     }
 }
 
-/// A name with a number that no file has.
+/// A name with an unused number.
 fn free_name(spill: &Path) -> io::Result<PathBuf> {
     for number in 1_u32.. {
         let path = spill.with_extension(number.to_string());

@@ -1,7 +1,7 @@
 //! Connections: who may connect, how many at a time, and how long each may take.
 //!
-//! A port of this machine is open to every program on it. A connection that sends nothing, or slowly, must cost little and end;
-//! many of them must neither keep the owner out nor take the descriptors that hooks need.
+//! Every program on this machine can reach the port. A connection that sends nothing, or slowly, must cost little and end. Many
+//! of them must neither lock the owner out nor use up the descriptors that hooks need.
 
 mod listeners;
 mod peer;
@@ -32,19 +32,19 @@ use slots::Slot;
 pub(super) use slots::Slots;
 use stalled::Stalled;
 
-/// A request's head must be here after this long, and so must the next one on a connection that is kept. A browser opens
-/// connections ahead of need and opens them again.
+/// Maximum time until a request's head has arrived, also for the next request on a kept connection. A browser opens connections
+/// ahead of need and opens closed ones again.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// A reader that takes nothing for this long is gone, or holds the connection on purpose.
+/// A client that reads nothing for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
-/// Most bytes of a request's head, and of an answer that waits for its reader, in memory.
+/// Maximum bytes in memory: of a request's head, and of an answer that waits for its reader.
 const BUFFER_MAX_BYTES: usize = 16 * 1024;
 /// Most headers of a request: browsers send about twenty.
 const HEADERS_MAX: usize = 64;
-/// Wait after `accept` has failed, which happens when the system has no descriptor left.
+/// Wait after a failed `accept`, for example when no descriptor is left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What connections have in common.
+/// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct Server {
     router: Router,
@@ -102,7 +102,7 @@ impl Server {
     }
 
     fn take_tcp(&self, stream: tokio::net::TcpStream, address: SocketAddr) {
-        // An answer leaves at once; without it, a small one would wait for the reader's acknowledgement.
+        // Send answers at once. Otherwise a small answer waits for an acknowledgement.
         drop(stream.set_nodelay(true));
         let own = stream.local_addr().ok();
         let router = match own.is_none_or(|own| self.peers.admits(address, own)) {
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Serves one connection in a task of its own, if there is room for it.
+    /// Serves one connection in its own task, if there is a free slot.
     fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: &Router) {
         let Some(slot) = self.slots.take() else { return };
         let (router, closing) = (router.clone(), self.closing.clone());
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// Ends when the collector closes; a sender that is gone means the same.
+/// Ends when the collector closes, or when the sender is gone.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _told = closing.wait_for(|&closing| closing).await;
 }
@@ -174,7 +174,7 @@ async fn connection(
     let stream = TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT));
     let serving = http.serve_connection(stream, TowerToHyperService::new(service));
     tokio::pin!(serving);
-    // Errors are the other side's: it went away, was too slow, or does not speak HTTP.
+    // Errors come from the client: it went away, was too slow, or does not speak HTTP.
     tokio::select! {
         _ended = serving.as_mut() => {}
         () = closed(&mut closing) => {

@@ -1,8 +1,8 @@
 //! Which account has connected to a port of this machine.
 //!
-//! The port is open to every account. On Linux the kernel tells whose socket is at the other end (`sock_diag(7)`).
-//! Everybody but the owner, root and the accounts of `allow_uids` is told why not.
-//! Where the kernel does not tell, as on other systems or for a socket in another network namespace, signing in alone protects.
+//! Every account can reach the port. On Linux the kernel tells whose socket is at the other end (`sock_diag(7)`), and every
+//! account but the owner, root and those in `allow_uids` gets a refusal with the reason. Other systems do not tell, and neither
+//! does Linux for a socket in another network namespace: there, only signing in protects.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ mod linux;
 /// Who may connect.
 #[derive(Debug)]
 pub(super) struct Peers {
-    /// `None` where this system does not tell.
+    /// `None` if the system does not tell.
     own: Option<u32>,
     allowed: Vec<u32>,
 }
@@ -26,7 +26,7 @@ impl Peers {
         Self { own: own_uid(), allowed: allowed.to_vec() }
     }
 
-    /// Whether a connection from `peer` to `own` is by an account that may.
+    /// Whether the account behind a connection from `peer` to `own` may connect.
     pub(super) fn admits(&self, peer: SocketAddr, own: SocketAddr) -> bool {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let own = SocketAddr::new(own.ip().to_canonical(), own.port());
@@ -41,7 +41,7 @@ impl Peers {
     }
 }
 
-/// Answers those who may not connect.
+/// Answers an account that may not connect.
 pub(super) fn refusal() -> Router {
     Router::new().fallback(async || {
         Problem::new(

@@ -1,5 +1,5 @@
-//! How many connections there may be. A new one that finds no room takes that of the oldest which has asked nothing yet, or which
-//! waits for its next request.
+//! Limits the number of connections. If all slots are taken, a new connection replaces the oldest one that has sent no request
+//! yet or waits for its next request.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -13,11 +13,11 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Most connections at a time, whatever the limit of descriptors is: each may take some ten KiB.
+/// Maximum connections at a time, even with many descriptors: each may take some ten KiB.
 const CONNECTIONS_MAX: usize = 256;
-/// Share of the descriptors that connections may have. The rest is for the journal, the database and destinations.
+/// Share of descriptors for connections. The rest is for the journal, the database and destinations.
 const DESCRIPTOR_SHARE: usize = 4;
-/// Fewest: one browser opens six.
+/// Minimum: one browser opens six.
 const CONNECTIONS_MIN: usize = 16;
 
 /// See the module.
@@ -32,20 +32,20 @@ pub(in super::super) struct Slots {
 struct State {
     next: u64,
     held: BTreeMap<u64, Held>,
-    /// Connections that made room for others, or found none.
+    /// Number of connections that were replaced or refused.
     dropped: u64,
 }
 
 #[derive(Debug)]
 struct Held {
     task: Option<AbortHandle>,
-    /// Requests that are being answered.
+    /// Requests being answered.
     asking: Arc<AtomicU64>,
     /// Requests so far.
     asked: Arc<AtomicU64>,
 }
 
-/// A connection's place; dropped with its last copy.
+/// A connection's slot. It is freed when its last copy is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Slot(Arc<Place>);
 
@@ -67,7 +67,7 @@ impl Drop for Place {
 }
 
 impl Slots {
-    /// As many as the limit of descriptors allows.
+    /// Slots by the limit of descriptors.
     pub(in super::super) fn new() -> Arc<Self> {
         let max = descriptors().map_or(CONNECTIONS_MAX, |limit| limit / DESCRIPTOR_SHARE);
         Self::of(max.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX))
@@ -77,7 +77,7 @@ impl Slots {
         Arc::new(Self { max, state: Mutex::default(), ended: Notify::new() })
     }
 
-    /// A place for a new connection; `None` when each one is answering somebody.
+    /// A slot for a new connection; `None` if every connection is answering a request.
     pub(super) fn take(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state();
         if state.held.len() >= self.max {
@@ -87,7 +87,7 @@ impl Slots {
                 tracing::warn!(dropped, max = self.max, "dashboard.too_many_connections");
             }
             let (number, task) = state.idle()?;
-            // Aborting drops the connection later; its place is free at once.
+            // Aborting drops the connection later, but its slot is free at once.
             state.held.remove(&number);
             task.abort();
         }
@@ -99,7 +99,7 @@ impl Slots {
         Some(Slot(Arc::new(Place { number, slots: Arc::downgrade(self), asking, asked })))
     }
 
-    /// Says which task has the place.
+    /// Notes which task uses the slot.
     pub(super) fn hold(&self, slot: &Slot, task: AbortHandle) {
         if let Some(held) = self.state().held.get_mut(&slot.0.number) {
             held.task = Some(task);
@@ -123,7 +123,7 @@ impl Slots {
 }
 
 impl State {
-    /// The connection to give up: the oldest that has asked nothing, else the oldest that asks nothing now.
+    /// The connection to replace: the oldest without any request, otherwise the oldest without a present request.
     fn idle(&self) -> Option<(u64, AbortHandle)> {
         let idle = self.held.iter().filter(|(_, held)| held.asking.load(Ordering::Relaxed) == 0);
         let (number, held) =
@@ -151,7 +151,7 @@ impl Drop for Asking {
 }
 
 impl Asking {
-    /// Lasts as long as the answer's body.
+    /// Lives as long as the answer's body.
     pub(super) fn until_sent(self, answer: Response<Body>) -> Response<Body> {
         answer.map(|body| Body::new(Sent { body, _asking: self }))
     }
@@ -182,7 +182,7 @@ impl HttpBody for Sent {
     }
 }
 
-/// How many descriptors this process may have.
+/// Maximum number of descriptors of this process.
 #[cfg(unix)]
 fn descriptors() -> Option<usize> {
     use rustix::process::{Resource, getrlimit};

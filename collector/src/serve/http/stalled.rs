@@ -1,4 +1,4 @@
-//! A stream that fails when the other side takes nothing for too long.
+//! A stream that fails if the other side reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ impl<S> Stalled<S> {
         Self { stream, patience, deadline: None }
     }
 
-    /// What a write came to: one that waits too long is an error.
+    /// Result of a write. Waiting too long is an error.
     fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,

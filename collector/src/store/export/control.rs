@@ -1,4 +1,4 @@
-//! What changes a destination from outside its worker: the configuration, and a person.
+//! Changes to a destination from outside its worker: by the configuration or a person.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use rusqlite::{Connection, params};
 use super::{BUSY_TIMEOUT, StartAt, destinations, head, start_seq};
 use crate::store::open::{self, OpenError};
 
-/// Marks destinations that are not among `configured` as off. Their positions stay: one that comes back goes on where it
-/// stopped.
+/// Marks destinations that are not in `configured` as off. Their positions stay: a destination that comes back continues where
+/// it stopped.
 ///
 /// # Errors
 /// When SQLite fails.
@@ -29,8 +29,8 @@ pub(crate) fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), 
     })
 }
 
-/// Pauses or resumes a destination for a person. Its worker looks before each request. `false` when there is none of that
-/// name.
+/// Pauses or resumes a destination for a person. Its worker checks before each request. `false` if there is no such
+/// destination.
 ///
 /// # Errors
 /// When SQLite fails.
@@ -48,8 +48,8 @@ pub(crate) fn set_stopped(
     })
 }
 
-/// Lets a destination begin again at `start`: what was delivered since then is sent once more, under the same ids. Returns how
-/// many spans wait then; `None` when there is no destination of that name.
+/// Restarts a destination at `start`. Spans after `start` are sent again under the same ids. Returns how many spans wait then;
+/// `None` if there is no such destination.
 ///
 /// # Errors
 /// When SQLite fails.
@@ -73,7 +73,7 @@ pub(crate) fn replay(
     })
 }
 
-/// Forgets a destination: its position, its stored requests and what it lost. `false` when there is none of that name.
+/// Removes a destination: its position, its stored requests and its losses. `false` if there is no such destination.
 ///
 /// # Errors
 /// When SQLite fails.

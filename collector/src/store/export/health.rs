@@ -1,4 +1,4 @@
-//! How destinations are doing, as far as the store knows. Works on any connection, so `status` needs no collector.
+//! The state of destinations, read from the store. Works on any connection, so `status` needs no collector.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::types::LossReason;
 use super::{head, rows};
 
-/// A destination that lost spans is shown as losing for a day.
+/// How long a destination is shown as losing after its last loss.
 const LOSING_NS: i64 = 86_400_000_000_000;
 
 /// One destination.
@@ -84,7 +84,7 @@ impl fmt::Display for LastLoss {
 }
 
 impl LastLoss {
-    /// What a person can do so that it does not happen again.
+    /// Advice that prevents the next loss.
     #[must_use]
     pub(crate) fn advice(&self) -> &'static str {
         LossReason::parse(&self.reason).map_or("", LossReason::advice)
@@ -106,7 +106,7 @@ pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationR
         )?
         .query_map([], |row| {
             let (acked, built): (i64, i64) = (row.get(4)?, row.get(6)?);
-            // Sequence numbers are given without gaps, so a difference is a count.
+            // Sequence numbers have no gaps, so a difference is a count.
             let queued = match row.get::<_, Option<i64>>(10)? {
                 Some(stored) => head.saturating_sub(built).max(0).saturating_add(stored),
                 None => head.saturating_sub(acked),

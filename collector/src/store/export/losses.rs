@@ -1,4 +1,4 @@
-//! Spans that a destination did not get: how many, why, and which. A bounded number of rows, whatever a receiver does.
+//! Spans that a destination did not get: how many, why, and which. The number of rows is bounded, whatever a receiver does.
 
 use hookspan_core::Timestamp;
 use rusqlite::{OptionalExtension as _, Transaction, params};
@@ -6,13 +6,13 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use super::rows::signed;
 use super::types::Loss;
 
-/// Rows of a destination beyond which old ones become sums. A page of them is read when a page shows a span.
+/// Maximum rows per destination. Beyond it, old rows become sums. A page reads all of them to show one span.
 const ROWS_MAX: u64 = 1_000;
-/// Rows that stay then.
+/// Rows that stay after summing up.
 const ROWS_KEPT: u64 = ROWS_MAX / 2;
 
-/// Counts losses. One that follows the last one in the queue and has the same reason and words is added to it: a destination
-/// that is down for a month and loses its oldest spans every second has one row.
+/// Counts losses. A loss that follows the last one in the queue, with the same reason and text, is added to its row: a
+/// destination that is down for a month has one row.
 pub(super) fn count(
     tx: &Transaction<'_>,
     destination: &str,
@@ -49,7 +49,7 @@ fn insert(
     .map(drop)
 }
 
-/// Only losses of whole ranges that touch, or of parts of ranges one behind the other: what a row says about a span stays true.
+/// Merge only adjacent whole ranges, or consecutive parts of ranges: the row's statement about each span stays true.
 fn extend_last(
     tx: &Transaction<'_>,
     destination: &str,
@@ -79,7 +79,7 @@ fn extend_last(
     Ok(true)
 }
 
-/// Makes one row per reason of the oldest ones, without places and words. Sums stay what they were.
+/// Turns the oldest rows into one row per reason, without places and text. The sums stay.
 fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let rows: i64 = tx
         .prepare_cached("SELECT count(*) FROM export_loss WHERE destination = ?1")?
@@ -90,7 +90,7 @@ fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let old = "destination = ?1 AND rowid NOT IN
         (SELECT rowid FROM export_loss WHERE destination = ?1 ORDER BY rowid DESC LIMIT ?2)";
     let kept = params![destination, signed(ROWS_KEPT)];
-    // The oldest row of a reason takes the others in: the newest row of a destination stays the newest.
+    // The oldest row of a reason absorbs the others, so that the newest row of a destination stays.
     tx.execute(
         &format!(
             "UPDATE export_loss SET first_seq = 0, last_seq = -1, detail = '',

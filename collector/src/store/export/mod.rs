@@ -1,11 +1,10 @@
-//! What has left this machine: positions, batches in flight and losses, per destination.
+//! The export state of each destination: position, stored batches and losses.
 //!
-//! Why a second connection writes here. The engine owns the write connection for everything that is derived from hooks, and
-//! its transactions must never grow by a destination's batch or wait for a destination's pace. The `export_*` tables are
-//! touched by nobody else, a rebuild leaves them alone, and SQLite's own lock puts the few short transactions of an exporter
-//! (one per request) between those of the engine. So the rule "one writer" holds per table: the engine for what hooks say,
-//! one exporter per destination for what left. When the lock is taken for long, an exporter fails and tries again; the
-//! engine only ever waits for one small commit.
+//! Why a second connection writes here: the engine owns the write connection for everything derived from hooks. Its
+//! transactions must not grow by a destination's batch or wait for a destination. Only exporters write the `export_*` tables,
+//! and a rebuild leaves them alone. SQLite's lock orders an exporter's few short transactions (one per request) among the
+//! engine's. So "one writer" holds per table: the engine for what hooks say, one exporter per destination for what was sent. If
+//! the lock is held for long, an exporter fails and retries. The engine waits at most for one small commit.
 
 mod control;
 mod health;
@@ -27,13 +26,13 @@ pub(crate) use types::{
     Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt,
 };
 
-/// Stands where a receiver's answer stood: it may have quoted a session that was deleted.
+/// Replaces a receiver's answer that may have quoted a deleted session.
 pub(crate) const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
 
-/// In place of a batch's first place: what happened concerns none.
+/// Used instead of a batch's first place if the event concerns no batch.
 const NO_BATCH: i64 = -1;
 
-/// Exporters may lose the race for the lock to a busy engine many times in a row; they have time.
+/// Exporters may lose the lock to a busy engine many times in a row. They have time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The export tables as one destination's worker uses them.
@@ -41,12 +40,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ExportStore {
     db: Connection,
     destination: String,
-    /// Stands for the connection as configured: another receiver under the same name has accepted nothing yet.
+    /// Hash of the configured connection: another receiver under the same name has accepted nothing yet.
     connection: String,
 }
 
 impl ExportStore {
-    /// Opens the store for `destination` and gives it a position if it has none. `connection` stands for whom it speaks to.
+    /// Opens the store for `destination` and gives it a position if it has none. `connection` identifies the receiver.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -69,13 +68,14 @@ impl ExportStore {
     fn register(&mut self, start: StartAt) -> rusqlite::Result<()> {
         let (destination, connection) = (self.destination.clone(), self.connection.clone());
         self.write(|tx| {
-            // A pause before any attempt had a reason in the configuration, which was read anew.
+            // The destination was paused before any attempt, for a reason in the configuration. The configuration was read
+            // again.
             tx.execute(
                 "UPDATE export_position SET state = 'ok', last_error = NULL, advice = NULL
                  WHERE destination = ?1 AND state = 'paused' AND attempts = 0",
                 [&destination],
             )?;
-            // A start follows a correction more often than not, so a paused destination is tried at once.
+            // Try a paused destination at once: people restart the collector after they correct its configuration.
             let known = tx.execute(
                 "UPDATE export_position SET
                     not_before_ns = CASE state WHEN 'paused' THEN 0 ELSE not_before_ns END,
@@ -96,7 +96,7 @@ impl ExportStore {
         })
     }
 
-    /// Where the destination stands.
+    /// The destination's position and state.
     ///
     /// # Errors
     /// When SQLite fails.
@@ -233,8 +233,8 @@ impl ExportStore {
         Bodies::new(&self.db)
     }
 
-    /// Stores a batch ahead of its first attempt, with the losses met while it was put together. Nothing is stored when the
-    /// position was moved meanwhile, by a person or because sessions were deleted: then the batch is built anew.
+    /// Stores a batch before its first attempt, with the losses found while it was built. Nothing is stored if the position was
+    /// moved meanwhile, by a person or by a deletion: then the batch is built again.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -277,10 +277,10 @@ impl ExportStore {
         })
     }
 
-    /// Removes a batch that is done with: `delivered` of its spans arrived (`None`: it was given up), `losses` did not. An
-    /// acceptance clears the destination's troubles and decides about the batches that were set aside: after a pause all of
-    /// them are sent again; otherwise what cannot be cut up is lost, and the others are sent again. `next` is stored in the
-    /// same transaction: one sync instead of two.
+    /// Removes a finished batch: `delivered` of its spans arrived (`None`: it was given up), `losses` did not. An acceptance
+    /// clears the destination's troubles and decides about the batches that were set aside. After a pause all of them are sent
+    /// again. Otherwise batches that cannot be split are lost, and the others are sent again. `next` is stored in the same
+    /// transaction, which saves one sync.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -294,7 +294,7 @@ impl ExportStore {
     ) -> rusqlite::Result<()> {
         let (destination, connection) = (self.destination.clone(), self.connection.clone());
         self.write(|tx| {
-            // A batch that was deleted with a session meanwhile is built again, so nothing moves on past it.
+            // If a deletion removed the batch meanwhile, it is built again, so the position does not move past it.
             let was_stored = delete(tx, &destination, batch.first_seq)?;
             if let Some(delivered) = delivered {
                 decide_held(tx, &destination, &connection, at)?;
@@ -313,7 +313,7 @@ impl ExportStore {
                 let built = next.map_or(batch.last_seq, |next| next.last_seq);
                 advance(tx, &destination, built)?;
             }
-            // An answer about a deleted session is not kept: what it quotes is not either.
+            // An answer about a deleted session is not stored, because it may quote the session.
             let told: Vec<Loss>;
             let losses = if was_stored {
                 losses
@@ -325,8 +325,8 @@ impl ExportStore {
         })
     }
 
-    /// Puts `parts` in the place of a batch that was too large or holds something that is refused. `max_bytes` is the size
-    /// of request to build from now on, where a size was refused.
+    /// Replaces a batch with `parts`, because it was too large or holds something that is refused. `max_bytes` is the new
+    /// maximum request size, if a size was refused.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -352,7 +352,7 @@ impl ExportStore {
         })
     }
 
-    /// Sets a refused batch aside, so that others are tried, and records why.
+    /// Sets a refused batch aside with its reason, so that other batches are tried.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -383,7 +383,7 @@ impl ExportStore {
         self.write(|tx| release(tx, &destination))
     }
 
-    /// Pauses the destination for a reason that is found before anything is sent.
+    /// Pauses the destination for a reason that is known before anything is sent.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -392,7 +392,7 @@ impl ExportStore {
         self.write(|tx| record(tx, &destination, NO_BATCH, setback))
     }
 
-    /// Records an attempt that has to be made again.
+    /// Records a failed attempt that will be repeated.
     ///
     /// # Errors
     /// When SQLite fails; nothing is stored then.
@@ -454,7 +454,7 @@ fn delete(tx: &Transaction<'_>, destination: &str, first_seq: i64) -> rusqlite::
     Ok(deleted > 0)
 }
 
-/// Everything up to `seq` was built. What lies before the oldest stored batch is done with.
+/// Everything up to `seq` was built. Everything before the oldest stored batch is done.
 fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "UPDATE export_position SET
@@ -468,8 +468,8 @@ fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Resul
     Ok(())
 }
 
-/// The receiver accepts something, so what it refused just before was refused for what it holds. What it refused while it
-/// accepted nothing at all proves nothing, and gets another chance.
+/// The receiver accepts something, so it refused the batch for its content. A refusal while it accepted nothing proves nothing,
+/// and that batch gets another chance.
 fn decide_held(
     tx: &Transaction<'_>,
     destination: &str,

@@ -37,7 +37,7 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
-    /// It is damaged, or cannot be read: SQLite reports both alike. [`crate::store::examine`] tells them apart.
+    /// It is damaged or cannot be read. SQLite reports both alike; [`crate::store::examine`] tells them apart.
     #[error(
         "{path} is damaged or cannot be read: {source}. `hookspan serve` finds out which: it moves a damaged database aside and \
          saves what can be read, and waits for one that cannot be read. The journal keeps hooks meanwhile",
@@ -87,7 +87,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the same may succeed a moment later: a lock, a file that cannot be read or opened now.
+    /// Whether a retry may succeed: a lock, or a file that cannot be read or opened now.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -105,7 +105,7 @@ pub(crate) fn is_locked(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| locked.contains(&code))
 }
 
-/// Whether nothing that the connection believes about the file can be trusted after `error`: it has to be opened again.
+/// Whether the connection must be opened again after `error`, because its cached state may be wrong.
 #[must_use]
 pub(crate) fn is_doubtful(error: &rusqlite::Error) -> bool {
     matches!(
@@ -132,7 +132,7 @@ pub(crate) fn is_unreadable_below(error: &anyhow::Error) -> bool {
     is_below(error, |error| is_locked(error) || is_doubtful(error), OpenError::is_passing)
 }
 
-/// An error and its causes in words. SQLite's number of an error, which repeats the words before it, is left out.
+/// An error and its causes as text. SQLite's error number, which repeats the text before it, is left out.
 pub(crate) fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> + '_ {
     let worded = error.chain().filter(|cause| !cause.is::<rusqlite::ffi::Error>());
     worded.map(ToString::to_string)
@@ -148,7 +148,7 @@ fn is_below(
     })
 }
 
-/// Whether a command failed in a way in which it may when the files are renamed while it opens them.
+/// Whether a command failed as it may if the files are renamed while it opens them.
 #[must_use]
 pub(crate) fn is_moved_below(error: &anyhow::Error) -> bool {
     let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {

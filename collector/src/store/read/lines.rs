@@ -15,14 +15,14 @@ use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, signed};
 const COLUMNS: &str = "s.row, s.id, s.parent, s.kind, s.start_ns, s.end_ns, s.end_reason, \
      s.error_type IS NOT NULL, s.label, s.subject_seq, s.class, s.flags, s.wait_us";
 
-/// A line, and what it still needs.
+/// A line that is not complete yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The line; its parent is not set.
     pub line: Line,
     /// Parent, as an id.
     pub above: Option<SpanId>,
-    /// The hook whose body completes the label, where a writer could not.
+    /// The hook whose body completes the label, if the writer could not complete it.
     pub subject: Option<u64>,
     /// Whether the span is a turn, which hangs under the segment it started in.
     is_turn: bool,
@@ -59,7 +59,7 @@ pub(crate) fn of_session(
     Ok(lines)
 }
 
-/// Finds the row of each line's parent: among the lines, and only for what is not there in the table.
+/// Finds the row of each line's parent: among the lines first, otherwise in the table.
 fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<()> {
     let rows: HashMap<SpanId, i64> = lines.iter().map(|one| (one.line.id, one.line.row)).collect();
     let segments = segments(db, root)?;
@@ -100,8 +100,8 @@ pub(crate) fn latest(
         .collect()
 }
 
-/// What a filter asks of a span `s`, its session `v` and the name `root` of that. A span belongs to the turn of its trace; of a
-/// trace that holds several, to the last one that began before it.
+/// A filter's conditions on a span `s`, its session `v` and the session's name `root`. A span belongs to the turn of its trace;
+/// in a trace with several turns, to the last turn that began before the span.
 const MATCHES: &str =
     "(:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
                 OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
@@ -123,7 +123,7 @@ pub(crate) fn matching(
     before: Option<(i64, i64)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(String, Found)>> {
-    // Failures have an index by start; they end by themselves.
+    // Failures have an index by start and need no bound in time.
     if filter.failed || filter.from_ns.is_some() {
         return within(db, filter, filter.from_ns.unwrap_or(i64::MIN), before, limit);
     }
@@ -148,7 +148,8 @@ fn within(
     before: Option<(i64, i64)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(String, Found)>> {
-    // Of sessions there are few, and their spans have an index by start; one that ended before, or began after, has none.
+    // Sessions are few, and their spans have an index by start. A session that ended before or began after the period has no
+    // such span.
     let tables = match filter.failed {
         true => {
             "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
@@ -210,7 +211,7 @@ pub(crate) fn failures(
 ) -> rusqlite::Result<Vec<Failed>> {
     const MESSAGE: usize = 14;
     const DETAIL: usize = 15;
-    // By the index of failures: newest first, and nothing else is read.
+    // Uses the index of failures: newest first, and no other row is read.
     let sql = format!(
         "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type), s.detail
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
@@ -230,7 +231,7 @@ pub(crate) fn failures(
     ];
     let read = |row: &Row<'_>| {
         let (root, found) = with_root(row)?;
-        // One space is that after the tool.
+        // The first space follows the tool's name.
         let spaced = found.line.label.matches(' ').count() > 1;
         let path = if spaced { rows::text_attribute(row, DETAIL, "file.path")? } else { None };
         Ok(Failed { root, found, message: row.get(MESSAGE)?, path })

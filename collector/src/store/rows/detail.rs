@@ -17,7 +17,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq as _, SerializeTuple as _, Serializer};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 
-/// What a span has beside its columns.
+/// The parts of a span that have no column.
 pub(super) struct Detail {
     pub(super) attributes: Vec<Attribute>,
     pub(super) events: Vec<SpanEvent>,
@@ -255,7 +255,7 @@ impl<'de> Deserialize<'de> for ReadValue {
             fn visit_f64<E>(self, number: f64) -> Result<ReadValue, E> {
                 Ok(ReadValue(Value::Double(number)))
             }
-            /// JSON has no word for a double that is not a number.
+            /// JSON cannot express NaN.
             fn visit_unit<E>(self) -> Result<ReadValue, E> {
                 Ok(ReadValue(Value::Double(f64::NAN)))
             }
@@ -274,8 +274,8 @@ impl<'de> Deserialize<'de> for ReadValue {
     }
 }
 
-/// Words that core knows as `&'static str` are few; each is kept once for the life of the process. A database with more
-/// distinct ones than any hookspan writes was forged, and gets an error instead of memory.
+/// The core uses few distinct `&'static str` words. Each is kept once for the life of the process. A database with more
+/// distinct words than hookspan writes is forged, and gets an error instead of memory.
 fn intern(word: &str) -> Option<&'static str> {
     const MOST: usize = 256;
     static WORDS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
@@ -304,7 +304,7 @@ const FIELDS: [(Field, &str); 10] = [
     (Field::ErrorMessage, "error_message"),
 ];
 
-/// Exhaustive, so that a new field cannot be forgotten here.
+/// Names every field, so that the compiler rejects a forgotten one.
 const fn field_word(field: Field) -> &'static str {
     match field {
         Field::Prompt => FIELDS[0].1,

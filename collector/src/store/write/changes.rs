@@ -1,4 +1,4 @@
-//! What one transaction will write: the fold's changes, of which the last one for an id wins.
+//! Collects the fold's changes for one transaction. The last change for an id wins.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use foldhash::fast::RandomState;
 use hookspan_core::sessions::Question;
 use hookspan_core::{Change, SessionSummary, Span, SpanId, SpanKey, TurnSummary};
 
-/// What is told of a span.
+/// A change of a span.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// All of it.
+    /// The whole span.
     Whole(Box<Span>),
-    /// That it is final, as it stands in the store.
+    /// The stored span is final.
     Final(SpanKey),
 }
 
-/// Changes of a batch. A running turn is changed by every hook in it; it is written once.
+/// Changes of a batch. Every hook of a running turn changes the turn, but it is written once.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// In the order of their last change; superseded ones are `None`.
@@ -25,7 +25,7 @@ pub struct Changes {
     pub(super) withdrawn: Vec<SpanKey>,
     pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
     pub(super) turns: BTreeMap<(Arc<str>, SpanId), Box<TurnSummary>>,
-    /// In order: a conversation may be bound more than once.
+    /// In order, because a conversation may be bound more than once.
     pub(super) bound: Vec<(Arc<str>, Arc<str>)>,
     pub(super) forgotten: BTreeSet<Arc<str>>,
     questions: Vec<Question>,
@@ -53,7 +53,7 @@ impl Changes {
             }
             Change::Withdraw(key) => {
                 self.drop_span(key.id);
-                // The row of the turn that it may be goes with it.
+                // If the span is a turn, its row in `turn` is removed too.
                 self.turns.remove(&(Arc::clone(&key.conversation), key.id));
                 self.withdrawn.push(key);
             }
@@ -66,7 +66,7 @@ impl Changes {
             Change::Bind { conversation, root } => {
                 self.forgotten.remove(&root);
                 if conversation != root {
-                    // A child's own rows, written while its parent was not known, are its parent's now.
+                    // Rows written for a child while its parent was unknown now belong to the parent.
                     self.sessions.remove(&conversation);
                     self.turns.retain(|(of, _), _| *of != conversation);
                 }
@@ -90,7 +90,7 @@ impl Changes {
             && self.forgotten.is_empty()
     }
 
-    /// Questions to look into, after the commit.
+    /// Questions to answer after the commit.
     pub fn take_questions(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.questions)
     }

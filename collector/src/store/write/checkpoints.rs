@@ -1,4 +1,4 @@
-//! Moving the write-ahead log into the database beside the writer, who would otherwise wait for the disk twice.
+//! A thread moves the write-ahead log into the database (a checkpoint), so that the writer does not wait for the disk twice.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,27 +10,27 @@ use rusqlite::Connection;
 
 use crate::store::open::{self, OpenError};
 
-/// Hooks between two rounds: some 6 MiB of log.
+/// Hooks between two checkpoints: about 6 MiB of log.
 const EVERY: u64 = 2_000;
-/// Pages of log at which the writer joins in. As long as it writes, the log never is in the database as a whole, and only
-/// then is it begun anew: without this it would grow for as long as hooks come.
+/// Pages of log at which the writer makes the checkpoint itself. SQLite reuses the log only when all of it is in the database,
+/// and a busy writer always adds more. Without this limit the log would grow as long as hooks arrive.
 const WRITER_JOINS_AT: i64 = 16_384;
 
-/// The thread that checkpoints. It ends with this.
+/// The checkpointing thread. It ends when this value is dropped.
 pub(super) struct Checkpoints {
-    /// Held by whoever checkpoints: SQLite answers a second one with BUSY at once.
+    /// Held during a checkpoint: a second one would get BUSY at once.
     db: Arc<Mutex<Connection>>,
     bell: Option<Sender<()>>,
-    /// Who waits for the next round, to hear whether all of the log is in the database after it.
+    /// Receivers of the next checkpoint's result: whether all of the log is in the database.
     asked: Arc<Mutex<Vec<Sender<bool>>>>,
     thread: Option<JoinHandle<()>>,
-    /// A round failed: the next one is the writer's, who knows what to do about it.
+    /// A checkpoint failed. The writer makes the next one, because it can handle the error.
     failed: Arc<AtomicBool>,
     written: u64,
 }
 
 impl Checkpoints {
-    /// Starts it for the database at `path`, which `writer` writes.
+    /// Starts the thread for the database at `path`, which `writer` writes.
     pub(super) fn start(path: &Path, writer: &Connection) -> Result<Self, OpenError> {
         let sqlite = |source| OpenError::Sqlite { path: path.to_path_buf(), source };
         let db = Arc::new(Mutex::new(open::writer(path)?));
@@ -40,7 +40,7 @@ impl Checkpoints {
         let rounds =
             Rounds { db: Arc::clone(&db), failed: Arc::clone(&failed), asked: Arc::clone(&asked) };
         let thread = thread::Builder::new().name("checkpoint".into());
-        // Without a thread the writer does it all, as before.
+        // If no thread can be started, the writer makes every checkpoint.
         let thread = thread.spawn(move || rounds.run(&rung)).ok();
         if thread.is_some() {
             writer.pragma_update(None, "wal_autocheckpoint", WRITER_JOINS_AT).map_err(sqlite)?;
@@ -48,7 +48,7 @@ impl Checkpoints {
         Ok(Self { db, bell: Some(bell), asked, thread, failed, written: 0 })
     }
 
-    /// So many hooks more were committed. False when the writer has to do the next round itself.
+    /// Notes that so many more hooks were committed. False if the writer must make the next checkpoint.
     pub(super) fn note(&mut self, hooks: u64) -> bool {
         self.written += hooks;
         if self.written < EVERY {
@@ -64,21 +64,21 @@ impl Checkpoints {
         true
     }
 
-    /// Has `answer` told after the next round, which begins after this, whether all of the log is in the database. Gives it
-    /// back when there is no thread.
+    /// Sends `answer` whether all of the log is in the database, after a checkpoint that begins after this call. Returns
+    /// `answer` if there is no thread.
     pub(super) fn ask(&self, answer: Sender<bool>) -> Option<Sender<bool>> {
-        // First noted, then rung: a round takes up whoever is noted when it begins.
+        // Note the receiver before ringing: a checkpoint answers the receivers noted when it begins.
         waiting(&self.asked).push(answer);
         if self.thread.is_some() && self.ring() { None } else { waiting(&self.asked).pop() }
     }
 
-    /// Has a round begin, if need be after the one that runs. False when there is no thread.
+    /// Requests a checkpoint, after the running one if there is one. False if there is no thread.
     fn ring(&self) -> bool {
         let rung = self.bell.as_ref().map(|bell| bell.try_send(()));
         matches!(rung, Some(Ok(()) | Err(TrySendError::Full(()))))
     }
 
-    /// Keeps the thread from checkpointing until the guard goes.
+    /// Prevents checkpoints until the guard is dropped.
     pub(super) fn pause(&self) -> MutexGuard<'_, Connection> {
         self.db.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +95,7 @@ impl Drop for Checkpoints {
     }
 }
 
-/// What the thread knows.
+/// State of the thread.
 struct Rounds {
     db: Arc<Mutex<Connection>>,
     failed: Arc<AtomicBool>,
@@ -113,7 +113,7 @@ impl Rounds {
                 false
             });
             for answer in asked {
-                // Whoever asked may have gone.
+                // The receiver may have gone.
                 let _sent = answer.send(whole);
             }
         }
@@ -124,9 +124,8 @@ fn waiting(asked: &Mutex<Vec<Sender<bool>>>) -> MutexGuard<'_, Vec<Sender<bool>>
     asked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Moves the write-ahead log into the database as far as readers let it. True when all of it is there, which is all that was
-/// committed before this began. The log is synced first; the database file is only when nobody wrote meanwhile, and until then
-/// the log stays.
+/// Makes a checkpoint, as far as readers allow. True if everything committed before the call is in the database file. SQLite
+/// syncs the log first. It syncs the database file only if no commit came meanwhile; until then the log stays.
 pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
         let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
     use crate::store::write::{Preparer, Store};
 
-    /// From now on `db` does everything but checkpoints.
+    /// From now on `db` makes no checkpoints by itself.
     fn refuse_checkpoints(db: &mut Connection) {
         let refuse = |context: AuthContext<'_>| match context.action {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,

@@ -1,4 +1,4 @@
-//! Deleting sessions and unowned hooks: everything that is stored of them, and nothing of it left in a file.
+//! Deletes sessions and unowned hooks completely: nothing of them stays in a file.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 impl Store {
-    /// Notes that a collector starts, and since when none had run.
+    /// Notes that a collector starts, and since when no collector ran.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -42,12 +42,12 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes what is selected in one transaction: raw hooks, spans, turns, what they count for, names that only they brought,
-    /// and requests to destinations that hold them. The bytes are overwritten, but stay in the write-ahead log until
-    /// [`Store::truncate_log`]. What has got a session since it was selected stays.
+    /// Deletes the selection in one transaction: raw hooks, spans, turns, their share of all sums, names that only they used,
+    /// and stored requests that contain them. The bytes are overwritten, but stay in the write-ahead log until
+    /// [`Store::truncate_log`]. A conversation that became part of a session since the selection stays.
     ///
     /// # Errors
-    /// As SQLite fails; then nothing is deleted.
+    /// Returns SQLite's error. Then nothing is deleted.
     pub fn delete(&mut self, what: &Selection) -> rusqlite::Result<(Deleted, Committed)> {
         let novel = self.novel.clone();
         let done = self.transaction(|open| {
@@ -80,7 +80,7 @@ impl Store {
         done
     }
 
-    /// Moves the whole write-ahead log into the database and cuts it to nothing. False while a reader is in the way.
+    /// Moves the whole write-ahead log into the database and truncates it. False if a reader prevents that.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -91,7 +91,7 @@ impl Store {
     }
 }
 
-/// Deletes one session. False when there is nothing of it.
+/// Deletes one session. False if nothing of it is stored.
 fn delete_session(
     open: &mut Transaction<'_>,
     root: &str,
@@ -108,8 +108,8 @@ fn delete_session(
     }
     clear_answers(db, id)?;
     for (row, span) in &spans {
-        // A request that holds the span is built again without it, and so is all that its destination has stored: what was
-        // built is known by its last place in the queue alone.
+        // A request that holds the span is built again without it. So are all stored requests of its destination: the export
+        // position records only the last place that was built.
         let holds = "destination IN
             (SELECT destination FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
              BETWEEN first_seq AND last_seq)";
@@ -135,8 +135,8 @@ fn delete_session(
     Ok(session > 0 || !spans.is_empty() || sum.hooks > hooks)
 }
 
-/// Removes what servers answered about spans of a session: an answer may repeat a span's text. The last answer of a destination
-/// may be about any span that was put into a request for it. A problem that was found before any attempt quotes nobody.
+/// Removes receivers' answers about spans of a session, because an answer may repeat a span's text. The last answer of a
+/// destination may be about any span that was sent to it. A problem that was found before any attempt quotes nothing.
 fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
     let own = "WITH own (first, last) AS (SELECT min(q.seq), max(q.seq) FROM settled q
                                          JOIN span s ON s.row = q.span WHERE s.root = ?1)";
@@ -163,14 +163,14 @@ fn delete_conversation(
     forgotten.note(open.store, "h.conversation = ?1", [id])?;
     let db = &open.store.db;
     sum.bytes += bytes(db, "h.conversation = ?1", id)?;
-    // A pack is keyed by one of its hooks, and all of those are this conversation's.
+    // A pack is keyed by one of its hooks, and all its hooks belong to this conversation.
     db.prepare_cached(
         "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
     )?
     .execute([id])?;
     let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
     sum.hooks += db.prepare_cached(delete)?.execute([id])? as u64;
-    // Not deleted: whether anything still refers to a row would be looked for in all of the raw log.
+    // The row stays: checking whether anything still refers to it would search the whole raw log.
     db.prepare_cached("UPDATE name SET text = 'deleted:' || id WHERE id = ?1")?.execute([id])?;
     Ok(())
 }
@@ -210,7 +210,7 @@ fn bytes(db: &Connection, clause: &str, value: i64) -> rusqlite::Result<u64> {
     db.prepare_cached(&sql)?.query_row([value], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
 }
 
-/// Whether a conversation belongs to a session by now.
+/// Whether a conversation belongs to a session now.
 fn has_session(db: &Connection, id: i64) -> rusqlite::Result<bool> {
     db.prepare_cached(
         "SELECT 1 FROM session
@@ -230,7 +230,7 @@ fn spans(db: &Connection, root: i64) -> rusqlite::Result<Vec<(i64, hookspan_core
     db.prepare_cached(&sql)?.query_map([root], rows::span)?.collect()
 }
 
-/// The root's own conversation, those bound to it, and whatever a span of it came from.
+/// The root's conversation, the conversations bound to it, and conversations that its spans come from.
 fn conversations(db: &Connection, root: i64) -> rusqlite::Result<BTreeSet<i64>> {
     db.prepare_cached(
         "SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1

@@ -1,4 +1,4 @@
-//! Spans, turns, sessions and bindings as rows: whole values, upserted.
+//! Writes spans, turns, sessions and bindings as rows. Each is a whole value, upserted.
 
 use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
 use hookspan_view::facet;
@@ -19,14 +19,14 @@ pub(super) struct Place {
     pub(super) root: i64,
 }
 
-/// What a span that is written was before.
+/// The state of a span's row before it is written.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// Not there.
+    /// There was no row.
     New,
-    /// There, and not final.
+    /// The span was not final.
     Unsettled,
-    /// Final, as it stood in its row.
+    /// The span was final. Holds the stored value.
     Settled(Box<Span>),
 }
 
@@ -41,8 +41,8 @@ pub(super) struct SpanRows<'a> {
 
 impl<'a> SpanRows<'a> {
     pub(super) fn open(db: &'a Connection) -> rusqlite::Result<Self> {
-        // No RETURNING, and what is there already is changed by another statement: an upsert of a row with several unique
-        // indexes, or one that returns, copies every page that it changes, to be able to take it back. Most spans come once.
+        // No RETURNING, and a separate UPDATE for existing rows: an upsert of a row with several unique indexes, or one that
+        // returns values, copies every changed page in order to undo the change. Most spans are written once.
         let insert = db.prepare_cached(
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
@@ -62,7 +62,7 @@ impl<'a> SpanRows<'a> {
         })
     }
 
-    /// Writes a span, but for whether it has settled; `unsettled` if it is known that it had not.
+    /// Writes a span, except whether it has settled. `unsettled` means that the stored span is known not to have settled.
     pub(super) fn write(
         &mut self,
         names: &mut Names,
@@ -116,7 +116,7 @@ impl<'a> SpanRows<'a> {
         };
         update(db, values)?;
         if was.root != root {
-            // Its conversation was thought to be a child of another session.
+            // Its conversation was bound to another session before.
             db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
                 .execute((was.root, was.row, root))?;
         }
@@ -129,7 +129,7 @@ impl<'a> SpanRows<'a> {
         Ok(())
     }
 
-    /// Notes that a span is final. False when it was already, or is not there: then nothing was written.
+    /// Notes that a span is final. False if it was final already or does not exist: then nothing was written.
     pub(super) fn finish(&mut self, place: Place) -> rusqlite::Result<bool> {
         Ok(self.finish.execute((place.root, place.row))? > 0)
     }
@@ -198,7 +198,7 @@ pub(super) fn stored(db: &Connection, row: i64) -> rusqlite::Result<Span> {
     Ok(db.prepare_cached(&sql)?.query_row([row], rows::span)?.1)
 }
 
-/// Removes a span that turned out to be part of another one, with the row of the turn that it may be.
+/// Removes a span that turned out to be part of another span, with its row in `turn` if it has one.
 pub(super) fn withdraw(db: &Connection, place: Place, key: &SpanKey) -> rusqlite::Result<()> {
     finish(db)?.execute((place.root, place.row))?;
     db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([place.row])?;
@@ -294,7 +294,7 @@ pub(super) fn turn(
     Ok(())
 }
 
-/// Puts a conversation under `root`, with whatever was written while it stood alone.
+/// Binds a conversation to `root`, with everything that was written while it stood alone.
 pub(super) fn bind(
     db: &Connection,
     (names, times): (&mut Names, &mut Times),
@@ -326,7 +326,7 @@ pub(super) fn bind(
     Ok(())
 }
 
-/// Notes that nothing of `root` needs replaying at start.
+/// Notes that `root` need not be replayed at the next start.
 pub(super) fn forget(db: &Connection, names: &mut Names, root: &str) -> rusqlite::Result<()> {
     let root = names.id(db, root)?;
     db.prepare_cached("UPDATE conversation SET held = 0 WHERE root = ?1")?.execute([root])?;

@@ -1,4 +1,4 @@
-//! The write side: one connection, one transaction per batch, everything of a batch in it or nothing.
+//! The write side: one connection, and one transaction per batch, which is stored completely or not at all.
 
 mod changes;
 mod checkpoints;
@@ -42,10 +42,10 @@ use spans::{Ending, Spans};
 use subjects::Subjects;
 use times::Times;
 
-/// Key of the state table: the last number that a hook had when hooks were deleted.
+/// Key of the state table: the last hook number at the time of a deletion.
 const GIVEN: &str = "given_seq";
 
-/// A hook that comes later than this after its stamp had to wait for a collector.
+/// A hook that arrives later than this after its stamp waited for a collector to start.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 
 /// The database as its one writer sees it.
@@ -60,14 +60,14 @@ pub struct Store {
     subjects: Subjects,
     ending: Ending,
     marks: Marks,
-    /// Additions to the counter table that no transaction has carried yet.
+    /// Additions to the counter table that are not in a transaction yet.
     counted: BTreeMap<Cow<'static, str>, u64>,
-    /// What is new to hookspan and has a counter already.
+    /// Unknown names that have a counter already.
     novel: BTreeSet<String>,
     unpacker: Unpacker,
-    /// Hooks since the checkpoint thread last heard of them.
+    /// Hooks committed since the checkpoint thread was last notified.
     written: u64,
-    /// Whether commits leave the write-ahead log to be synced later; see [`Self::set_haste`].
+    /// Whether commits return before the write-ahead log is synced; see [`Self::set_haste`].
     haste: bool,
 }
 
@@ -80,18 +80,18 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// How far things are. Restored when a transaction is rolled back.
+/// Counters of progress. They are restored if a transaction is rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks {
     /// Last transaction.
     rev: u64,
-    /// Last number that a hook in the raw log has or had.
+    /// Highest hook number ever given in the raw log.
     seq: u64,
-    /// Last hook whose effects are in the derived tables. Behind `seq` only while a rebuild is under way.
+    /// Last hook whose effects are in the derived tables. It is behind `seq` only during a rebuild.
     folded: u64,
     /// Last place given in the export queue.
     settled: i64,
-    /// Spans get the places they had; see `settled_before`.
+    /// During a rebuild, spans get their earlier places; see `settled_before`.
     rebuilding: bool,
 }
 
@@ -100,9 +100,9 @@ struct Marks {
 pub struct Committed {
     /// Its revision.
     pub rev: u64,
-    /// Spans written, by root conversation; sessions without spans count 0.
+    /// Number of spans written, by root conversation. A session without written spans has 0.
     pub sessions: BTreeMap<String, u64>,
-    /// Whether a span settled: exporters have work.
+    /// Whether a span settled, so that exporters have work.
     pub settled: bool,
 }
 
@@ -145,7 +145,7 @@ impl Store {
         })
     }
 
-    /// Opens the database again: after an input or output error nothing the connection believes can be trusted.
+    /// Opens the database again. After an I/O error, the connection's cached state cannot be trusted.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -170,15 +170,15 @@ impl Store {
         Ok(())
     }
 
-    /// Runs `work` in one transaction. On an error nothing of it remains, here or on disk, and it may be run again.
+    /// Runs `work` in one transaction. An error undoes everything, in memory and on disk, and `work` may be repeated.
     ///
     /// # Errors
-    /// As `work` or SQLite fails.
+    /// Returns the error of `work` or SQLite.
     pub fn transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<(T, Committed)> {
-        // Ahead of the work: behind a commit, an error would have what is stored already written again.
+        // Do this before the work: an error after a commit would repeat work that is stored.
         self.checkpoint_some()?;
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         let before = (self.marks, self.counted.clone());
@@ -193,7 +193,7 @@ impl Store {
                 Ok(done)
             }
             Err(error) => {
-                // A failed commit may already have ended the transaction; then there is nothing to roll back.
+                // A failed commit may have ended the transaction already. Then there is nothing to roll back.
                 let _ended = self.db.execute_batch("ROLLBACK");
                 (self.marks, self.counted) = before;
                 self.names.clear();
@@ -207,10 +207,10 @@ impl Store {
         }
     }
 
-    /// Runs a statement of another part of the program (export positions) in a transaction of its own.
+    /// Runs another part's statement (export positions) in a separate transaction.
     ///
     /// # Errors
-    /// As `work` or SQLite fails; then nothing of it remains.
+    /// Returns the error of `work` or SQLite. Then nothing is stored.
     pub fn run<T>(
         &mut self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -226,7 +226,7 @@ impl Store {
         *self.counted.entry(key.into()).or_default() += by;
     }
 
-    /// Last number that a hook in the raw log has, or had before it was deleted; 0 when there was none.
+    /// Highest hook number ever given; 0 if there was no hook.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.marks.seq
@@ -246,8 +246,8 @@ impl Store {
         read_state(&self.db, key)
     }
 
-    /// Moves the write-ahead log into the database, as far as readers let it. True when all of it is there: only then may
-    /// a journal segment go, since a lost log is refilled from the journal.
+    /// Makes a checkpoint as far as readers allow. True if all of the log is in the database file. Only then may a journal
+    /// segment be deleted, because the journal replaces a lost log.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -256,23 +256,23 @@ impl Store {
         checkpoints::passive(&self.db)
     }
 
-    /// As [`Self::checkpoint`], but beside the writer where a thread does it. The answer says whether everything committed so
-    /// far is in the database file; it is false also when that failed.
+    /// Like [`Self::checkpoint`], in the thread if there is one. The answer says whether everything committed so far is in the
+    /// database file. It is also false if the checkpoint failed.
     pub fn ask_checkpoint(&self, answer: Sender<bool>) {
         let answer = match &self.checkpoints {
             Some(checkpoints) => checkpoints.ask(answer),
             None => Some(answer),
         };
         if let Some(answer) = answer {
-            // Whoever asked may have gone.
+            // The receiver may have gone.
             let _sent = answer.send(self.checkpoint().unwrap_or(false));
         }
     }
 
-    /// From now on a commit does not wait for the disk, or does again. Only for hooks that the journal holds: after a power
-    /// cut it gives back what the log had not kept, since a segment goes only when its hooks are in the database file, and
-    /// a checkpoint syncs the log first. Whatever leaves this machine waits for the disk all the same: an exporter stores
-    /// its request before it sends it, and that commit syncs everything before it.
+    /// Sets whether a commit waits for the disk. It need not wait for hooks that are in the journal: after a power cut the
+    /// journal returns what the log lost, because a segment is deleted only when its hooks are in the database file, and a
+    /// checkpoint syncs the log first. Data that leaves this machine still waits: an exporter stores its request before sending
+    /// it, and that commit syncs everything before it.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -285,7 +285,7 @@ impl Store {
         Ok(())
     }
 
-    /// Has the log moved by its thread, every so many hooks. What the thread meets, the writer meets here.
+    /// Notifies the checkpoint thread after every so many hooks. The writer handles errors of the thread here.
     fn checkpoint_some(&mut self) -> rusqlite::Result<()> {
         let written = std::mem::take(&mut self.written);
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
@@ -296,7 +296,7 @@ impl Store {
         checkpoints::passive(&self.db).map(drop)
     }
 
-    /// From now on a thread moves the write-ahead log into the database while batches are written.
+    /// Starts the thread that makes checkpoints while batches are written.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -320,7 +320,7 @@ impl std::fmt::Debug for Transaction<'_> {
 }
 
 impl Transaction<'_> {
-    /// Writes a hook alone, see [`Self::hooks`].
+    /// Writes one hook, see [`Self::hooks`].
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -328,8 +328,8 @@ impl Transaction<'_> {
         Ok(self.hooks(std::slice::from_ref(arrival))?.pop().flatten())
     }
 
-    /// Writes hooks, and counts what they are. Of each, its place in the raw log; `None` when it is known already: then
-    /// nothing was written, and it must not be folded again.
+    /// Writes hooks and counts them. Returns each hook's number in the raw log. `None` means that the hook was stored before:
+    /// it was not written, and must not be folded again.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -363,7 +363,7 @@ impl Transaction<'_> {
         Ok(places)
     }
 
-    /// Notes that a live hook arrived at `now`. One that waited for a collector says nothing about the way.
+    /// Notes that a live hook arrived at `now`. Hooks that waited for a collector are left out.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -376,7 +376,7 @@ impl Transaction<'_> {
         sketches.arrived(db, now, (ns / 1_000).cast_unsigned())
     }
 
-    /// Writes everything the fold said.
+    /// Writes all changes of the fold.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -420,7 +420,7 @@ impl Transaction<'_> {
         write_state(&self.store.db, key, value)
     }
 
-    /// Sets a counter that somebody else counts (losses in their own file).
+    /// Sets a counter that is counted elsewhere (losses have their own file).
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -492,14 +492,14 @@ impl Transaction<'_> {
     }
 }
 
-/// What an import came to, so far: each of its lines is one of these.
+/// Result of an import so far. Each line is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
-    /// Hooks that were not in the raw log.
+    /// New hooks.
     pub new: u64,
-    /// Hooks that were.
+    /// Hooks that were stored already.
     pub duplicate: u64,
-    /// Hooks that were not, and that could not be read. They are kept all the same.
+    /// New hooks that could not be parsed. They are stored as well.
     pub malformed: u64,
 }
 
@@ -514,8 +514,8 @@ impl Marks {
         let folded = number("folded_seq")?;
         Ok(Self {
             rev: number("rev")?,
-            // The number of a hook that was deleted is not given again: whoever follows the raw log by number would skip the new
-            // hook, or take it for the old one.
+            // The number of a deleted hook is never reused: a reader that follows the raw log by number would skip the new hook
+            // or take it for the old one.
             seq: stored.max(folded).max(number(GIVEN)?),
             folded,
             settled: number("settled_seq")?.cast_signed(),

@@ -1,4 +1,4 @@
-//! The name table, with the ids of recent names kept at hand.
+//! The name table, with a cache of recent ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// Enough for every conversation of some weeks; beyond it the cache starts over.
+/// Maximum cached names, enough for all conversations of some weeks. A full cache is cleared.
 const MOST: usize = 20_000;
 
-/// Ids by text. Cursor makes the texts, and whoever forged some to collide would have to know this process's seed, for at most
-/// [`MOST`] comparisons.
+/// Ids by text. The texts come from payloads. Forging texts that collide would require this process's hash seed, and would cost
+/// at most [`MOST`] comparisons per lookup.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: HashMap<Arc<str>, i64, RandomState>,
 }
 
 impl Names {
-    /// The id of `text`, made if need be.
+    /// The id of `text`. A new text gets a new id.
     pub(super) fn id(&mut self, db: &Connection, text: &str) -> rusqlite::Result<i64> {
         if let Some(id) = self.find(db, text)? {
             return Ok(id);
@@ -43,7 +43,7 @@ impl Names {
         Ok(id)
     }
 
-    /// Forgets all: ids given in a transaction that was rolled back do not exist.
+    /// Clears the cache: ids from a rolled back transaction do not exist.
     pub(super) fn clear(&mut self) {
         self.known.clear();
     }

@@ -1,5 +1,5 @@
-//! Counters of what hookspan does not know: events, fields and words by name. The names come from payloads, so a deletion takes back
-//! what its hooks counted for, and a name that nothing counts for any more is removed.
+//! Counters of events, fields and words that hookspan does not know, by name. The names come from payloads. A deletion
+//! subtracts what its hooks counted, and removes names whose count becomes 0.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,23 +11,23 @@ use super::{Reading, Store, Transaction};
 use crate::store::codec::Unpacker;
 use crate::store::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
-/// Names that get a counter of their own; those beyond are counted together.
+/// Maximum number of names with their own counter. Further names share one counter.
 const MOST: usize = 256;
-/// `state` key: the release that counted. Another one knows other names.
+/// `state` key: the release that counted. Another release knows other names.
 const COUNTED_BY: &str = "counted_by";
 const NAMED: &str = "key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
      OR key GLOB 'unknown_value.*'";
 
-/// What hooks that are deleted had been counted for.
+/// The counts of hooks that are being deleted.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     counters: BTreeMap<String, u64>,
-    /// Unknown event names; a known one says nothing about a payload.
+    /// Unknown event names. Known names are left out.
     events: BTreeSet<String>,
 }
 
 impl Forgotten {
-    /// Notes the hooks of one `WHERE` clause before they are deleted.
+    /// Notes the counts of hooks that match a `WHERE` clause, before they are deleted.
     pub(super) fn note(
         &mut self,
         store: &Store,
@@ -39,7 +39,7 @@ impl Forgotten {
             store.db.prepare_cached(&sql)?.query_row(values.clone(), |row| row.get(0))?;
         self.add("malformed".to_owned(), malformed.cast_unsigned());
         if store.novel.is_empty() {
-            // Nothing unknown has ever been counted, so no hook has to be read.
+            // No unknown name was ever counted, so no hook must be read.
             return Ok(());
         }
         let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE {clause} ORDER BY h.seq");
@@ -47,7 +47,7 @@ impl Forgotten {
         let mut statement = store.db.prepare_cached(&sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            // A damaged body was counted as malformed when it was read.
+            // A damaged body was counted as malformed, not as unknown.
             let Ok(hook) = hook(row, &mut unpacker) else { continue };
             self.reading(&Reading::of(&reader.read(&hook), None));
         }
@@ -76,13 +76,13 @@ impl Forgotten {
         }
     }
 
-    /// Takes the counts back, and removes names that are left without one.
+    /// Subtracts the counts, and removes names whose count is 0.
     pub(super) fn settle(self, open: &mut Transaction<'_>) -> rusqlite::Result<()> {
         let Store { db, novel, .. } = &mut *open.store;
         for (key, by) in self.counters {
             let rest = subtract(db, &key, by)?;
             match key.split_once('.') {
-                // More than this name had been counted when all names were taken: the rest is among the others.
+                // The rest was counted by the shared counter, while all names were taken.
                 Some((kind, _)) if rest > 0 => drop(subtract(db, &format!("{kind}.others"), rest)?),
                 _ => {}
             }
@@ -93,7 +93,7 @@ impl Forgotten {
             novel.iter().any(|key| key.starts_with("unknown_event.") && key.ends_with(&suffix))
         };
         for name in self.events.iter().filter(|name| !used(name)) {
-            // A conversation may be called the same.
+            // A conversation may have the same name.
             db.prepare_cached(
                 "UPDATE name SET text = 'deleted:' || id WHERE text = ?1
                  AND NOT EXISTS (SELECT 1 FROM raw_hook WHERE conversation = name.id)
@@ -106,8 +106,8 @@ impl Forgotten {
 }
 
 impl Store {
-    /// Drops the counted names when another release counted them: what it did not know may be known now, so that a deletion
-    /// would no longer find them. `rebuild` counts them again.
+    /// Drops the counters if another release wrote them: this release may know those names, and a deletion would not find them.
+    /// `rebuild` counts again.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -141,7 +141,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Counts something that hookspan does not know, by the version that sent it. Only so many are named.
+    /// Counts an unknown name with the version that sent it. The number of names is limited.
     fn novel(&mut self, kind: &str, reading: &Reading, name: &str) {
         let mut key = key(kind, reading, name);
         let novel = &mut self.store.novel;
@@ -171,7 +171,7 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
-/// Subtracts from a counter and removes an empty one. Returns what it did not hold.
+/// Subtracts from a counter and removes it at 0. Returns the part that the counter did not hold.
 fn subtract(db: &Connection, key: &str, by: u64) -> rusqlite::Result<u64> {
     let by = by.cast_signed();
     let left: Option<i64> = db

@@ -1,4 +1,4 @@
-//! Hooks on their way into the raw log: read, and packed with their neighbours.
+//! Prepares hooks for the raw log: parses them, and packs them with their neighbours.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use hookspan_view::subject::{self, subject_field};
 
 use crate::store::codec::{self, Packed, Packer};
 
-/// Bytes of a pack, before compression. What a page asks of a single hook unpacks all of it.
+/// Maximum bytes of a pack before compression. To show one hook, a page decompresses its whole pack.
 const PACK_BYTES: usize = 64 << 10;
-/// Buffers kept between packs: conversations that take turns.
+/// Maximum number of kept buffers, for conversations that alternate.
 const SPARE: usize = 32;
 
-/// A hook on its way into the raw log: packed and read, both outside the writer's thread.
+/// A hook ready for the raw log. Parsing and packing happened outside the writer's thread.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// Unique: wall clock big-endian, then the record's own id.
@@ -26,16 +26,16 @@ pub struct Arrival {
     pub hook: Hook,
     /// Its body.
     pub body: Stored,
-    /// Its reading, until the fold takes it.
+    /// The parsed event, until the fold takes it.
     pub event: Option<Event>,
-    /// The part of the reading that the raw log notes.
+    /// The part of the event that the raw log stores.
     pub reading: Reading,
 }
 
-/// Where a body stands.
+/// Where a body is stored.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// It alone, or with others of its conversation that came with it.
+    /// The pack: this body alone, or with others of its conversation and batch.
     pub pack: Arc<Packed>,
     /// Its first byte in the pack.
     pub start: u64,
@@ -53,28 +53,29 @@ impl Stored {
     }
 }
 
-/// Makes arrivals. It keeps its working memory between hooks.
+/// Makes arrivals. It reuses its buffers between hooks.
 #[derive(Debug, Default)]
 pub struct Preparer {
     reader: Reader,
     packer: Packer,
     arrivals: Vec<Arrival>,
-    /// Packs that may grow, by conversation: what is deleted with a conversation is in no pack of another one.
+    /// Open packs, by conversation. No pack holds hooks of two conversations, so that deleting one conversation removes its
+    /// packs completely.
     open: BTreeMap<Arc<str>, Open>,
     spare: Vec<Open>,
     nothing: Arc<Packed>,
 }
 
-/// A pack in the making.
+/// An open pack.
 #[derive(Debug, Default)]
 struct Open {
     bytes: Vec<u8>,
-    /// Places of its hooks among the arrivals.
+    /// Indexes of its hooks among the arrivals.
     hooks: Vec<usize>,
 }
 
 impl Preparer {
-    /// Reads a hook, and packs it with others of its conversation. [`Self::finish`] gives it back.
+    /// Parses a hook and packs it with others of its conversation. [`Self::finish`] returns it.
     pub fn add(&mut self, id: [u8; 16], flags: u8, mut hook: Hook) {
         let (event, content) = self.reader.read_with(&hook, subject_field);
         let reading = Reading::of(&event, content.as_ref());
@@ -85,7 +86,7 @@ impl Preparer {
         let conversation = Arc::clone(&reading.conversation);
         self.arrivals.push(Arrival { id, flags, hook, body: stored, event: Some(event), reading });
         if conversation.is_empty() || body.len() >= PACK_BYTES {
-            // Without a conversation nobody knows whose it is.
+            // Without a conversation id the hook's session is unknown, so it is packed alone.
             self.seal(&body, &[place]);
             return;
         }
@@ -115,7 +116,7 @@ impl Preparer {
         self.arrivals.last().map(|arrival| &arrival.hook)
     }
 
-    /// What was added, in that order.
+    /// Returns the added hooks in their order.
     pub fn finish(&mut self) -> Vec<Arrival> {
         for (_, open) in std::mem::take(&mut self.open) {
             self.close(open);
@@ -123,7 +124,7 @@ impl Preparer {
         std::mem::take(&mut self.arrivals)
     }
 
-    /// Reads and packs a hook alone.
+    /// Parses and packs one hook alone.
     pub fn prepare(&mut self, id: [u8; 16], flags: u8, hook: Hook) -> Arrival {
         let mut alone = Self {
             reader: std::mem::take(&mut self.reader),
@@ -157,14 +158,14 @@ impl Preparer {
     }
 }
 
-/// What a hook was read as.
+/// The parsed facts of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The conversation, empty when it has none.
     pub conversation: Arc<str>,
     /// The event's name, empty when it has none.
     pub name: Cow<'static, str>,
-    /// Whether it could not be read.
+    /// Whether its body could not be parsed.
     pub malformed: bool,
     /// Whether its name is one that hookspan does not know.
     pub unknown: bool,
@@ -172,18 +173,18 @@ pub struct Reading {
     pub unseen: Vec<Box<str>>,
     /// Words of its lists that no hook of Cursor is known to send.
     pub unseen_values: Vec<Box<str>>,
-    /// The version that sent it, where it says so and something in it is new.
+    /// The version that sent it, if the payload says so and contains something unknown.
     pub version: Option<Box<str>>,
-    /// What the call is about (a command, a query, a task), when that stands in the body alone.
+    /// The call's subject (a command, a query, a task), if only the body holds it.
     pub subject: Option<Arc<str>>,
 }
 
 impl Reading {
-    /// What is noted of `event`, and of the content that tells what it is about, see [`subject_field`].
+    /// The stored facts of `event`, and of the content that holds its subject, see [`subject_field`].
     #[must_use]
     pub fn of(event: &Event, content: Option<&Content>) -> Self {
         let unread = matches!(event.kind, EventKind::Malformed);
-        // Of a damaged body the part before the damage was read: it counts as damaged all the same.
+        // Only the part before the damage was parsed. The hook counts as damaged all the same.
         let malformed = unread || event.damaged;
         let name = if unread { Cow::Borrowed("") } else { event.name.clone() };
         let unknown = matches!(event.kind, EventKind::Unknown { is_new: true, .. });

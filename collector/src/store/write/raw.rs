@@ -1,4 +1,4 @@
-//! The raw log: hooks as they came, and how they are read back.
+//! Writes and reads the raw log: hooks as received.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::names::Names;
 use super::prepare::{Arrival, Reading};
 use crate::store::codec::{Damage, Packed, Packer, Unpacker};
 
-/// Hooks of a pack are so near to each other, at most: a batch of any source is smaller.
+/// Maximum distance between the numbers of a pack's hooks. A batch of any source is smaller.
 const MOST_APART: i64 = 8_192;
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
@@ -24,7 +24,7 @@ pub(crate) const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.so
 /// Where [`HOOK_COLUMNS`] come from.
 pub(crate) const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = coalesce(h.pack, h.seq)";
 
-/// The same columns and tables in a database of before packs, which a salvage may meet.
+/// The same for databases without packs, which a salvage may meet.
 pub(crate) const HOOK_COLUMNS_ALONE: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
      h.context, p.codec, p.len, p.xxh64, p.body, p.seq, NULL, NULL";
 /// See [`HOOK_COLUMNS_ALONE`].
@@ -33,10 +33,10 @@ pub(crate) const HOOK_TABLES_ALONE: &str = "raw_hook h JOIN payload p ON p.seq =
 /// Where the body stands among [`HOOK_COLUMNS`].
 pub(super) const BODY: usize = 9;
 
-/// A hook as it came.
+/// A hook as received.
 ///
 /// # Errors
-/// When the body is not the one that was stored.
+/// The body is not the stored one.
 pub(crate) fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<Hook> {
     let id = (row.get(10)?, unsigned(row, 7)?, row.get(8)?);
     let part = match (row.get::<_, Option<i64>>(11)?, row.get::<_, Option<i64>>(12)?) {
@@ -79,7 +79,7 @@ fn broken(damage: Damage) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(BODY, Type::Blob, Box::new(damage))
 }
 
-/// A hook with everything but its body as it came.
+/// A hook without its body.
 pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
     let context = row.get_ref(5)?.as_str_or_null()?;
     Ok(Hook {
@@ -97,7 +97,7 @@ pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
     })
 }
 
-/// The raw log open for writing: its statements, which to look up for each hook would cost more than to run some of them.
+/// The raw log's prepared statements for writing: looking them up for each hook would cost more than running some of them.
 pub(super) struct Log<'a> {
     db: &'a Connection,
     hooks: CachedStatement<'a>,
@@ -115,7 +115,7 @@ impl<'a> Log<'a> {
         Ok(Self { db, hooks, payloads: payloads(db)? })
     }
 
-    /// Writes a hook under `seq`. False when its id is known: then nothing was written.
+    /// Writes a hook under `seq`. False if its id is known: then nothing was written.
     pub(super) fn insert(
         &mut self,
         names: &mut Names,
@@ -171,15 +171,15 @@ fn payload(statement: &mut CachedStatement<'_>, seq: i64, pack: &Packed) -> rusq
     Ok(())
 }
 
-/// Packs that a transaction has written, by the number of the hook that brought each.
+/// Packs written in this transaction, by the number of their first hook.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
-    /// By address, which is theirs while they are held here.
+    /// Keyed by address, which stays valid while the packs are held here.
     keys: HashMap<*const Packed, (Arc<Packed>, i64), RandomState>,
 }
 
 impl Packs {
-    /// Under which number the pack of hook `seq` stands already.
+    /// The number under which the pack of hook `seq` is already stored.
     fn known(&self, pack: &Arc<Packed>, seq: i64) -> Option<i64> {
         let (_, key) = self.keys.get(&Arc::as_ptr(pack))?;
         (seq - key < MOST_APART).then_some(*key)
@@ -190,7 +190,7 @@ impl Packs {
     }
 }
 
-/// Notes how a stored hook is read now, where that differs from when it was written.
+/// Updates the stored facts of a hook if this version parses it differently.
 pub(super) fn reinterpret(
     db: &Connection,
     names: &mut Names,
@@ -207,8 +207,8 @@ pub(super) fn reinterpret(
     if changed > 0 { part(db, seq.cast_signed()) } else { Ok(()) }
 }
 
-/// Gives each hook a pack of its own where a pack holds hooks of two conversations: with one of them deleted, nothing of it
-/// may stay.
+/// Repacks packs that hold hooks of two conversations, one hook per pack: after one conversation is deleted, nothing of it may
+/// stay.
 fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     let key = db
         .prepare_cached(
@@ -228,7 +228,7 @@ fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     split(db, key)
 }
 
-/// Gives each hook of the pack under `key` a pack of its own, so that one of them can be deleted.
+/// Repacks the pack under `key`, one hook per pack, so that one of them can be deleted.
 pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
     let members = "h.seq >= ?1 AND h.seq < ?2 AND coalesce(h.pack, h.seq) = ?1";
     let bounds = (key, key + MOST_APART);
@@ -237,7 +237,7 @@ pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
     let hooks: rusqlite::Result<Vec<_>> =
         db.prepare(&sql)?.query_map(bounds, |row| hook(row, &mut unpacker))?.collect();
     let hooks = match hooks {
-        // Damage is told of elsewhere, and what cannot be read cannot be parted.
+        // Damage is reported elsewhere, and an unreadable pack cannot be divided.
         Err(rusqlite::Error::FromSqlConversionFailure(BODY, ..)) => return Ok(()),
         hooks => hooks?,
     };

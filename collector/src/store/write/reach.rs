@@ -1,4 +1,4 @@
-//! How long the longest settled span of each tool and kind took, and the longest failed one, by session: what a filter of sessions asks.
+//! The longest settled span of each tool and kind, and the longest failed one, by session. Filters of sessions use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use super::names::Names;
 
-/// What a settled span is, for the row of its session.
+/// Tool, kind and result of a settled span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reached {
     root: Arc<str>,
@@ -37,17 +37,17 @@ impl Reached {
 
 type Key = (Arc<str>, u8, SmolStr);
 
-/// Longest durations of one transaction, to be compared with what is stored.
+/// The longest durations in one transaction, to be compared with the stored ones.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// Of all, and of those that failed.
+    /// Of all spans, and of failed spans.
     longest: BTreeMap<Key, (i64, Option<i64>)>,
-    /// Keys of settled spans that change or go. For each of them the longest remaining span is searched again.
+    /// Keys of settled spans that change or are removed. The longest remaining span is searched for each key.
     gone: BTreeSet<Key>,
 }
 
 impl Reach {
-    /// Takes a settled span.
+    /// Adds a settled span.
     pub(super) fn add(&mut self, Reached { root, class, tool, ns, failed }: &Reached) {
         let key = (Arc::clone(root), *class, tool.clone());
         let (longest, longest_failed) = self.longest.entry(key).or_insert((*ns, None));
@@ -55,12 +55,12 @@ impl Reach {
         *longest_failed = (*longest_failed).max(failed.then_some(*ns));
     }
 
-    /// Takes back what a settled span was.
+    /// Removes a settled span.
     pub(super) fn take_back(&mut self, Reached { root, class, tool, .. }: &Reached) {
         self.gone.insert((Arc::clone(root), *class, tool.clone()));
     }
 
-    /// Stores what was taken.
+    /// Stores the changes.
     pub(super) fn write(&mut self, db: &Connection, names: &mut Names) -> rusqlite::Result<()> {
         if self.longest.is_empty() && self.gone.is_empty() {
             return Ok(());
@@ -73,7 +73,7 @@ impl Reach {
                                  coalesce(excluded.failed_ns, failed_ns))
              WHERE excluded.longest_ns > longest_ns OR excluded.failed_ns > coalesce(failed_ns, -1)",
         )?;
-        // A child may have been bound since the span was told.
+        // A child may have been bound since the span was added.
         let mut top = db.prepare_cached("SELECT root FROM conversation WHERE id = ?1")?;
         let mut place = |root: &str| {
             let own = names.id(db, root)?;
@@ -90,7 +90,7 @@ impl Reach {
         Ok(())
     }
 
-    /// Moves what a child's spans reached to the session that it turned out to be of.
+    /// Moves a child's durations to the session that it was bound to.
     pub(super) fn bind(db: &Connection, own: i64, top: i64) -> rusqlite::Result<()> {
         db.prepare_cached(
             "INSERT INTO reach (root, class, tool, longest_ns, failed_ns)
@@ -105,14 +105,14 @@ impl Reach {
         Ok(())
     }
 
-    /// Forgets what was taken in a transaction that was rolled back.
+    /// Clears the changes of a transaction that was rolled back.
     pub(super) fn clear(&mut self) {
         self.longest.clear();
         self.gone.clear();
     }
 }
 
-/// Looks for the longest settled spans of a kind and tool in a session, and stores them.
+/// Searches the longest settled spans of a kind and tool in a session, and stores them.
 fn look(db: &Connection, root: i64, class: u8, tool: &str) -> rusqlite::Result<()> {
     let (longest, failed): (Option<i64>, Option<i64>) = db
         .prepare_cached(

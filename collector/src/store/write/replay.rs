@@ -1,4 +1,4 @@
-//! Reading the raw log back into the fold: at start, for a conversation that comes back, and for a rebuild.
+//! Reads the raw log for the fold: at start, for an evicted conversation, and for a rebuild.
 
 use hookspan_core::{Hook, SpanId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -10,7 +10,7 @@ use crate::store::codec::Unpacker;
 /// `raw_hook.source` of evidence.
 const EVIDENCE: i64 = 2;
 
-/// Counters that are made from the raw log; a rebuild counts them anew.
+/// Counters derived from the raw log. A rebuild counts them again.
 const DERIVED_COUNTERS: &str = "key IN ('malformed', 'unknown_event', 'damaged_body')
      OR key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
      OR key GLOB 'unknown_value.*'";
@@ -40,7 +40,7 @@ impl Store {
         Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
     }
 
-    /// The spans that `conversation` has for itself and would not have as a child, if it is a root.
+    /// The spans that `conversation` has as a root and would lose as a child.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -60,7 +60,7 @@ impl Store {
             .map(Some)
     }
 
-    /// Numbers and times, in order, of all hooks of `root` and what is bound to it, before `before`.
+    /// Numbers and times of all hooks before `before` of `root` and the conversations bound to it, in order.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -74,7 +74,7 @@ impl Store {
         )
     }
 
-    /// Numbers and times, in order, of all folded hooks of the conversations that the fold held when it last committed.
+    /// Numbers and times of all folded hooks of the conversations that the fold held at the last commit, in order.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -99,7 +99,7 @@ impl Store {
         Ok(places)
     }
 
-    /// The hook at `seq`. One whose body was damaged comes without it, so that it reads as malformed and the rest goes on.
+    /// The hook at `seq`. A damaged body is left out: the hook then counts as malformed, and the replay continues.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -136,8 +136,8 @@ impl Store {
         Ok(found.into_iter().map(|(hook, _)| hook).collect())
     }
 
-    /// For every `block` unfolded hooks, the earliest time in the rest of their run of one source: time may pass up to
-    /// there without overtaking a hook that is still to come. An import is a run, and may lie far in the past.
+    /// For every `block` of unfolded hooks, the earliest time in the rest of their run of one source. Time may pass up to that
+    /// time without overtaking a later hook. An import is a run, and may lie far in the past.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -149,11 +149,11 @@ impl Store {
             .db
             .prepare("SELECT observed_ns, source FROM raw_hook WHERE seq > ?1 ORDER BY seq DESC")?;
         let mut rows = statement.query(after)?;
-        // After the last block nothing is known to follow, so nothing is said here about how far time may pass.
+        // Nothing is known to follow the last block, so it has no such time.
         let (mut horizons, mut run, mut earliest) = (vec![i64::MIN], None, i64::MAX);
         while let Some(row) = rows.next()? {
             let (at, source): (i64, i64) = (row.get(0)?, row.get(1)?);
-            // Evidence is found in the middle of any run, and its time means nothing.
+            // Evidence may lie inside any run, and its time has no meaning.
             if source != EVIDENCE {
                 earliest = if run == Some(source) { earliest.min(at) } else { at };
                 run = Some(source);
@@ -167,7 +167,7 @@ impl Store {
         Ok(horizons)
     }
 
-    /// How many hooks wait to be folded. Their numbers have gaps where hooks were deleted, so they are counted.
+    /// How many hooks wait to be folded. They are counted, because deletions leave gaps in the numbers.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -181,8 +181,8 @@ impl Store {
             .map(i64::cast_unsigned)
     }
 
-    /// Gives the derived tables a name, if they have none: it changes with a rebuild, so that pages know to start over. And
-    /// notes how far they are now: what the search index has from behind it was lost by a power cut, and its numbers will be
+    /// Gives the derived tables a name if they have none. A rebuild changes the name, so that pages start over. Also notes
+    /// their present state: if a power cut loses later rows, the search index may hold entries of them, and their numbers are
     /// given again.
     ///
     /// # Errors
@@ -200,10 +200,10 @@ impl Store {
         Ok(())
     }
 
-    /// Empties the derived tables, so that the raw log has to be folded again from its start.
+    /// Empties the derived tables, so that the raw log is folded again from its start.
     ///
     /// # Errors
-    /// As SQLite fails; then nothing has changed.
+    /// Returns SQLite's error. Then nothing has changed.
     pub fn start_rebuild(&mut self, epoch: &str) -> rusqlite::Result<()> {
         self.transaction(|open| {
             open.store.db.execute_batch(&format!(
@@ -234,7 +234,7 @@ impl Store {
 }
 
 impl Transaction<'_> {
-    /// Notes that the effects of the hook at `seq`, which is in the raw log already, are in this transaction.
+    /// Notes that this transaction contains the effects of the hook at `seq`, which is in the raw log already.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -246,12 +246,12 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Notes that no hook is left to fold: the last numbers were those of hooks that were deleted.
+    /// Notes that no hook is left to fold. The last numbers may belong to deleted hooks.
     pub fn folded_all(&mut self) {
         self.store.marks.folded = self.store.marks.seq;
     }
 
-    /// Ends a rebuild: every span that could settle again has done so, and the rest of the old places is given up.
+    /// Ends a rebuild: every span that could settle has settled, and unused old places are dropped.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -262,14 +262,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The store, for reads that must see what this transaction has written.
+    /// The connection, for reads that must see this transaction's writes.
     #[must_use]
     pub fn store(&mut self) -> &mut Store {
         self.store
     }
 }
 
-/// Takes the place in the export queue that a span had before the rebuild.
+/// Gives a span the place in the export queue that it had before the rebuild.
 pub(super) fn take_place(db: &Connection, id: SpanId) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached("DELETE FROM settled_before WHERE id = ?1 RETURNING settled_seq")?
         .query_row([id.0], |row| row.get(0))

@@ -1,14 +1,14 @@
-//! Getting out of a full disk, and giving back what deleted rows took.
+//! Frees space on a full disk, and returns the space of deleted rows.
 
 use super::Store;
 use crate::store::ballast;
 
-/// Pages given back at a time.
+/// Pages returned at a time.
 const PAGES: u32 = 256;
 
 impl Store {
-    /// Frees what can be freed without losing anything: the ballast, then the write-ahead log, then empty pages. Best
-    /// effort: whatever of it fails, the next attempt at the batch says whether it was enough.
+    /// Frees space without losing data: the ballast, then the write-ahead log, then empty pages. Errors are ignored: the next
+    /// attempt at the batch shows whether it was enough.
     pub fn make_room(&mut self) {
         let freed = ballast::free(&self.path);
         let moved = self.truncate_log();
@@ -16,7 +16,7 @@ impl Store {
         tracing::warn!(freed, log_moved = ?moved.ok(), pages = given_back.unwrap_or(0), "the disk is full; made room");
     }
 
-    /// Gives empty pages back to the file system, at most about so many. Returns how many.
+    /// Returns empty pages to the file system, at most about this many. Returns their number.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.

@@ -1,5 +1,5 @@
-//! Durations of settled spans, as histograms per UTC day and per [`BLOCK_DAYS`] days: what percentiles of any period are read
-//! from, in about the same time.
+//! Histograms of the durations of settled spans, per UTC day and per [`BLOCK_DAYS`] days. Percentiles of any period are
+//! computed from them, in about the same time for any length.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,19 +16,19 @@ use super::reach::Reached;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
-/// A hook that took longer to get here was late.
+/// A hook that took longer from its stamp to the collector counts as late.
 const ARRIVAL_BUDGET_US: u64 = 5_000;
-/// Powers of two, in microseconds: up to nine hours and beyond.
+/// Number of powers of two, in microseconds: up to nine hours, and longer.
 const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
 const LONGEST_US: u64 = 86_400_000_000;
-/// A few MB of sketches at hand: one of calls of up to a minute takes 70 kB.
+/// Maximum cached sketches, a few MB: a sketch of calls of up to a minute takes 70 kB.
 const MOST: usize = 96;
-/// Days of a coarse sketch. A period of years is read from these, and from days at its edges.
+/// Days in a coarse sketch. A period of years is read from coarse sketches, and from single days at its edges.
 pub(in crate::store) const BLOCK_DAYS: i64 = 32;
-/// Hours of a coarse row of the heatmap.
+/// Hours in a coarse row of the heatmap.
 pub(in crate::store) const DAY_HOURS: i64 = 24;
-/// Digits to which a percentile is right: to a thousandth.
+/// Significant digits of a percentile: accurate to a thousandth.
 const DIGITS: u8 = 3;
 
 /// Dimension, days (or hours) that it spans, the first of them, name.
@@ -53,7 +53,7 @@ impl Sketch {
         self.errors += u64::from(failed);
         self.total_us = self.total_us.saturating_add(us);
         let us = us.clamp(1, LONGEST_US);
-        // Growing here, not in the histogram, which would grow to a size of its own.
+        // Grow the histogram here: by itself it would grow to another size.
         if us > self.values.high()
             && let Some(mut larger) = covering(us)
             && larger.add(&self.values).is_ok()
@@ -64,7 +64,7 @@ impl Sketch {
         self.dirty = true;
     }
 
-    /// Takes values back. A damaged sketch may hold less than it should; a rebuild makes it whole.
+    /// Subtracts values. A damaged sketch may hold too little; a rebuild restores it.
     fn take_back(&mut self, gone: &[(u64, bool)]) {
         let most = gone.iter().map(|(us, _)| *us).max().unwrap_or(1);
         if let Some(mut values) = covering(most) {
@@ -79,8 +79,8 @@ impl Sketch {
         self.dirty = true;
     }
 
-    /// Brings the histogram to the size that its largest value needs, so that its bytes follow from what it holds, and not from
-    /// the way there.
+    /// Resizes the histogram to what its largest value needs, so that its bytes depend only on its content and not on its
+    /// history.
     fn fit(&mut self) {
         let most = self.values.max();
         if size(most) != self.values.high()
@@ -92,7 +92,8 @@ impl Sketch {
     }
 }
 
-/// What a settled span counts for: nothing but columns of its row, so that a row that changes is taken back as it was counted.
+/// The facts by which a settled span is counted. They come only from columns of its row, so that a changed row can be
+/// subtracted exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     day: i64,
@@ -100,13 +101,13 @@ pub(super) struct Counted {
     us: u64,
     failed: bool,
     names: Vec<(&'static str, SmolStr)>,
-    /// For the row of its session.
+    /// Facts for the row of its session.
     pub(super) reached: Reached,
     is_turn: bool,
 }
 
 impl Counted {
-    /// `None` while it runs.
+    /// `None` while the span runs.
     pub(super) fn of(span: &Span) -> Option<Self> {
         let end = span.end?;
         let mut names = Vec::with_capacity(3);
@@ -134,11 +135,11 @@ impl Counted {
     }
 }
 
-/// Sketches in use, written back in the transaction that changed them.
+/// Cached sketches. They are written in the transaction that changed them.
 #[derive(Default)]
 pub(super) struct Sketches {
     held: BTreeMap<Key, Sketch>,
-    /// Values to take back: duration in microseconds, and whether it failed.
+    /// Values to subtract: duration in microseconds, and whether the span failed.
     gone: BTreeMap<Key, Vec<(u64, bool)>>,
     heat: Heat,
 }
@@ -155,7 +156,7 @@ impl Sketches {
         Ok(())
     }
 
-    /// Takes back what a settled span counted for: its row changes or goes, and a rebuild would not count it like this.
+    /// Subtracts a settled span whose row changes or is removed. A rebuild would not count it this way.
     pub(super) fn take_back(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
         for (dimension, name) in &counted.names {
             self.heat.add(dimension, counted.hour, name, counted.us, -1);
@@ -229,7 +230,7 @@ impl Sketches {
         self.heat.write(db)
     }
 
-    /// Forgets all: what was counted in a transaction that was rolled back was not counted.
+    /// Clears everything that was counted in a rolled back transaction.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.gone.clear();
@@ -264,13 +265,14 @@ fn delete(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Resu
     Ok(())
 }
 
-/// Where a span of a day is counted: in its day, and in the block of days that it lies in.
+/// The periods in which a span counts: its day, and the block of days that contains it.
 fn keys(dimension: &'static str, day: i64, name: &SmolStr) -> [Key; 2] {
     let block = day.div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
     [(dimension, 1, day, name.clone()), (dimension, BLOCK_DAYS, block, name.clone())]
 }
 
-/// Counts of one transaction by hour and by day, of each name and of all (a name that is empty), to be added to what is stored.
+/// Counts of one transaction by hour and by day, for each name and for all (an empty name). They are added to the stored
+/// counts.
 #[derive(Default)]
 struct Heat {
     counts: BTreeMap<Key, [i64; HEAT_BUCKETS]>,
@@ -320,12 +322,12 @@ impl Heat {
     }
 }
 
-/// Counts by power of two, as stored; what is not a whole number of them is left out.
+/// Counts by power of two, as stored. An incomplete number at the end is ignored.
 pub(in crate::store) fn heat_read(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
 
-/// A sketch as stored, or an empty one. A damaged one starts over: it is derived, and `rebuild` makes it whole.
+/// A stored sketch, or an empty one. A damaged sketch is replaced by an empty one: `rebuild` restores it.
 fn load(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result<Sketch> {
     let stored = db
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! The spans of a transaction: written, and once they are final queued for export and counted.
+//! Writes the spans of a transaction. Final spans are also queued for export and counted.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::subjects::Subjects;
 use super::times::Times;
 use super::{Committed, Marks, Store, replay};
 
-/// Spans whose settling is expected: those of the last seconds, 200 to 300 bytes each. Of others the row is read.
+/// Maximum number of remembered spans that will settle soon (200 to 300 bytes each). For other spans the row is read.
 const ENDING: usize = 65_536;
 
-/// Spans that have ended and not settled, as far as they were written lately.
+/// Recently written spans that have ended but not settled.
 pub(super) type Ending = HashMap<SpanId, (Place, Counted), RandomState>;
 
-/// What writing a span takes of the store.
+/// The parts of the store that writing a span needs.
 pub(super) struct Spans<'a> {
     db: &'a Connection,
     rows: SpanRows<'a>,
@@ -44,7 +44,7 @@ impl<'a> Spans<'a> {
         Ok(Self { db, rows, names, subjects, ending, sketches, reach, times, marks, committed })
     }
 
-    /// Writes a span, and what it counts for.
+    /// Writes a span and counts it.
     pub(super) fn write(&mut self, span: &Span) -> rusqlite::Result<()> {
         if span.kind == SpanKind::Generation {
             let turn = self.names.id(self.db, &span.conversation)?;
@@ -57,7 +57,7 @@ impl<'a> Spans<'a> {
         self.committed.add(&span.root, 1);
         let counted = Counted::of(span);
         match before {
-            // It keeps its place in the export queue, whatever is learnt of it.
+            // A settled span keeps its place in the export queue, even if it changes.
             Before::Settled(before) => self.count_anew(Counted::of(&before), counted),
             Before::New | Before::Unsettled if span.settled => {
                 if matches!(before, Before::Unsettled) {
@@ -78,7 +78,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Remembers what a span would count for if it settled as it is.
+    /// Remembers the span's facts for counting, in case it settles unchanged.
     fn expect(&mut self, id: SpanId, place: Place, counted: Option<Counted>) {
         let Some(counted) = counted else {
             self.ending.remove(&id);
@@ -90,7 +90,7 @@ impl<'a> Spans<'a> {
         self.ending.insert(id, (place, counted));
     }
 
-    /// Notes that a stored span is final. Nothing that a page shows of it changes, so its revision stays.
+    /// Notes that a stored span is final. Pages show no difference, so its revision stays.
     pub(super) fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<()> {
         let expected = self.ending.remove(&key.id);
         if let Some((place, counted)) = expected
@@ -98,7 +98,7 @@ impl<'a> Spans<'a> {
         {
             return self.finish(key, place, Some(counted));
         }
-        // Written long ago, or since then bound to another root.
+        // The span was written long ago, or was bound to another root since.
         let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(()) };
         if !derived::is_unsettled(self.db, place)? {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> Spans<'a> {
         self.settled(key.id, place, counted)
     }
 
-    /// Removes a span, and takes back what it counted for.
+    /// Removes a span and subtracts it from the counts.
     pub(super) fn withdraw(&mut self, key: &SpanKey) -> rusqlite::Result<()> {
         self.ending.remove(&key.id);
         let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(()) };
@@ -134,7 +134,7 @@ impl<'a> Spans<'a> {
         derived::withdraw(self.db, place, key)
     }
 
-    /// A span has just settled: it takes its place in the export queue, and counts.
+    /// A span has just settled: it gets a place in the export queue and is counted.
     fn settled(
         &mut self,
         id: SpanId,
@@ -154,7 +154,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// The sums follow a settled span that changed.
+    /// Updates the sums for a settled span that changed.
     fn count_anew(
         &mut self,
         before: Option<Counted>,

@@ -1,5 +1,4 @@
-//! What recent hooks say their calls are about, for the labels of spans: read once, beside the writer, while the body is
-//! at hand.
+//! Subjects of recent hooks, for the labels of spans. They are read outside the writer's thread, while the body is in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,29 +8,30 @@ use hookspan_view::subject::subject_source;
 
 use super::Reading;
 
-/// Hooks whose subjects are kept: several batches, since a span is written with the hook that begins it.
+/// Maximum number of hooks with kept subjects: several batches, because a span is written together with its first hook.
 const MOST: usize = 16_384;
 
-/// Subjects by place in the raw log. A hook that is not in here may have one; one that is here without has none.
+/// Subjects by hook number. For a hook outside this range the subject is unknown. A hook in this range without an entry has no
+/// subject.
 #[derive(Debug, Default)]
 pub(super) struct Subjects {
-    /// Place of the first of `known`; the others follow it without a gap.
+    /// Number of the first hook in `known`. The others follow without a gap.
     first: u64,
     known: VecDeque<Option<Arc<str>>>,
 }
 
-/// What is known of a span's subject.
+/// What is known about a span's subject.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Subject<'a> {
-    /// It has this one, or none.
+    /// The subject is known: this text, or none.
     Known(Option<&'a str>),
-    /// It stands in this hook, and is read when somebody looks.
+    /// The subject is in this hook, and is read when a page needs it.
     In(u64),
 }
 
 impl Subjects {
-    /// Notes what the hook at `seq` says. Of places left out since the one before it, as after a deletion, there is nothing
-    /// to know; what was known before a large gap is far behind.
+    /// Notes the subject of the hook at `seq`. Numbers skipped since the previous hook (after a deletion) have no subject. A
+    /// large gap clears the list.
     pub(super) fn note(&mut self, seq: u64, reading: &Reading) {
         let next = self.first + self.known.len() as u64;
         match seq.checked_sub(next).map(usize::try_from) {
@@ -49,7 +49,7 @@ impl Subjects {
         self.first += over as u64;
     }
 
-    /// Forgets all: places given in a transaction that was rolled back are given again.
+    /// Clears the list: numbers from a rolled back transaction are given again.
     pub(super) fn clear(&mut self) {
         self.known.clear();
     }
@@ -80,7 +80,7 @@ mod tests {
         Preparer::default().prepare([0; 16], 0, hook).reading
     }
 
-    /// What is known, by place.
+    /// The known subjects, by number.
     fn known(subjects: &Subjects) -> Vec<(u64, Option<&str>)> {
         (subjects.first..).zip(subjects.known.iter().map(Option::as_deref)).collect()
     }

@@ -1,4 +1,4 @@
-//! Where the time of settled turns went, added up per UTC day and project.
+//! Sums of settled turns' time, per UTC day and project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,20 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use super::sketches::DAY_NS;
 use crate::store::rows;
 
-/// What to add to a day: turns, calls, errors, active time, the ten parts of it, tokens in and out.
+/// Values to add to a day: turns, calls, errors, active time, its ten parts, tokens in and out.
 type Sums = [i64; 16];
 
-/// Sums of one transaction, to be added to what is stored.
+/// Sums of one transaction, to be added to the stored sums.
 #[derive(Default)]
 pub(super) struct Times {
     days: BTreeMap<(i64, String), Sums>,
-    /// Turns that the transaction changes: root and span. What each counted for before has been subtracted.
+    /// Turns that the transaction changes (root and span). Their earlier values are subtracted already.
     touched: BTreeSet<(i64, SpanId)>,
 }
 
 impl Times {
-    /// The row of a turn, or its span, is about to change: takes back what it counts for. [`Self::write`] counts it as it is then.
+    /// Call this before a turn's row or span changes: it subtracts the turn's present values. [`Self::write`] adds the new
+    /// ones.
     pub(super) fn touch(
         &mut self,
         db: &Connection,
@@ -36,7 +37,7 @@ impl Times {
         Ok(())
     }
 
-    /// The same for all turns of `root`.
+    /// Does the same for all turns of `root`.
     pub(super) fn touch_all(&mut self, db: &Connection, root: i64) -> rusqlite::Result<()> {
         let mut turns = db.prepare_cached("SELECT span FROM turn WHERE root = ?1")?;
         let spans = turns.query_map([root], |row| row.get(0).map(SpanId))?;
@@ -53,7 +54,7 @@ impl Times {
         }
     }
 
-    /// Adds what the touched turns count for now to the table.
+    /// Adds the new values of the changed turns to the table.
     pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
         for (root, span) in std::mem::take(&mut self.touched) {
             if let Some((day, project, sums)) = counted(db, root, span)? {
@@ -75,14 +76,14 @@ impl Times {
         Ok(())
     }
 
-    /// Forgets what was counted in a transaction that was rolled back.
+    /// Clears the sums of a transaction that was rolled back.
     pub(super) fn clear(&mut self) {
         self.days.clear();
         self.touched.clear();
     }
 }
 
-/// What a turn counts for: nothing before its span has settled.
+/// The values of a turn; nothing before its span has settled.
 fn counted(
     db: &Connection,
     root: i64,

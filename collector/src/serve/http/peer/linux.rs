@@ -12,18 +12,19 @@ const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const IPPROTO_TCP: u8 = 6;
-/// A socket that listens, which is none that has connected.
+/// State of a listening socket, which is not a connection.
 const TCP_LISTEN: u8 = 10;
-/// The kernel answers a question about one socket at once.
+/// Maximum wait: the kernel answers a question about one socket at once.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// `struct nlmsghdr` and `struct inet_diag_req_v2`.
 const QUESTION_BYTES: usize = 16 + 56;
-/// Where `idiag_state` and `idiag_uid` are in an answer: behind the header, in `struct inet_diag_msg`.
+/// Offsets of `idiag_state` and `idiag_uid` in an answer: behind the header, in `struct inet_diag_msg`.
 const STATE_AT: usize = 16 + 1;
 const UID_AT: usize = 16 + 64;
 
-/// The account whose socket at `peer` is connected to `own`, both on this machine. `None` when there is no such socket here, or
-/// the kernel has no such question. Measured: 50 µs, with one connection as with 2,000. (`/proc/net/tcp` would take 100 ms.)
+/// The account whose socket at `peer` is connected to `own`, both on this machine. `None` if there is no such socket, or the
+/// kernel does not support the question. It takes 50 µs with one connection as with 2,000. (Reading `/proc/net/tcp` takes 100
+/// ms.)
 pub(super) fn uid(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     static TOLD: Once = Once::new();
     asked(peer, own).unwrap_or_else(|error| {
@@ -42,7 +43,7 @@ fn asked(peer: SocketAddr, own: SocketAddr) -> std::io::Result<Option<u32>> {
     let answer = answer.get(..length).unwrap_or_default();
     let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
     if kind != Some(SOCK_DIAG_BY_FAMILY) {
-        // An error: there is no such socket, or no such question.
+        // An error means that there is no such socket, or no such question.
         let code = answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes);
         let code = code.unwrap_or_default().saturating_neg();
         const NO_ENTRY: i32 = 2;
@@ -100,7 +101,7 @@ mod tests {
             let Ok(listener) = TcpListener::bind(place) else { continue };
             let mut target = listener.local_addr().unwrap();
             if target.ip().is_unspecified() {
-                // By way of an IPv4 address to a socket for both.
+                // An IPv4 address connected to a socket for both protocols.
                 target.set_ip([127, 0, 0, 1].into());
             }
             let client = TcpStream::connect(target).unwrap();
@@ -108,7 +109,7 @@ mod tests {
             let canonical = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
             let (peer, own) = (canonical(peer), canonical(stream.local_addr().unwrap()));
             assert_eq!(uid(peer, own), Some(own_uid), "{place}");
-            // One that is none, and one that listens.
+            // No socket, and a listening socket.
             assert_eq!(uid(SocketAddr::new(peer.ip(), 1), own), None, "{place}");
             assert_eq!(uid(own, SocketAddr::new(own.ip(), 1)), None, "{place}");
             drop(client);
