@@ -59,8 +59,9 @@ pub struct Sessions {
     bundled: BTreeSet<Arc<str>>,
     /// The session that a turn is being brought back to.
     reloading: Option<Arc<str>>,
-    /// Whether a history is being handed in: no session ends then.
-    replaying: bool,
+    /// Conversations of which hooks of the past came, while a history is being handed in. No session ends then, and time passes
+    /// for these alone.
+    replayed: Option<BTreeSet<Arc<str>>>,
     /// Sessions that would have ended while a history was handed in.
     over: BTreeSet<Arc<str>>,
     /// Time of the newest event.
@@ -184,10 +185,11 @@ impl Sessions {
     /// The wall clock would close turns whose other half is still in the backlog.
     pub fn handle_deadline(&mut self, now: Timestamp) {
         self.finish_round();
-        while let Some((at, _)) = self.deadlines.first()
-            && *at <= now
-            && let Some((_, root)) = self.deadlines.pop_first()
-        {
+        let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+        let due: Vec<_> = due.filter(|(_, root)| self.has_time_pass(root)).cloned().collect();
+        for deadline in due {
+            self.deadlines.remove(&deadline);
+            let (_, root) = deadline;
             if let Some(group) = self.groups.get_mut(&root) {
                 group.deadline = None;
                 self.dirty.insert(root);
@@ -262,17 +264,18 @@ impl Sessions {
         let Some(now) = self.round else { return false };
         let Some(root) = self.dirty.pop_first() else {
             let is_crowded = self.conversations.len() > MAX_CONVERSATIONS;
-            if is_crowded && !self.replaying && self.kinship.relink && self.needs_room() {
+            if is_crowded && self.replayed.is_none() && self.kinship.relink && self.needs_room() {
                 // A child that is not linked yet would leave as a session of its own.
                 self.link(now);
                 return true;
             }
             self.round = None;
-            if !self.replaying {
+            if self.replayed.is_none() {
                 self.evict();
             }
             return false;
         };
+        let now = now.filter(|_| self.has_time_pass(&root));
         if self.waits(&root, now) {
             return true;
         }
@@ -354,7 +357,7 @@ impl Sessions {
             }
         }
         if done {
-            if self.replaying {
+            if self.replayed.is_some() {
                 self.over.insert(id.clone());
             } else {
                 self.forget(id);

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Sessions;
+use crate::correlate::parent_link::root;
 use crate::model::change::Change;
 use crate::model::event::Event;
 use crate::model::time::Timestamp;
@@ -51,7 +52,7 @@ impl Sessions {
     /// of their `seq`. Needed when [`Self::holds`] says no and the raw log has some.
     pub fn handle_history(&mut self) -> Replay<'_> {
         self.tell_new();
-        self.replaying = true;
+        self.replayed = Some(BTreeSet::new());
         let before = std::mem::take(&mut self.out);
         Replay::new(self, before, false)
     }
@@ -66,7 +67,7 @@ impl Sessions {
     /// Begins to hand in the hooks that [`Self::poll_missing`] named for `event`, in the order in which it named them. `event`
     /// itself comes after [`Replay::finish`].
     pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
-        let nested = self.replaying;
+        let nested = self.replayed.is_some();
         self.finish_round();
         let before = std::mem::take(&mut self.out);
         self.unseal(event);
@@ -82,6 +83,12 @@ impl Sessions {
             self.begin_round(None);
             self.finish_round();
         }
+    }
+
+    /// Whether time passes for a session: while a history is handed in, for that one alone. Hooks of others may still come that
+    /// are older than the history.
+    pub(super) fn has_time_pass(&self, root: &str) -> bool {
+        self.replayed.as_ref().is_none_or(|own| own.contains(root))
     }
 
     /// Lets sessions end at the next deadline that would have ended while a history was handed in.
@@ -105,11 +112,14 @@ impl<'a> Replay<'a> {
     /// Takes an event of the past.
     pub fn handle(&mut self, event: Event) {
         self.own.insert(Arc::clone(&event.conversation));
+        if let Some(own) = &mut self.sessions.replayed {
+            own.insert(Arc::clone(&event.conversation));
+        }
         self.sessions.handle(event);
     }
 
     /// Lets time pass in a long history, so that what has settled in it leaves memory. `now` must not lie after a hook that is
-    /// still to come. No session ends meanwhile.
+    /// still to come. No session ends meanwhile, and for other sessions no time passes.
     pub fn handle_deadline(&mut self, now: Timestamp) {
         self.sessions.handle_deadline(now);
         self.drain();
@@ -126,8 +136,9 @@ impl<'a> Replay<'a> {
         self.sessions.handle_missing(event)
     }
 
-    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`]; and everything, once
-    /// the hooks show that another conversation is a child of theirs, because its spans have another place now.
+    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`]; whatever is told of other
+    /// sessions; and everything, once the hooks show that another conversation is a child of theirs, because its spans have
+    /// another place now.
     #[must_use = "the store does not have these changes"]
     pub fn finish(mut self) -> Vec<Change> {
         self.drain();
@@ -143,14 +154,41 @@ impl<'a> Replay<'a> {
                 && !self.own.contains(conversation)
             {
                 self.moves_others = true;
-                // What was to be told of that conversation is older than what is told now.
-                self.told = self.before.drain(..).chain(self.told.drain(..)).collect();
+                self.tell_earlier_changes();
             }
             let is_new = matches!(change, Change::Bind { .. } | Change::Ask(_) | Change::Forget(_));
-            if is_new || self.moves_others {
+            let of_others = self.is_of_others(&change);
+            if of_others && self.nested {
+                self.before.push_back(change);
+            } else if of_others || is_new || self.moves_others {
+                if of_others {
+                    self.tell_earlier_changes();
+                }
                 self.told.push(change);
             }
         }
+    }
+
+    /// What was to be told of a conversation before is older than what is told now.
+    fn tell_earlier_changes(&mut self) {
+        if self.before.is_empty() {
+            return;
+        }
+        self.told = self.before.drain(..).chain(self.told.drain(..)).collect();
+    }
+
+    /// Whether a value belongs to a session of which no hooks were handed in: the store does not have it.
+    fn is_of_others(&self, change: &Change) -> bool {
+        let conversation = match change {
+            Change::Span(span) => &span.conversation,
+            Change::Settle(span) | Change::Withdraw(span) => &span.conversation,
+            Change::Session(row) => &row.root,
+            Change::Turn(row) => &row.root,
+            Change::Bind { .. } | Change::Ask(_) | Change::Forget(_) => return false,
+        };
+        let top = root(&self.sessions.kinship.links, conversation);
+        let all = self.sessions.replayed.as_ref().unwrap_or(&self.own);
+        !(all.contains(conversation) || all.contains(top))
     }
 }
 
@@ -158,8 +196,8 @@ impl Drop for Replay<'_> {
     fn drop(&mut self) {
         self.drain();
         self.sessions.end_reload();
-        self.sessions.replaying = self.nested;
         if !self.nested {
+            self.sessions.replayed = None;
             self.sessions.end_what_is_over();
         }
         self.sessions.out.append(&mut self.before);

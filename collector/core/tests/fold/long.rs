@@ -202,6 +202,51 @@ fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
     }
 }
 
+/// An import of something old is at work when a long session comes back. Its hooks are older than the history.
+#[test]
+fn a_long_history_lets_no_time_pass_for_other_sessions() {
+    let mut hooks = (SHAPES.iter().find(|shape| shape.name == LONG[0]).unwrap().hooks)(480);
+    let back = hooks.split_off(470);
+    let first = hooks[0].observed_at;
+    let old = |second: i64, name: &str, more: serde_json::Value| {
+        let mut body =
+            json!({"hook_event_name": name, "conversation_id": "old", "generation_id": "o"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let observed_at = first.plus(-1_000_000_000_000 + second * 1_000_000_000);
+        Hook { observed_at, body: body.to_string().into_bytes(), ..Hook::default() }
+    };
+    let call =
+        json!({"tool_name": "Read", "tool_use_id": "t", "tool_input": {"file_path": "/old"}});
+    let story = |config: Config, goes_on: bool| {
+        let mut player = Player::new(config);
+        let mut seq = 0;
+        let mut feed = |player: &mut Player, hooks: &[Hook]| {
+            let number = |hook: &Hook| {
+                seq += 1;
+                Hook { seq, ..hook.clone() }
+            };
+            player.feed(&hooks.iter().map(number).collect::<Vec<_>>());
+        };
+        feed(&mut player, &hooks);
+        player.pass(first.plus(86_400_000_000_000));
+        assert!(player.held() == 0, "{} held", player.held());
+        let prompt = old(0, "beforeSubmitPrompt", json!({"prompt": "long ago"}));
+        let stop = old(10, "stop", json!({"status": "completed"}));
+        feed(&mut player, &[prompt, stop, back[0].clone()]);
+        let unsettled =
+            player.store.spans.values().filter(|span| &*span.root == "old" && !span.settled);
+        assert!(unsettled.count() > 0, "its turn may still change");
+        if goes_on {
+            feed(&mut player, &[old(11, "preToolUse", call.clone())]);
+        }
+        feed(&mut player, &back[1..2]);
+        player.finish()
+    };
+    for goes_on in [true, false] {
+        same(&story(Config::default(), goes_on), &story(few(), goes_on));
+    }
+}
+
 #[test]
 fn a_long_session_goes_on_after_a_restart() {
     for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {

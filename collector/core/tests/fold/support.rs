@@ -165,11 +165,10 @@ impl Player {
     /// Hands in a batch that is read already.
     pub(crate) fn take(&mut self, batch: impl IntoIterator<Item = Event>) {
         for event in batch {
-            if self.sessions.holds(&event.conversation) {
-                self.bring_back(&event);
-            } else {
+            if !self.sessions.holds(&event.conversation) {
                 self.hand_in_history(&event.conversation);
             }
+            self.bring_back(&event);
             self.log.push(event.clone());
             self.sessions.handle(event);
         }
