@@ -124,7 +124,7 @@ impl Work {
 
 impl Engine {
     pub(super) fn try_take(&mut self, work: &mut Work) -> rusqlite::Result<Committed> {
-        let Self { store, sessions, evicted, stateless, doubles, steps, .. } = self;
+        let Self { store, sessions, evicted, absent, doubles, steps, .. } = self;
         let ((), committed) = store.transaction(|open| {
             let now = clock::now();
             open.set_state("alive_ns", &now.0.to_string())?;
@@ -139,7 +139,7 @@ impl Engine {
                         work.stepped += u64::from(steps.note(&arrival.hook));
                         let event = &mut arrival.event;
                         work.left_out +=
-                            feed(sessions, stateless, &mut work.changes, open, seq, event)?;
+                            feed(sessions, absent, &mut work.changes, open, seq, event)?;
                     }
                 }
                 // The fold has the hook now, whether or not the transaction is committed.

@@ -7,25 +7,38 @@ use foldhash::fast::RandomState;
 use hookspan_core::{Event, Hook, Reader, Replay, Sessions, Timestamp};
 
 use super::{STRAGGLER_NS, TURN_RELOADED};
-use crate::store::write::{Changes, Transaction};
+use crate::store::write::{Changes, Store, Transaction};
 
 /// Maximum number of remembered conversations. Beyond it the list starts over.
 const MOST: usize = 10_000;
 
-/// Conversations that have no stored history, so that the history is not looked up for each of their hooks.
+/// What is known of conversations that the fold does not hold.
 #[derive(Debug, Default)]
-pub(super) struct Stateless(HashSet<Arc<str>, RandomState>);
+pub(super) struct Absent {
+    /// Conversations that have no stored history, so that the history is not looked up for each of their hooks.
+    stateless: HashSet<Arc<str>, RandomState>,
+    /// The history that was being read when the database refused. The fold has its beginning already.
+    unfinished: Option<Recall>,
+}
 
-impl Stateless {
+impl Absent {
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.stateless.clear();
+        self.unfinished = None;
     }
 
-    fn note(&mut self, conversation: Arc<str>) {
-        if self.0.len() >= MOST {
-            self.0.clear();
+    fn note_stateless(&mut self, conversation: Arc<str>) {
+        if self.stateless.len() >= MOST {
+            self.stateless.clear();
         }
-        self.0.insert(conversation);
+        self.stateless.insert(conversation);
+    }
+
+    /// Whether the history of a conversation comes before its next hook.
+    fn needs_history(&self, sessions: &Sessions, conversation: &str) -> bool {
+        let is_unfinished = |recall: &Recall| &*recall.conversation == conversation;
+        self.unfinished.as_ref().is_some_and(is_unfinished)
+            || !(sessions.holds(conversation) || self.stateless.contains(conversation))
     }
 }
 
@@ -34,10 +47,11 @@ impl Stateless {
 /// none.
 ///
 /// # Errors
-/// Returns SQLite's error if the history cannot be read. `event` is still there.
+/// Returns SQLite's error if the history cannot be read. `event` is still there, and the next call with it reads on where this
+/// one ended.
 pub(super) fn feed(
     sessions: &mut Sessions,
-    stateless: &mut Stateless,
+    absent: &mut Absent,
     changes: &mut Changes,
     open: &mut Transaction<'_>,
     seq: u64,
@@ -46,27 +60,25 @@ pub(super) fn feed(
     let Some(conversation) = event.as_ref().map(|event| Arc::clone(&event.conversation)) else {
         return Ok(0);
     };
+    let has_history = !conversation.is_empty();
+    if has_history && absent.needs_history(sessions, &conversation) {
+        recall(sessions, absent, changes, open, &conversation, seq)?;
+    }
+    let held = !has_history || sessions.holds(&conversation);
     if let Some(event) = event
-        && sessions.holds(&conversation)
+        && has_history
+        && held
     {
         bring_back(sessions, changes, open, event)?;
-    }
-    let held = conversation.is_empty() || sessions.holds(&conversation);
-    if held {
-        stateless.0.remove(&conversation);
-    } else if !stateless.0.contains(&conversation) {
-        recall(sessions, stateless, changes, open, &conversation, seq)?;
     }
     let before = sessions.left_out();
     if let Some(event) = event.take() {
         sessions.handle(Event { seq, ..event });
     }
-    if !held {
-        if sessions.holds(&conversation) {
-            stateless.0.remove(&conversation);
-        } else {
-            stateless.note(conversation);
-        }
+    if held || sessions.holds(&conversation) {
+        absent.stateless.remove(&conversation);
+    } else {
+        absent.note_stateless(conversation);
     }
     Ok(sessions.left_out() - before)
 }
@@ -97,37 +109,84 @@ fn bring_back(
     Ok(())
 }
 
-/// Feeds the fold the history of an evicted conversation. The resulting changes are in the store already, except that the fold
-/// holds these conversations again.
+/// The history of a conversation that the fold let go and that comes back.
+#[derive(Debug)]
+struct Recall {
+    conversation: Arc<str>,
+    /// Hooks of its group, by number and time.
+    history: Vec<(u64, i64)>,
+    /// How many of them the fold has.
+    done: usize,
+}
+
+/// Hands the fold the history of a conversation that comes back. What it says about the past is in the store already, except
+/// that it holds these conversations again. A history that could not be read to its end is read on by the next call.
 fn recall(
     sessions: &mut Sessions,
-    stateless: &mut Stateless,
+    absent: &mut Absent,
     changes: &mut Changes,
     open: &mut Transaction<'_>,
-    conversation: &str,
+    conversation: &Arc<str>,
     before: u64,
 ) -> rusqlite::Result<()> {
     let store = open.store();
-    let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
-    let history = store.group(&root, before)?;
-    let mut reader = Reader::default();
-    let is_long = sessions.is_long(history.len());
-    let mut replay = sessions.handle_history();
-    for (block, horizon) in blocks(&history, is_long) {
-        for &(seq, _) in block {
-            let Some(hook) = store.hook(seq)? else { continue };
-            let event = reader.read(&hook);
-            // Whichever conversation of the group came back, it is held again or has to be looked up again.
-            stateless.0.remove(&event.conversation);
-            replay_one(&mut replay, event, |seq| store.hook(seq))?;
+    let is_this = |recall: &mut Recall| recall.conversation == *conversation;
+    let mut recall = match absent.unfinished.take_if(is_this) {
+        Some(recall) => recall,
+        None => {
+            let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
+            let history = store.group(&root, before)?;
+            Recall { conversation: Arc::clone(conversation), history, done: 0 }
         }
-        if let Some(horizon) = horizon {
-            replay.handle_deadline(horizon);
-        }
+    };
+    let read = recall.go_on(sessions, absent, changes, store);
+    match read {
+        Ok(()) => store.count("recalled", 1),
+        Err(_) => absent.unfinished = Some(recall),
     }
-    replay.finish().into_iter().for_each(|change| changes.push(change));
-    store.count("recalled", 1);
-    Ok(())
+    read
+}
+
+impl Recall {
+    /// Hands in what the fold does not have yet.
+    fn go_on(
+        &mut self,
+        sessions: &mut Sessions,
+        absent: &mut Absent,
+        changes: &mut Changes,
+        store: &mut Store,
+    ) -> rusqlite::Result<()> {
+        let mut reader = Reader::default();
+        let is_long = sessions.is_long(self.history.len());
+        let mut replay = sessions.handle_history();
+        let mut read = || {
+            let mut behind = 0;
+            for (block, horizon) in blocks(&self.history, is_long) {
+                let begun = self.done.saturating_sub(behind);
+                behind += block.len();
+                let Some(rest) = block.get(begun..).filter(|rest| !rest.is_empty()) else {
+                    continue;
+                };
+                for &(seq, _) in rest {
+                    if let Some(hook) = store.hook(seq)? {
+                        let event = reader.read(&hook);
+                        // Whichever of the group came back: this one is held again, or has to be looked for once more.
+                        absent.stateless.remove(&event.conversation);
+                        replay_one(&mut replay, event, |seq| store.hook(seq))?;
+                    }
+                    self.done += 1;
+                }
+                if let Some(horizon) = horizon {
+                    replay.handle_deadline(horizon);
+                }
+            }
+            Ok(())
+        };
+        let read = read();
+        // What was told so far is told once.
+        replay.finish().into_iter().for_each(|change| changes.push(change));
+        read
+    }
 }
 
 /// Hooks per block of a long history. Time passes between blocks.

@@ -126,7 +126,7 @@ pub struct Engine {
     stop: Receiver<()>,
     patience: Option<Duration>,
     config: hookspan_core::Config,
-    stateless: feed::Stateless,
+    absent: feed::Absent,
     doubles: doubles::Doubles,
     steps: steps::Steps,
 }
@@ -149,7 +149,7 @@ impl Engine {
             stop,
             patience: None,
             config,
-            stateless: feed::Stateless::default(),
+            absent: feed::Absent::default(),
             doubles: doubles::Doubles::default(),
             steps: steps::Steps::default(),
         }
@@ -210,7 +210,7 @@ impl Engine {
         if !what.sessions.is_empty() || !what.conversations.is_empty() {
             // Rebuild the fold's state from the remaining hooks.
             self.sessions = Sessions::new(self.config.clone());
-            self.stateless.clear();
+            self.absent.clear();
             self.restore()?;
         }
         self.publish(committed, Vec::new());

@@ -110,14 +110,14 @@ impl Engine {
         let mut changes = Changes::default();
         let mut passed = false;
         let ((), committed) = self.persist(|engine| {
-            let Self { store, sessions, stateless, .. } = engine;
+            let Self { store, sessions, absent, .. } = engine;
             store.transaction(|open| {
                 if events.is_empty() {
                     open.folded_all();
                 }
                 for (seq, reading, event) in &mut events {
                     open.folded(*seq, reading)?;
-                    feed(sessions, stateless, &mut changes, open, *seq, event)?;
+                    feed(sessions, absent, &mut changes, open, *seq, event)?;
                 }
                 if !std::mem::replace(&mut passed, true) && horizon.0 != i64::MIN {
                     sessions.handle_deadline(horizon);

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::store::write::Arrival;
 use crate::store::write::Preparer;
 
+mod recall;
 mod tables;
 
 use tables::{assert_same, rows, tables};
