@@ -19,6 +19,10 @@ mod crash;
 mod campaigns;
 /// Every figure is right, and the same wherever it stands: an independent model decides what is true.
 mod oracle;
+/// A collector is told to end while it starts.
+mod signals;
+/// Databases that were moved aside are saved although reads fail, and deleted beside a collector.
+mod damaged;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;

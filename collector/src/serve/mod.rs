@@ -12,6 +12,7 @@ mod erase;
 mod examiner;
 mod http;
 mod retention;
+mod stop;
 mod threads;
 
 use std::io;
@@ -48,6 +49,7 @@ use crate::store::prune::Selection;
 use erase::Eraser;
 use http::{Listeners, Server, Slots};
 use retention::Pruner;
+use stop::Stop;
 use threads::Threads;
 
 /// How long open connections and exporters may continue after the collector is told to stop.
@@ -94,39 +96,61 @@ pub(crate) fn run(
     forget_what_is_old(dir);
     let key = OwnerKey::new().context("the system has no randomness")?;
     let door = config.dashboard.token.then(|| door(dir, &key)).transpose()?;
+    // Before the first socket: whoever ends the collector from here on finds nothing left behind.
+    let stop = Stop::listen()?;
     let listeners = Listeners::bind(&config.dashboard)?;
     let mut ready = Some(ready);
+    let one = || One {
+        dir,
+        lock: &lock,
+        config,
+        env,
+        key: &key,
+        door: door.as_ref(),
+        settings: &settings,
+        stop: &stop,
+    };
     let ended = loop {
-        let one = One {
-            dir,
-            lock: &lock,
-            config,
-            env,
-            key: &key,
-            door: door.as_ref(),
-            settings: &settings,
-        };
-        match one.run(&listeners, &destinations, &mut ready) {
-            Ok(Ended::Asked) => break Ok(()),
-            Ok(Ended::Replaced) => {
-                break Err(anyhow::anyhow!(
-                    "{} was deleted or replaced while this collector used it; hooks wait in the new directory: \
-                     start `hookspan serve` again",
-                    dir.root().display()
-                ));
-            }
-            Ok(Ended::Restart(Restart::Damaged)) => threads::set_aside(dir)?,
-            Ok(Ended::Restart(Restart::FellBack)) => {
-                tracing::error!(
-                    "committed hooks are gone from hookspan.db; reading the journal again"
-                );
-            }
-            Err(error) => break Err(error),
+        let ended = one().run(&listeners, &destinations, &mut ready);
+        match ended.and_then(|ended| begins_again(ended, dir, &lock)) {
+            Ok(None) => {}
+            ended => break ended,
         }
     };
+    // What failed on the way leaves them, too.
+    if !lock.is_lost(dir) {
+        ServeInfo::remove(dir);
+    }
     listeners.remove();
-    drop(lock);
-    ended
+    if matches!(ended, Ok(Some(Ended::AskedEarly))) {
+        // The start still works in the state directory. The kernel frees the lock when the process has ended.
+        std::mem::forget(lock);
+    }
+    ended.map(drop)
+}
+
+/// What is done behind one run over a database: `None` when another one follows.
+fn begins_again(ended: Ended, dir: &StateDir, lock: &Lock) -> anyhow::Result<Option<Ended>> {
+    // A database that is gone with its directory is no reason to begin again in another collector's.
+    let is_replaced = matches!(ended, Ended::Restart(_)) && lock.is_lost(dir);
+    match if is_replaced { Ended::Replaced } else { ended } {
+        Ended::Replaced => {
+            anyhow::bail!(
+                "{} was deleted or replaced while this collector used it; hooks wait in the new directory: \
+                 start `hookspan serve` again",
+                dir.root().display()
+            )
+        }
+        Ended::Restart(Restart::Damaged) => {
+            threads::set_aside(dir)?;
+            Ok(None)
+        }
+        Ended::Restart(Restart::FellBack) => {
+            tracing::error!("committed hooks are gone from hookspan.db; reading the journal again");
+            Ok(None)
+        }
+        ended => Ok(Some(ended)),
+    }
 }
 
 fn door(dir: &StateDir, key: &OwnerKey) -> anyhow::Result<Arc<Door>> {
@@ -160,7 +184,9 @@ const LOOK_AT_LOCK: Duration = Duration::from_secs(5);
 enum Ended {
     /// A signal came.
     Asked,
-    /// The state directory was replaced.
+    /// A signal came while the database was being opened.
+    AskedEarly,
+    /// The state directory is another one now.
     Replaced,
     /// The threads over the database must start again.
     Restart(Restart),
@@ -175,6 +201,7 @@ struct One<'a> {
     key: &'a OwnerKey,
     door: Option<&'a Arc<Door>>,
     settings: &'a export::Settings,
+    stop: &'a Stop,
 }
 
 impl One<'_> {
@@ -184,10 +211,14 @@ impl One<'_> {
         destinations: &[Destination],
         ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
-        let Self { dir, lock, config, door, .. } = self;
+        let Self { dir, lock, config, door, stop, .. } = self;
         let dashboard = &config.dashboard;
         let address = listeners.address()?;
-        let threads = Threads::start(dir, config)?;
+        let (starting, with) = (dir.clone(), config.clone());
+        let Some(threads) = stop.or(move || Threads::start(&starting, &with))? else {
+            return Ok(Ended::AskedEarly);
+        };
+        let threads = threads?;
         let restart = threads.signals.restart.subscribe();
         let runtime = runtime()?;
         let exporters = Arc::new(self.exporters(&runtime, &threads, destinations));
@@ -218,7 +249,8 @@ impl One<'_> {
         let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing);
         let replaced = wait_for_replacement(lock, dir);
         let listeners = listeners.again()?;
-        let ended = runtime.block_on(serve(server, listeners, &close, restart, replaced));
+        let ended =
+            runtime.block_on(serve(server, listeners, &close, stop.clone(), restart, replaced));
 
         if let Some(pruner) = pruner {
             pruner.stop();
@@ -442,6 +474,7 @@ async fn serve(
     server: Server,
     listeners: Listeners,
     close: &watch::Sender<bool>,
+    stop: Stop,
     mut restart: watch::Receiver<Option<Restart>>,
     replaced: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
@@ -451,10 +484,7 @@ async fn serve(
             ended??;
             Ended::Asked
         }
-        asked = stop_signal() => {
-            asked?;
-            Ended::Asked
-        }
+        () = stop.asked() => Ended::Asked,
         why = wait_for_restart(&mut restart) => Ended::Restart(why),
         () = replaced => Ended::Replaced,
     };
@@ -478,23 +508,6 @@ async fn wait_for_restart(restart: &mut watch::Receiver<Option<Restart>>) -> Res
         // The engine has ended without a request, so the collector ends soon, too.
         _ => std::future::pending().await,
     }
-}
-
-#[cfg(unix)]
-async fn stop_signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-async fn stop_signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }
 
 fn finish(runtime: Runtime, exporters: &Exporters, threads: Threads) {

@@ -194,8 +194,6 @@ pub fn one(name: &str, when: When, program: Option<&Path>, seed: u64) -> Result<
     if call.files == DATABASE {
         // The first migration is another story: a start that cannot make the database ends.
         drop(Collector::start(&world));
-        // One that is told to end as soon as it listens may leave it behind.
-        let _gone = fs::remove_file(world.state().join("serve.json"));
     }
     let mut ledger = send(&world, 20, seed);
     let log = world.scratch("strace.log");

@@ -1,0 +1,85 @@
+//! When the collector is told to end: by a signal, from the first moment on at which it would leave something behind.
+
+use std::io;
+
+use crossbeam_channel::{Receiver, bounded, select};
+use tokio::sync::watch;
+
+/// Whether the collector was told to end.
+#[derive(Clone, Debug)]
+pub(super) struct Stop {
+    asked: watch::Receiver<bool>,
+    /// Closed then.
+    ended: Receiver<()>,
+}
+
+impl Stop {
+    /// Listens for SIGTERM and SIGINT from now on.
+    ///
+    /// # Errors
+    /// Returns the system's error if it gives no thread or no descriptor.
+    pub(super) fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let signal = {
+            let _within = runtime.enter();
+            signal()?
+        };
+        let (told, asked) = watch::channel(false);
+        let (closing, ended) = bounded(0);
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            runtime.block_on(signal);
+            told.send_replace(true);
+            drop(closing);
+        })?;
+        Ok(Self { asked, ended })
+    }
+
+    /// Waits for it.
+    pub(super) async fn asked(mut self) {
+        if self.asked.wait_for(|asked| *asked).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Does `work` on a thread of its own. `None` when the collector was told to end first; then `work` goes on until the process
+    /// ends, which every part of the start survives as it survives a kill.
+    ///
+    /// # Errors
+    /// Returns the system's error if it gives no thread, and [`io::ErrorKind::Other`] if `work` panics.
+    pub(super) fn or<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<Option<T>> {
+        let (done, result) = bounded(1);
+        std::thread::Builder::new().name("start".into()).spawn(move || {
+            // Nobody waits any more when the collector ends.
+            let _taken = done.send(work());
+        })?;
+        select! {
+            recv(result) -> result => result.map(Some).map_err(|_| io::Error::other("the start had failed")),
+            recv(self.ended) -> _ => Ok(None),
+        }
+    }
+}
+
+/// Ends when one of them comes.
+#[cfg(unix)]
+fn signal() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signal() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        let _came = interrupt.recv().await;
+    })
+}
