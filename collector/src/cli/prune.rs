@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Global, output};
 use crate::clock;
 use crate::config::Misuse;
-use crate::dirs::{Lock, StateDir};
+use crate::dirs::{Lock, LockError, StateDir};
 use crate::ingest::Local;
 use crate::journal::{Position, survey};
 use crate::store::open::{self, OpenError};
@@ -66,10 +66,15 @@ struct Answer {
 
 impl Answer {
     fn new(counted: &Deleted, damaged: &[Aside], deleted: bool) -> Self {
-        let Deleted { sessions, turns, spans, hooks, bytes, .. } = *counted;
         let damaged_bytes = damaged.iter().map(Aside::bytes).sum();
         let damaged_databases = damaged.len();
-        Self { sessions, turns, spans, hooks, bytes, damaged_databases, damaged_bytes, deleted }
+        Self { damaged_databases, damaged_bytes, deleted, ..Self::default() }.with(counted)
+    }
+
+    /// The same databases, with what was counted of sessions and hooks.
+    fn with(self, counted: &Deleted) -> Self {
+        let Deleted { sessions, turns, spans, hooks, bytes, .. } = *counted;
+        Self { sessions, turns, spans, hooks, bytes, ..self }
     }
 
     fn is_nothing(&self) -> bool {
@@ -85,19 +90,28 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
     let before = before(&args)?;
-    let damaged = damaged(dir, &args, before);
-    let planned = Answer::new(&count(dir, before)?, &damaged, false);
+    let counted = count(dir, before)?;
     if args.dry_run {
-        say(&args, &planned)?;
+        let damaged = damaged(dir, &args, before, Lock::is_held(dir));
+        say(&args, &Answer::new(&counted, &damaged, false))?;
         tell_what_stays(dir, &damaged);
         return Ok(ExitCode::SUCCESS);
     }
     dir.verify()?;
-    // Databases that were moved aside are nobody's: they can be deleted beside a running collector.
-    let lock = before.map(|_| Lock::acquire(dir).context(BUSY)).transpose()?;
+    // Databases that were moved aside and saved are nobody's: they can be deleted beside a running collector.
+    let lock = match Lock::acquire(dir) {
+        Err(LockError::Busy(_)) if before.is_none() => None,
+        lock => Some(lock.context(BUSY)?),
+    };
+    let damaged = damaged(dir, &args, before, lock.is_none());
+    let planned = Answer::new(&counted, &damaged, false);
     if !args.yes && !planned.is_nothing() && !consent(&planned)? {
         output::note("nothing was deleted");
         return Ok(ExitCode::FAILURE);
+    }
+    for aside in &damaged {
+        salvage::remove(aside)
+            .with_context(|| format!("cannot delete {}", aside.folder.display()))?;
     }
     let mut deleted = Deleted::default();
     if let Some((before, lock)) = before.zip(lock).filter(|_| dir.database().exists()) {
@@ -107,12 +121,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         local.settle()?;
         bar.finish_and_clear();
     }
-    let answer = Answer::new(&deleted, &damaged, true);
-    for aside in &damaged {
-        salvage::remove(aside)
-            .with_context(|| format!("cannot delete {}", aside.folder.display()))?;
-    }
-    say(&args, &answer)?;
+    let gone = Answer { deleted: true, ..planned };
+    say(&args, &gone.with(&deleted))?;
     tell_what_stays(dir, &damaged);
     Ok(ExitCode::SUCCESS)
 }
@@ -132,12 +142,11 @@ fn before(args: &Args) -> anyhow::Result<Option<i64>> {
     }))
 }
 
-fn damaged(dir: &StateDir, args: &Args, before: Option<i64>) -> Vec<Aside> {
+/// What goes of the databases that were moved aside. A running collector may be saving what is in one: that one stays.
+fn damaged(dir: &StateDir, args: &Args, before: Option<i64>, is_used: bool) -> Vec<Aside> {
     if !args.damaged {
         return salvage::older_than(dir, before.unwrap_or(0));
     }
-    // A running collector may be saving what is in one.
-    let is_used = Lock::is_held(dir);
     salvage::aside(dir).into_iter().filter(|aside| !is_used || aside.report.is_some()).collect()
 }
 
@@ -175,13 +184,18 @@ fn bar(planned: &Answer) -> ProgressBar {
     bar
 }
 
-/// Names the damaged databases that a deletion by age leaves alone, because they may hold older hooks.
+/// Names the damaged databases that stay, and why.
 fn tell_what_stays(dir: &StateDir, gone: &[Aside]) {
     for aside in salvage::aside(dir).iter().filter(|aside| !gone.contains(aside)) {
-        output::note(&format!(
-            "{} stays: a damaged database may hold hooks of any session. `hookspan prune --damaged` deletes it.",
-            aside.folder.display()
-        ));
+        let why = match aside.report {
+            None if Lock::is_held(dir) => {
+                "the running collector saves what can be read of it. Delete it when `hookspan status` shows that this has ended."
+            }
+            _ => {
+                "a damaged database may hold hooks of any session. `hookspan prune --damaged` deletes it."
+            }
+        };
+        output::note(&format!("{} stays: {why}", aside.folder.display()));
     }
 }
 

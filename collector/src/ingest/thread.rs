@@ -42,7 +42,11 @@ const IMPORT_AGAIN: Duration = Duration::from_secs(1);
 /// How long such an import is retried before it ends with its error.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// State of the reader, for the health page.
+/// Wait before a damaged database that cannot be read is read again, at first and at most: reading takes all of it.
+const FIRST_SALVAGE_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_SALVAGE_WAIT: Duration = Duration::from_secs(600);
+
+/// How the reading goes, for the health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// What the journal takes on disk.
@@ -128,6 +132,8 @@ pub(crate) fn spawn(
         looked_at: clock::instant(),
         ballast_at: None,
         failing_imports: BTreeMap::new(),
+        salvage_at: None,
+        salvage_wait: FIRST_SALVAGE_WAIT,
     };
     let thread = std::thread::Builder::new().name("ingest".into()).spawn(move || reader.run())?;
     Ok(Ingest { thread, stop, waker, reading, behind })
@@ -161,6 +167,9 @@ struct Reader {
     ballast_at: Option<Instant>,
     /// Imports that could not be read or removed: first failure, and next attempt.
     failing_imports: BTreeMap<String, (Instant, Instant)>,
+    /// When a damaged database that could not be read is read again, and how long the next such wait is.
+    salvage_at: Option<Instant>,
+    salvage_wait: Duration,
 }
 
 /// The engine has ended, or the collector is ending.
@@ -196,8 +205,10 @@ impl Reader {
         }
     }
 
-    /// Copies the readable hooks of a damaged database before anything newer, because hooks are ordered by number.
+    /// Takes over what can be read of a damaged database, before anything newer: the order of hooks is their number's. One that
+    /// cannot be read now is read again later, beside new hooks.
     fn salvage(&mut self) -> Result<(), Ended> {
+        self.salvage_at = None;
         for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
             tracing::warn!(folder = %aside.folder.display(), "saving what can be read of a damaged database");
             let mut old = Salvage::open(&aside.folder);
@@ -206,10 +217,11 @@ impl Reader {
                     return Err(Ended);
                 }
                 let horizon = last.map_or(Horizon::Still, Horizon::At);
+                self.drained = false;
                 self.send(Batch { arrivals, horizon, ..Batch::default() })?;
             }
             self.commit(Batch::default())?;
-            match old.finish() {
+            match old.finish(&|| self.stop.load(Ordering::Relaxed)) {
                 Ok(found) => {
                     tracing::warn!(
                         hooks = found.hooks,
@@ -217,14 +229,21 @@ impl Reader {
                         "a damaged database was saved"
                     );
                 }
-                Err(error) => tracing::warn!(%error, "it will be read again at the next start"),
+                Err(error) => {
+                    tracing::warn!(%error);
+                    self.salvage_at = Some(clock::instant() + self.salvage_wait);
+                }
             }
         }
+        self.salvage_wait = (self.salvage_wait * 2).min(LONGEST_SALVAGE_WAIT);
         Ok(())
     }
 
     fn step(&mut self) -> Result<(), Ended> {
         self.imports()?;
+        if self.salvage_at.is_some_and(|at| clock::instant() >= at) {
+            self.salvage()?;
+        }
         if let Some(until) = self.gather_until.take() {
             std::thread::sleep(until.saturating_duration_since(clock::instant()));
         }

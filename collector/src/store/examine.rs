@@ -153,23 +153,42 @@ fn is_failed_read(fault: &str) -> bool {
 
 /// Reads every byte of the database and of its write-ahead log. The index of the log (`-shm`) is left out: SQLite makes it anew.
 fn read_all(path: &Path, ending: &Ending) -> io::Result<()> {
+    let is_ended = || ending.is_ended();
+    held_open(path, |file| read_file(file, path, &is_ended))?;
+    read_log(path, &is_ended)
+}
+
+/// The same for a database that was moved aside. Closing its file drops the locks that this process has on it, so nobody may
+/// write to it any more.
+///
+/// # Errors
+/// Returns the system's error, with the byte that could not be read, or says that `is_ended`.
+pub(crate) fn read_apart(path: &Path, is_ended: &dyn Fn() -> bool) -> io::Result<()> {
+    match File::open(path) {
+        Ok(file) => read_file(&file, path, is_ended)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(named(path, &error)),
+    }
+    read_log(path, is_ended)
+}
+
+fn read_log(path: &Path, is_ended: &dyn Fn() -> bool) -> io::Result<()> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let log = PathBuf::from(log);
-    held_open(path, |file| read_file(file, path, ending))?;
     match File::open(&log) {
-        // SQLite never locks the log file itself.
-        Ok(file) => read_file(&file, &log, ending),
+        // Nobody locks the log itself.
+        Ok(file) => read_file(&file, &log, is_ended),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(named(&log, &error)),
     }
 }
 
-fn read_file(file: &File, path: &Path, ending: &Ending) -> io::Result<()> {
+fn read_file(file: &File, path: &Path, is_ended: &dyn Fn() -> bool) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
     loop {
-        if ending.is_ended() {
+        if is_ended() {
             return Err(io::Error::other("the check was ended"));
         }
         match read_at(file, &mut piece, offset) {

@@ -6,13 +6,15 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hookspan_core::{Hook, HookSource, Timestamp};
-use rusqlite::{Connection, OpenFlags, Params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 use serde::{Deserialize, Serialize};
 
 use super::codec::Unpacker;
+use super::examine;
 use super::write::{
     Arrival, HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, Preparer, hook,
 };
@@ -34,20 +36,20 @@ const PREFIX: &str = "damaged-";
 /// Result of salvaging a damaged database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Hooks copied.
-    pub hooks: u64,
-    /// Upper bound of hooks that could not be read (some numbers may never have been given). `None` if the file does not tell
-    /// its highest number.
-    pub lost: Option<u64>,
+    /// Hooks taken over.
+    pub(crate) hooks: u64,
+    /// Hooks that could not be read, at most: a number may never have been given out. `None` when the file does not even say
+    /// how many it held.
+    pub(crate) lost: Option<u64>,
 }
 
 /// A damaged database that was moved aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Aside {
     /// Its folder.
-    pub folder: PathBuf,
-    /// Its result, once salvaging has ended.
-    pub report: Option<Report>,
+    pub(crate) folder: PathBuf,
+    /// What came of it, once that is known.
+    pub(crate) report: Option<Report>,
 }
 
 impl Aside {
@@ -143,9 +145,12 @@ pub(crate) fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
 /// Deletes a damaged database.
 ///
 /// # Errors
-/// As the file system says.
+/// As the file system says. One that is gone already is no error: retention and a person may delete the same one.
 pub(crate) fn remove(aside: &Aside) -> io::Result<()> {
-    fs::remove_dir_all(&aside.folder)
+    match fs::remove_dir_all(&aside.folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
 }
 
 fn report(path: &Path) -> Option<Report> {
@@ -155,7 +160,15 @@ fn report(path: &Path) -> Option<Report> {
 
 type Found = ([u8; 16], u8, Hook);
 
+/// Why a damaged database was not read to its end. What was read of it is stored.
+#[derive(Debug, thiserror::Error)]
+#[error("a damaged database cannot be read now, and is read again later: {0}")]
+pub(crate) struct Unfinished(String);
+
 /// Reads a damaged database to its end.
+///
+/// A hook is lost only if its number could not be read twice, on two connections, and every byte of the files could be read
+/// behind that. For SQLite, damage and a read that failed look alike; see [`super::examine`].
 pub(crate) struct Salvage {
     folder: PathBuf,
     db: Option<Connection>,
@@ -163,8 +176,17 @@ pub(crate) struct Salvage {
     unpacker: Unpacker,
     /// Columns and tables to read, by the age of the database.
     wanted: String,
-    next: i64,
-    end: i64,
+    /// The highest number, if the file says it; and up to where numbers were to be read at first.
+    end: Option<i64>,
+    first_end: i64,
+    /// Numbers to read, the next range last.
+    rest: Vec<Range<i64>>,
+    /// Numbers that could not be read, in order.
+    failed: Vec<Range<i64>>,
+    /// Whether what failed at first is being read again.
+    again: bool,
+    /// An error that is no damage.
+    passing: Option<String>,
     /// Numbers since the last hook that could be read, while reads fail.
     silence: i64,
     report: Report,
@@ -177,53 +199,99 @@ impl std::fmt::Debug for Salvage {
 }
 
 impl Salvage {
-    /// Opens the database in `folder`. A database that cannot be opened has no readable hook.
+    /// Opens what was moved to `folder`.
     #[must_use]
     pub(crate) fn open(folder: &Path) -> Self {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(folder.join("hookspan.db"), flags).ok();
-        let last = |table: &str| {
-            let sql = format!("SELECT max(seq) FROM {table}");
-            let db = db.as_ref()?;
-            db.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0)).ok().flatten()
-        };
-        let end = last("raw_hook").max(last("payload"));
-        let packs = "SELECT 1 FROM pragma_table_info('raw_hook') WHERE name = 'body_start'";
-        let has_packs = |db: &Connection| db.query_row(packs, [], |_| Ok(())).is_ok();
-        let wanted = if db.as_ref().is_some_and(has_packs) {
-            format!("SELECT {HOOK_COLUMNS}, h.id, h.flags FROM {HOOK_TABLES}")
-        } else {
-            format!("SELECT {HOOK_COLUMNS_ALONE}, h.id, h.flags FROM {HOOK_TABLES_ALONE}")
-        };
-        let report = Report { hooks: 0, lost: end.map(|_| 0) };
-        Self {
+        let mut salvage = Self {
             folder: folder.to_owned(),
-            db,
+            db: None,
             preparer: Preparer::default(),
             unpacker: Unpacker::default(),
-            wanted,
-            next: 0,
-            end: end.unwrap_or(BEYOND),
+            wanted: String::new(),
+            end: None,
+            first_end: 0,
+            rest: Vec::new(),
+            failed: Vec::new(),
+            again: false,
+            passing: None,
             silence: 0,
-            report,
+            report: Report::default(),
+        };
+        if let Some(db) = salvage.connect() {
+            salvage.look(&db);
+            salvage.first_end = salvage.end.unwrap_or(BEYOND);
+            salvage.rest.push(0..salvage.first_end);
+            salvage.db = Some(db);
         }
+        salvage
+    }
+
+    /// Finds out how far numbers go, and how bodies lie.
+    fn look(&mut self, db: &Connection) {
+        let mut last = |table: &str| {
+            let sql = format!("SELECT max(seq) FROM {table}");
+            let last = db.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0));
+            last.unwrap_or_else(|error| self.note(&error))
+        };
+        self.end = last("raw_hook").max(last("payload"));
+        let packs = "SELECT count(*) FROM pragma_table_info('raw_hook') WHERE name = 'body_start'";
+        let packs = db.query_row(packs, [], |row| row.get::<_, i64>(0));
+        // Read without its place in the pack, a body would be another one.
+        let (columns, tables) = match packs.unwrap_or_else(|error| self.note(&error).unwrap_or(1)) {
+            0 => (HOOK_COLUMNS_ALONE, HOOK_TABLES_ALONE),
+            _ => (HOOK_COLUMNS, HOOK_TABLES),
+        };
+        self.wanted = format!("SELECT {columns}, h.id, h.flags FROM {tables}");
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("hookspan.db")
+    }
+
+    fn connect(&mut self) -> Option<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match fs::symlink_metadata(self.path()) {
+            Ok(_) => Connection::open_with_flags(self.path(), flags)
+                .map_err(|error| self.note::<()>(&error))
+                .ok(),
+            // Its log alone was moved here.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.passing = Some(error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Notes what failed, if that may succeed another time.
+    fn note<T>(&mut self, error: &rusqlite::Error) -> Option<T> {
+        if may_pass(error) {
+            self.passing.get_or_insert_with(|| error.to_string());
+        }
+        None
     }
 
     /// The next readable hooks, with the time up to which they go; `None` at the end.
     pub(crate) fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
-        let db = self.db.take()?;
+        let mut db = self.db.take()?;
         let (mut bytes, mut last) = (0, None);
-        while self.preparer.waiting() < ROWS && bytes < BYTES && self.next < self.end {
-            let until = (self.next + STEP).min(self.end);
-            let found = match self.read(&db, self.next, until) {
-                Ok(found) => {
-                    self.silence = 0;
-                    found
+        while self.preparer.waiting() < ROWS && bytes < BYTES {
+            let Some(range) = self.rest.pop() else {
+                if self.again || (self.failed.is_empty() && self.end.is_some()) {
+                    break;
                 }
-                Err(_) => self.one_by_one(&db, until),
+                // What the connection has in memory is as doubtful as what it could not read.
+                (self.again, self.silence, self.passing) = (true, 0, None);
+                db = self.connect()?;
+                self.look(&db);
+                self.rest = self.failed_numbers();
+                continue;
             };
-            self.next = until;
-            for (id, flags, hook) in found {
+            let step = range.start..range.end.min(range.start + STEP);
+            if step.end < range.end {
+                self.rest.push(step.end..range.end);
+            }
+            for (id, flags, hook) in self.read_step(&db, step) {
                 bytes += hook.body.len();
                 if hook.source != HookSource::Evidence {
                     last = Some(hook.observed_at);
@@ -237,32 +305,60 @@ impl Salvage {
         (!arrivals.is_empty()).then_some((arrivals, last))
     }
 
-    /// This range contains damage: divide it, and keep everything around the damage.
-    fn one_by_one(&mut self, db: &Connection, until: i64) -> Vec<Found> {
-        let ends = [self.next, until - 1];
+    fn read_step(&mut self, db: &Connection, step: Range<i64>) -> Vec<Found> {
+        match self.read(db, step.start, step.end) {
+            Ok(found) => {
+                self.silence = 0;
+                found
+            }
+            Err(_) => self.one_by_one(db, step),
+        }
+    }
+
+    /// Somewhere in this range is damage: everything around it is kept.
+    fn one_by_one(&mut self, db: &Connection, step: Range<i64>) -> Vec<Found> {
+        let ends = [step.start, step.end - 1];
         if self.silence >= SILENCE && ends.iter().all(|&seq| self.read_one(db, seq + 1).is_err()) {
-            let skipped = until - self.next;
-            self.silence += skipped;
-            self.lost(skipped.unsigned_abs());
+            self.silence += step.end - step.start;
+            self.fail(step);
             return Vec::new();
         }
         let mut found = Vec::new();
-        for seq in self.next..until {
+        for seq in step {
             match self.read_one(db, seq + 1) {
                 Ok(one) => {
                     self.silence = if one.is_empty() { self.silence + 1 } else { 0 };
                     found.extend(one);
                 }
-                Err(_) => {
+                Err(error) => {
+                    self.note::<()>(&error);
                     self.silence += 1;
-                    self.lost(1);
+                    self.fail(seq..seq + 1);
                 }
             }
         }
         found
     }
 
-    /// Hooks with numbers above `after`, up to `until`. An error if one of them cannot be read.
+    /// What is to be read once more, the next range last.
+    fn failed_numbers(&mut self) -> Vec<Range<i64>> {
+        let end = self.end.unwrap_or(self.first_end);
+        let mut failed = std::mem::take(&mut self.failed);
+        failed.push(self.first_end..end);
+        failed.iter_mut().for_each(|numbers| numbers.end = numbers.end.min(end));
+        failed.retain(|numbers| !numbers.is_empty());
+        failed.reverse();
+        failed
+    }
+
+    fn fail(&mut self, numbers: Range<i64>) {
+        match self.failed.last_mut() {
+            Some(last) if last.end == numbers.start => last.end = numbers.end,
+            _ => self.failed.push(numbers),
+        }
+    }
+
+    /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
     fn read(&mut self, db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
         self.select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
     }
@@ -285,19 +381,45 @@ impl Salvage {
             .collect()
     }
 
-    fn lost(&mut self, hooks: u64) {
-        self.report.lost = self.report.lost.map(|lost| lost + hooks);
-    }
-
-    /// Records the result, so that the database is not read again.
+    /// Writes down what came of it: it is not read again. `is_ended` cuts short what that takes.
     ///
     /// # Errors
-    /// As the file system says.
-    pub(crate) fn finish(self) -> io::Result<Report> {
-        let text = serde_json::to_vec(&self.report)?;
-        write_private(&self.folder.join(REPORT), &text)?;
+    /// Returns [`Unfinished`] if something could not be read for another reason than damage, or the report not be written.
+    pub(crate) fn finish(mut self, is_ended: &dyn Fn() -> bool) -> Result<Report, Unfinished> {
+        if let Some(error) = self.passing.take() {
+            return Err(Unfinished(error));
+        }
+        let failed: i64 = self.failed.iter().map(|numbers| numbers.end - numbers.start).sum();
+        if failed > 0 || self.end.is_none() {
+            examine::read_apart(&self.path(), is_ended)
+                .map_err(|error| Unfinished(error.to_string()))?;
+        }
+        self.report.lost = self.end.map(|_| failed.unsigned_abs());
+        let text =
+            serde_json::to_vec(&self.report).map_err(|error| Unfinished(error.to_string()))?;
+        write_private(&self.folder.join(REPORT), &text)
+            .map_err(|error| Unfinished(error.to_string()))?;
         Ok(self.report)
     }
+}
+
+/// Whether what failed with `error` may succeed another time. Damage is told apart by reading the bytes.
+fn may_pass(error: &rusqlite::Error) -> bool {
+    use ErrorCode as Code;
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            Code::SystemIoFailure
+                | Code::CannotOpen
+                | Code::OutOfMemory
+                | Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::OperationInterrupted
+                | Code::PermissionDenied
+                | Code::ReadOnly
+                | Code::FileLockingProtocolFailed
+        )
+    )
 }
 
 #[cfg(unix)]
@@ -348,7 +470,7 @@ mod tests {
         while let Some((arrivals, _)) = salvage.read_on() {
             ids.extend(arrivals.iter().map(|arrival| arrival.id));
         }
-        let report = salvage.finish().unwrap();
+        let report = salvage.finish(&|| false).unwrap();
         assert_eq!(aside(dir), [Aside { folder, report: Some(report) }]);
         (ids, report)
     }
@@ -399,6 +521,25 @@ mod tests {
         let rest = (1..=before).chain(before + cells + 1..=2_000);
         assert_eq!(ids, rest.map(u128::to_be_bytes).collect::<Vec<_>>());
         assert_eq!(report.lost.map(u128::from), Some(cells));
+    }
+
+    #[test]
+    fn one_that_cannot_be_opened_now_is_not_given_up() {
+        let (_temp, dir) = filled(300);
+        let folder = set_aside(&dir, Timestamp(7)).unwrap();
+        let (path, away) = (folder.join("hookspan.db"), folder.join("away"));
+        fs::rename(&path, &away).unwrap();
+        fs::create_dir(&path).unwrap();
+        let mut salvage = Salvage::open(&folder);
+        assert!(salvage.read_on().is_none());
+        let refused = salvage.finish(&|| false).unwrap_err().to_string();
+        assert!(refused.contains("read again later"), "{refused}");
+        assert_eq!(aside(&dir)[0].report, None);
+        fs::remove_dir(&path).unwrap();
+        fs::rename(away, path).unwrap();
+        let mut salvage = Salvage::open(&folder);
+        while salvage.read_on().is_some() {}
+        assert_eq!(salvage.finish(&|| false).unwrap(), Report { hooks: 300, lost: Some(0) });
     }
 
     #[test]
