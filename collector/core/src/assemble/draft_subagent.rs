@@ -14,6 +14,7 @@ use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
+use crate::model::tolerance::DISORDER;
 use crate::model::tool::ToolClass;
 
 impl<'a> Tree<'a> {
@@ -72,13 +73,8 @@ impl<'a> Tree<'a> {
             node.incomplete = true;
         }
         let run = node.end.zip(duration).map(|(end, ns)| end.at.plus(-ns));
-        node.start = match (opened, run) {
-            // An end that was stamped before its beginning says how long it took all the same.
-            (Some(opened), Some(run)) if node.end.is_some_and(|end| end.at < opened) => run,
-            (Some(opened), Some(run)) => opened.max(run),
-            (Some(at), None) | (None, Some(at)) => at,
-            (None, None) => call.first(),
-        };
+        node.start =
+            began(opened, run, node.end, self.nodes[0].start).unwrap_or_else(|| call.first());
         node.start_inferred = opened.is_none() && duration.is_none();
         clamp(&mut node);
         node.made_of = Fingerprint::of(Made::Call).with_all(call.hooks().map(|fact| fact.seq));
@@ -264,4 +260,21 @@ fn clamp(node: &mut Node<'_>) {
     if let Some(end) = node.end {
         node.start = node.start.min(end.at);
     }
+}
+
+/// When a call began: `run` is its end less the duration that was measured. The measured duration wins where the hook that opened the
+/// call was late, though a call begins in its turn, and where its end was stamped before its beginning. A duration that reaches
+/// further back is none of this call's.
+fn began(
+    opened: Option<Timestamp>,
+    run: Option<Timestamp>,
+    end: Option<End>,
+    turn: Timestamp,
+) -> Option<Timestamp> {
+    let Some((opened, run)) = opened.zip(run) else { return opened.or(run) };
+    if end.is_some_and(|end| end.at < opened) {
+        return Some(run);
+    }
+    let is_late = opened.since(run) <= DISORDER;
+    Some(if is_late { run.max(turn.min(opened)) } else { opened })
 }

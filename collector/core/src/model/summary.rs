@@ -257,6 +257,14 @@ impl std::iter::Sum for Parts {
     }
 }
 
+impl TurnSummary {
+    /// How long it took, nanoseconds. `None` while it runs, and where only its stop is known.
+    #[must_use]
+    pub fn length_ns(&self) -> Option<i64> {
+        Some(self.ended_at?.since(self.started_at)).filter(|ns| *ns > 0)
+    }
+}
+
 /// Where a session's time went, nanoseconds: [`Self::turns`] and [`Self::idle`] add up to [`Self::whole`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionParts {

@@ -12,6 +12,7 @@ use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::{Call, is_generic, tool_facts};
 use crate::model::event::EventKind;
 use crate::model::fingerprint::ContentKey;
+use crate::model::time::nanos;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolFacts;
 
@@ -157,7 +158,10 @@ impl<'a> Found<'a> {
         if repeated {
             return;
         }
-        let waiting = if starts { None } else { equals.first_without_end(calls) };
+        let waiting = match starts {
+            true => equals.first_that_ended_before(fact, calls),
+            false => equals.first_without_end(calls),
+        };
         let at = waiting.unwrap_or_else(|| {
             let key = Cow::Owned(format!("{}#{}", tool.fallback, equals.calls.len()));
             calls.push(Call::named(key));
@@ -182,5 +186,17 @@ impl Equals {
             self.ended += 1;
         }
         self.calls.get(self.ended).copied()
+    }
+
+    /// The oldest call without a beginning whose end was received before `start`, and which can have begun as late as `start`: hooks of
+    /// one instant come in any order.
+    fn first_that_ended_before(&self, start: &Fact, calls: &[Call<'_>]) -> Option<usize> {
+        let is_one = |call: &Call<'_>| {
+            let Some(post) = call.post.filter(|_| call.pre.is_none()) else { return false };
+            let run = nanos(Call::measured(Some(post)).unwrap_or(0.0));
+            start.at.since(post.at) <= DISORDER - run
+        };
+        let first = self.calls.len().saturating_sub(NEAR);
+        self.calls[first..].iter().copied().find(|&at| is_one(&calls[at]))
     }
 }
