@@ -62,12 +62,14 @@ struct Row {
     name: String,
     count: u64,
     errors: u64,
-    p50_us: u64,
-    p90_us: u64,
-    p95_us: u64,
-    p99_us: u64,
-    max_us: u64,
-    total_us: u64,
+    /// Calls whose length no hook tells: they are in none of the lengths below, which are null where no length is known.
+    unknown: u64,
+    p50_us: Option<u64>,
+    p90_us: Option<u64>,
+    p95_us: Option<u64>,
+    p99_us: Option<u64>,
+    max_us: Option<u64>,
+    total_us: Option<u64>,
     /// By model, and with a price table; never a bill.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_cost: Option<Cost>,
@@ -137,18 +139,17 @@ fn nothing(days: i64, today: i64, older: Option<(i64, u64)>) -> String {
 
 impl From<LatencyRow> for Row {
     fn from(row: LatencyRow) -> Self {
-        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us } =
-            row;
         Self {
-            name,
-            count,
-            errors,
-            p50_us,
-            p90_us,
-            p95_us,
-            p99_us,
-            max_us,
-            total_us,
+            name: row.name,
+            count: row.count,
+            errors: row.errors,
+            unknown: row.unknown,
+            p50_us: row.p50_us,
+            p90_us: row.p90_us,
+            p95_us: row.p95_us,
+            p99_us: row.p99_us,
+            max_us: row.max_us,
+            total_us: row.total_us,
             estimated_cost: None,
         }
     }
@@ -167,11 +168,8 @@ fn table(group: &str, rows: &[LatencyRow], paint: Paint) -> String {
     for row in rows {
         let times =
             [row.total_us, row.p50_us, row.p90_us, row.p95_us, row.p99_us, row.max_us].map(|us| {
-                let ns = i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
-                // The shortest length that is counted is 1 µs: here nothing told one.
-                let is_known = row.max_us > 0;
-                let time = if is_known { text::duration(ns) } else { "?".to_owned() };
-                text::right(&time, 6)
+                let ns = us.map(|us| i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX));
+                text::right(&ns.map_or_else(|| "?".to_owned(), text::duration), 6)
             });
         let share = row.errors as f64 * 100.0 / row.count.max(1) as f64;
         let failed = if row.errors == 0 { String::new() } else { format!("{share:.1}%") };
@@ -208,17 +206,24 @@ mod tests {
             name: "mcp \x1b[31m very long name of a tool indeed".to_owned(),
             count: 62_940,
             errors: 7_427,
-            p50_us: 3_900_000,
-            p90_us: 24_300_000,
-            p95_us: 39_600_000,
-            p99_us: 119_000_000,
-            max_us: 764_000_000,
-            total_us: 3_600_000_000 * 31,
+            unknown: 0,
+            p50_us: Some(3_900_000),
+            p90_us: Some(24_300_000),
+            p95_us: Some(39_600_000),
+            p99_us: Some(119_000_000),
+            max_us: Some(764_000_000),
+            total_us: Some(3_600_000_000 * 31),
         };
-        let shown = table("tool", &[row], Paint::plain());
+        let untold =
+            LatencyRow { name: "Hung".into(), count: 2, unknown: 2, ..LatencyRow::default() };
+        let shown = table("tool", &[row, untold], Paint::plain());
         assert_eq!(
             shown.lines().nth(1).unwrap(),
             "mcp ␛[31m very long …  62.9k 31h00m   3.9s  24.3s  39.6s  1m59s 12m44s   11.8%"
+        );
+        assert_eq!(
+            shown.lines().nth(2).unwrap(),
+            "Hung                       2      ?      ?      ?      ?      ?      ?"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
     }

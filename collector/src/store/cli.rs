@@ -2,12 +2,27 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::open::RULES;
+
 /// How far the journal has been committed, as [`crate::journal::Position`] writes it.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn journal_position(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM state WHERE key = 'journal'", [], |row| row.get(0)).optional()
+}
+
+/// Whether the derived tables follow older rules than this program's: the same hooks may give other sessions and spans now.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn has_older_rules(db: &Connection) -> rusqlite::Result<bool> {
+    let rules = db
+        .query_row("SELECT value FROM state WHERE key = 'rules'", [], |row| row.get::<_, String>(0))
+        .optional()?;
+    let rules: u32 = rules.and_then(|rules| rules.parse().ok()).unwrap_or(0);
+    let derived = db.prepare("SELECT 1 FROM span LIMIT 1")?.exists([])?;
+    Ok(derived && rules < RULES)
 }
 
 /// How many of these records are committed.

@@ -20,7 +20,7 @@ use crate::dirs;
 pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -32,11 +32,17 @@ const MIGRATIONS: [&str; 11] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0009_outbox.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0010_unowned.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0011_figures.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0012_unknown.sql")),
 ];
 
 /// The schema this program writes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a handful")]
 pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// The rules by which this program derives sessions and spans from hooks. A change after which the same hooks give other rows
+/// raises this number, so that `status` and `doctor` recognise a store that older rules derived. A migration that empties the
+/// derived tables need not raise it: they are derived anew.
+pub(crate) const RULES: u32 = 1;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;

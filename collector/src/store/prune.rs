@@ -3,9 +3,10 @@
 //! A hook belongs to a session through its conversation. Hooks without one (a body that could not be read, `workspaceOpen`) and
 //! conversations that never became a session are *unowned*: nobody can open them as a session, so they go before any session.
 
-use hookspan_view::source::Deleted;
-use rusqlite::Connection;
+use hookspan_view::source::{Deleted, LineFilter, SessionFilter};
+use rusqlite::{Connection, Params};
 
+use super::read;
 use crate::config::Retention;
 
 /// Sessions deleted in one transaction: hooks are committed between two of these.
@@ -85,23 +86,55 @@ pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Se
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
 pub(crate) fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
+    sum(db, "SELECT root FROM session WHERE last_ns < ?1", (before_ns, before_ns))
+}
+
+/// The same of these sessions alone.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be written.
+pub(crate) fn count_of(db: &Connection, roots: &[String]) -> rusqlite::Result<Deleted> {
+    let named = "SELECT session.root FROM session JOIN name ON name.id = session.root
+         WHERE name.text IN (SELECT value FROM json_each(?1))";
+    let list = serde_json::Value::from(roots).to_string();
+    sum(db, named, (list, i64::MIN))
+}
+
+/// Sessions that match, of those whose last event was before a time, the newest first, at most `limit`.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn matching(
+    db: &Connection,
+    filter: &LineFilter,
+    before_ns: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<String>> {
+    let filter =
+        SessionFilter { spans: filter.clone(), completions: true, ..SessionFilter::default() };
+    let found = read::sessions(db, &filter, Some(&(before_ns, String::new())), limit)?;
+    Ok(found.into_iter().map(|session| session.root.to_string()).collect())
+}
+
+/// What goes with the sessions that `gone` selects by its parameter, and with what is unowned before a time.
+fn sum(db: &Connection, gone: &str, values: impl Params) -> rusqlite::Result<Deleted> {
     let sql = format!(
-        "WITH gone (root) AS MATERIALIZED (SELECT root FROM session WHERE last_ns < ?1),
+        "WITH gone (root) AS MATERIALIZED ({gone}),
               talk (id) AS MATERIALIZED (SELECT root FROM gone
                   UNION SELECT c.id FROM conversation c JOIN gone ON gone.root = c.root
                   UNION SELECT s.conversation FROM span s JOIN gone ON gone.root = s.root
-                  UNION SELECT id FROM ({UNOWNED}) WHERE newest < ?1),
+                  UNION SELECT id FROM ({UNOWNED}) WHERE newest < ?2),
               hooks (bytes) AS MATERIALIZED (
                   SELECT coalesce(h.body_len, p.len, 0) FROM talk JOIN raw_hook h ON h.conversation = talk.id
                       LEFT JOIN payload p ON p.seq = coalesce(h.pack, h.seq)
                   UNION ALL SELECT coalesce(h.body_len, p.len, 0) FROM raw_hook h
                       LEFT JOIN payload p ON p.seq = coalesce(h.pack, h.seq)
-                      WHERE h.conversation IS NULL AND h.observed_ns < ?1)
+                      WHERE h.conversation IS NULL AND h.observed_ns < ?2)
          SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM gone JOIN turn USING (root)),
                 (SELECT count(*) FROM gone JOIN span USING (root)),
                 (SELECT count(*) FROM hooks), (SELECT coalesce(sum(bytes), 0) FROM hooks)"
     );
-    db.query_row(&sql, [before_ns], |row| {
+    db.query_row(&sql, values, |row| {
         let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
         Ok(Deleted {
             sessions: number(0)?,

@@ -11,7 +11,7 @@ pub(crate) mod lines;
 mod periods;
 mod spans;
 
-pub(crate) use periods::{arrival, heat, latency, older, times};
+pub(crate) use periods::{arrival, heat, latency, latency_of, older, times};
 pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,
@@ -44,7 +44,7 @@ pub(crate) fn sessions(
     let LineFilter { session, project, model, tool, kind, failed, min_ns, from_ns, to_ns, .. } =
         &filter.spans;
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
-    let spans = if of_spans { WITH_SPANS } else { "" };
+    let spans = if of_spans { with_spans() } else { String::new() };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
@@ -86,17 +86,22 @@ pub(crate) fn sessions(
 }
 
 /// Sessions with a matching span. Settled spans are matched by the longest per tool and kind, the few others one by one.
-const WITH_SPANS: &str = "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
+fn with_spans() -> String {
+    let length = rows::length_ns("x");
+    format!(
+        "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
          AND (:class IS NULL OR r.class = :class)
          AND (:tool IS NULL OR r.tool = lower(:tool))
-         AND (NOT :failed OR r.failed_ns IS NOT NULL)
+         AND (NOT :failed OR r.failed)
          AND (:min IS NULL OR iif(:failed, r.failed_ns, r.longest_ns) >= :min))
        OR EXISTS (SELECT 1 FROM unsettled u JOIN span x ON x.row = u.span
          WHERE u.root = s.root
          AND (:class IS NULL OR x.class = :class)
          AND (:tool IS NULL OR x.tool = :tool COLLATE NOCASE)
          AND (NOT :failed OR x.error_type IS NOT NULL)
-         AND (:min IS NULL OR x.end_ns - x.start_ns >= :min)))";
+         AND (:min IS NULL OR {length} >= :min)))"
+    )
+}
 
 /// The same number as [`SessionSort::key`] computes.
 const fn sort_key(sort: SessionSort) -> &'static str {

@@ -40,7 +40,9 @@ fn said<'a>(span: &'a Span, key: &str) -> Option<Cow<'a, str>> {
     span.text(key).filter(|text| !text.is_empty()).map(cut)
 }
 
-fn cut(name: &str) -> Cow<'_, str> {
+/// A name as figures show it.
+#[must_use]
+pub fn cut(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(NAME_CHARS) {
         Some((end, _)) => Cow::Owned(name[..end].to_owned()),
         None => Cow::Borrowed(name),

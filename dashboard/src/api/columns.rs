@@ -188,7 +188,7 @@ pub(super) struct LineItem {
     pub(super) kind: &'static str,
     pub(super) label: String,
     pub(super) start_us: i64,
-    /// Null while it runs.
+    /// Null while it runs (`status` is `open`), and where no hook tells.
     pub(super) dur_us: Option<i64>,
     pub(super) wait_us: i64,
     pub(super) status: &'static str,
@@ -199,6 +199,7 @@ pub(super) struct LineItem {
 impl LineItem {
     pub(super) fn new(session: &str, line: Line) -> Self {
         let start_us = line.start.as_us();
+        let dur_us = line.length_ns().map(|ns| ns / 1_000);
         Self {
             row: line.row,
             id: line.id.to_string(),
@@ -207,7 +208,7 @@ impl LineItem {
             kind: line.kind.as_str(),
             label: line.label,
             start_us,
-            dur_us: line.end.map(|end| end.as_us() - start_us),
+            dur_us,
             wait_us: line.wait_us,
             status: Outcome::as_str(line.outcome),
             flags: line.flags,

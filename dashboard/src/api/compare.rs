@@ -53,7 +53,10 @@ struct Side {
 struct ToolSum {
     calls: u64,
     errors: u64,
-    dur_us: i64,
+    /// Of the calls whose length is known; null where none is.
+    dur_us: Option<i64>,
+    /// Calls whose length no hook tells, and those that run.
+    unknown: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,7 +115,9 @@ pub(super) async fn compare(
         .into_iter()
         .map(|name| ToolPair { name: name.clone(), a: of(&a, name), b: of(&b, name) })
         .collect();
-    tools.sort_by_key(|pair| core::cmp::Reverse(pair.a.dur_us + pair.b.dur_us));
+    tools.sort_by_key(|pair| {
+        core::cmp::Reverse(pair.a.dur_us.unwrap_or(0) + pair.b.dur_us.unwrap_or(0))
+    });
     let files = Files {
         only_a: a.files.difference(&b.files).cloned().collect(),
         only_b: b.files.difference(&a.files).cloned().collect(),
@@ -140,10 +145,7 @@ fn side(source: &dyn Source, wanted: &Wanted) -> hookspan_view::Result<Option<Si
         turn: wanted.turn,
         label: label.unwrap_or_default(),
         start_us: turns.first().map_or(session.started_at, |turn| turn.started_at).as_us(),
-        active_us: turns
-            .iter()
-            .filter_map(|turn| Some(turn.ended_at?.since(turn.started_at) / 1_000))
-            .sum(),
+        active_us: turns.iter().filter_map(|turn| Some(turn.length_ns()? / 1_000)).sum(),
         turns: turns.len(),
         calls: turns.iter().map(|turn| turn.tool_calls).sum(),
         errors: turns.iter().map(|turn| turn.errors).sum(),
@@ -187,7 +189,10 @@ fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTr
         let sum: &mut ToolSum = tools.entry(name.to_owned()).or_default();
         sum.calls += 1;
         sum.errors += u64::from(line.outcome == Outcome::Error);
-        sum.dur_us += line.length_ns().map_or(0, |ns| ns / 1_000);
+        match line.length_ns() {
+            Some(ns) => sum.dur_us = Some(sum.dur_us.unwrap_or(0) + ns / 1_000),
+            None => sum.unknown += 1,
+        }
         if line.kind == Edits && !subject.is_empty() {
             files.insert(subject.to_owned());
         }

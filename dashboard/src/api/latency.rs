@@ -81,23 +81,34 @@ struct LatencyItem {
     name: String,
     n: u64,
     errors: u64,
-    p50_us: u64,
-    p90_us: u64,
-    p95_us: u64,
-    p99_us: u64,
-    max_us: u64,
+    /// Those whose length no hook tells. They are in none of the lengths, which are null where no length is known.
+    unknown: u64,
+    p50_us: Option<u64>,
+    p90_us: Option<u64>,
+    p95_us: Option<u64>,
+    p99_us: Option<u64>,
+    max_us: Option<u64>,
     /// All of them together.
-    total_us: u64,
+    total_us: Option<u64>,
     /// The spans behind it.
     url: String,
 }
 
 impl LatencyItem {
     fn new(group: &str, row: LatencyRow) -> Self {
-        let LatencyRow { name, count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us } =
-            row;
-        let url = format!("/sessions?{group}={}", super::escape(&name));
-        Self { name, n: count, errors, p50_us, p90_us, p95_us, p99_us, max_us, total_us, url }
+        Self {
+            url: format!("/sessions?{group}={}", super::escape(&row.name)),
+            name: row.name,
+            n: row.count,
+            errors: row.errors,
+            unknown: row.unknown,
+            p50_us: row.p50_us,
+            p90_us: row.p90_us,
+            p95_us: row.p95_us,
+            p99_us: row.p99_us,
+            max_us: row.max_us,
+            total_us: row.total_us,
+        }
     }
 }
 

@@ -271,7 +271,7 @@ pub(super) struct TurnItem {
     generation: String,
     n: u64,
     start_us: i64,
-    /// Null while it runs.
+    /// Null while it runs (`end_reason` is null), and where no hook tells.
     dur_us: Option<i64>,
     prompt: Option<String>,
     model: Option<String>,
@@ -326,7 +326,7 @@ impl TurnItem {
             generation: turn.generation.to_string(),
             n: turn.index,
             start_us: turn.started_at.as_us(),
-            dur_us: turn.ended_at.map(|end| end.since(turn.started_at) / 1_000),
+            dur_us: turn.length_ns().map(|ns| ns / 1_000),
             prompt: turn.prompt,
             model: turn.model.map(|model| model.to_string()),
             status: turn.status,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::Parts;
 use hookspan_view::source::DayTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,8 +61,9 @@ struct Sums {
     errors: u64,
     active_us: i64,
     parts: PartItem,
-    input_tokens: u64,
-    output_tokens: u64,
+    /// Of the turns that reported them; null where none did.
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
 }
 
 impl From<DayTime> for Sums {
@@ -82,24 +82,17 @@ impl From<DayTime> for Sums {
 
 fn add(sum: &mut DayTime, more: &DayTime) {
     let DayTime { turns, calls, errors, active_ns, parts, input, output, .. } = more;
-    let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
-        *parts;
     sum.turns += turns;
     sum.calls += calls;
     sum.errors += errors;
     sum.active_ns += active_ns;
-    sum.input += input;
-    sum.output += output;
-    sum.parts.thinking += thinking;
-    sum.parts.responding += responding;
-    sum.parts.tools += tools;
-    sum.parts.shell += shell;
-    sum.parts.mcp += mcp;
-    sum.parts.edits += edits;
-    sum.parts.subagent += subagent;
-    sum.parts.wait += wait;
-    sum.parts.hooks += hooks;
-    sum.parts.other += other;
+    let plus = |one: Option<u64>, more: &Option<u64>| match (one, *more) {
+        (Some(one), Some(more)) => Some(one.saturating_add(more)),
+        (one, more) => one.or(more),
+    };
+    sum.input = plus(sum.input, input);
+    sum.output = plus(sum.output, output);
+    sum.parts += *parts;
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -173,6 +166,8 @@ fn step(days: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use hookspan_core::Parts;
+
     use super::*;
 
     fn row(day: i64, project: Option<&str>, thinking: i64, other: i64) -> DayTime {

@@ -384,12 +384,13 @@ impl Statistics for ListSource {
                 name,
                 count: us.len() as u64,
                 errors: 0,
-                p50_us: at(50),
-                p90_us: at(90),
-                p95_us: at(95),
-                p99_us: at(99),
-                max_us: at(100),
-                total_us: us.iter().sum(),
+                unknown: 0,
+                p50_us: Some(at(50)),
+                p90_us: Some(at(90)),
+                p95_us: Some(at(95)),
+                p99_us: Some(at(99)),
+                max_us: Some(at(100)),
+                total_us: Some(us.iter().sum()),
             }
         };
         Ok(durations.into_iter().map(row).collect())
@@ -438,8 +439,8 @@ impl Statistics for ListSource {
                     errors: turn.errors,
                     active_ns: end.since(turn.started_at),
                     parts: turn.parts,
-                    input: turn.tokens.and_then(|tokens| tokens.input).unwrap_or(0),
-                    output: turn.tokens.and_then(|tokens| tokens.output).unwrap_or(0),
+                    input: turn.tokens.and_then(|tokens| tokens.input),
+                    output: turn.tokens.and_then(|tokens| tokens.output),
                 });
             }
         }

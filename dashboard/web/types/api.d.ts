@@ -2377,23 +2377,28 @@ export interface components {
             /** Format: uint64 */
             errors: number;
             /** Format: uint64 */
-            max_us: number;
+            max_us: number | null;
             /** Format: uint64 */
             n: number;
             name: string;
             /** Format: uint64 */
-            p50_us: number;
+            p50_us: number | null;
             /** Format: uint64 */
-            p90_us: number;
+            p90_us: number | null;
             /** Format: uint64 */
-            p95_us: number;
+            p95_us: number | null;
             /** Format: uint64 */
-            p99_us: number;
+            p99_us: number | null;
             /**
              * Format: uint64
              * @description All of them together.
              */
-            total_us: number;
+            total_us: number | null;
+            /**
+             * Format: uint64
+             * @description Those whose length no hook tells. They are in none of the lengths, which are null where no length is known.
+             */
+            unknown: number;
             /** @description The spans behind it. */
             url: string;
         };
@@ -2401,7 +2406,7 @@ export interface components {
         LineItem: {
             /**
              * Format: int64
-             * @description Null while it runs.
+             * @description Null while it runs (`status` is `open`), and where no hook tells.
              */
             dur_us: number | null;
             /** Format: uint8 */
@@ -2654,10 +2659,13 @@ export interface components {
             calls: number;
             /** Format: uint64 */
             errors: number;
+            /**
+             * Format: uint64
+             * @description Of the turns that reported them; null where none did.
+             */
+            input_tokens: number | null;
             /** Format: uint64 */
-            input_tokens: number;
-            /** Format: uint64 */
-            output_tokens: number;
+            output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
             /** @description Null where Cursor named no workspace. */
             project: string | null;
@@ -3016,10 +3024,13 @@ export interface components {
             errors: number;
             /** Format: int64 */
             from_us: number;
+            /**
+             * Format: uint64
+             * @description Of the turns that reported them; null where none did.
+             */
+            input_tokens: number | null;
             /** Format: uint64 */
-            input_tokens: number;
-            /** Format: uint64 */
-            output_tokens: number;
+            output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
             /** Format: uint64 */
             turns: number;
@@ -3031,10 +3042,13 @@ export interface components {
             calls: number;
             /** Format: uint64 */
             errors: number;
+            /**
+             * Format: uint64
+             * @description Of the turns that reported them; null where none did.
+             */
+            input_tokens: number | null;
             /** Format: uint64 */
-            input_tokens: number;
-            /** Format: uint64 */
-            output_tokens: number;
+            output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
             /** Format: uint64 */
             turns: number;
@@ -3084,10 +3098,18 @@ export interface components {
         ToolSum: {
             /** Format: uint64 */
             calls: number;
-            /** Format: int64 */
-            dur_us: number;
+            /**
+             * Format: int64
+             * @description Of the calls whose length is known; null where none is.
+             */
+            dur_us: number | null;
             /** Format: uint64 */
             errors: number;
+            /**
+             * Format: uint64
+             * @description Calls whose length no hook tells, and those that run.
+             */
+            unknown: number;
         };
         /** @description Where a trace is shown. */
         TracePlace: {
@@ -3104,7 +3126,7 @@ export interface components {
             cost: components["schemas"]["CostItem"] | null;
             /**
              * Format: int64
-             * @description Null while it runs.
+             * @description Null while it runs (`end_reason` is null), and where no hook tells.
              */
             dur_us: number | null;
             end_reason: string | null;

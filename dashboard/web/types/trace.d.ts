@@ -104,5 +104,5 @@ export interface ToolTotal {
   kind: string;
   n: number;
   errors: number;
-  us: number;
+  us: number | null;
 }

@@ -131,11 +131,11 @@ impl<'a> Page<'a> {
     }
 
     fn turn(&mut self, turn: &TurnSummary, cost: Option<String>, line: &'a Line) {
-        let mut right =
-            vec![text::duration(turn.ended_at.map_or(0, |end| end.since(turn.started_at)))];
-        if turn.ended_at.is_none() {
-            right = vec!["running".to_owned()];
-        }
+        let mut right = vec![match (turn.length_ns(), turn.ended_at) {
+            (Some(length), _) => text::duration(length),
+            (None, None) => "running".to_owned(),
+            (None, Some(_)) => "?".to_owned(),
+        }];
         if let Some(Tokens { input, output, .. }) = turn.tokens
             && (input.is_some() || output.is_some())
         {

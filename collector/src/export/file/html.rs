@@ -142,6 +142,15 @@ impl Scale {
     }
 }
 
+/// How long it took; `?` where no hook tells.
+fn length(span: &Span) -> String {
+    if span.attributes.iter().any(|pair| pair.key == "hookspan.duration_unknown") {
+        return "?".to_owned();
+    }
+    let ns = span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano);
+    text::duration(ns.cast_signed())
+}
+
 fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
     let (from, to) = (scale.at(span.start_time_unix_nano), scale.at(span.end_time_unix_nano));
     let failed = span.status.as_ref().is_some_and(|status| status.code == 2);
@@ -160,7 +169,7 @@ fn row(span: &Span, depth: usize, scale: Scale) -> Markup {
                 }
                 span.time {
                     @if failed { b { "failed " } }
-                    (text::duration(span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano).cast_signed()))
+                    (length(span))
                 }
             }
             dl {

@@ -102,7 +102,7 @@ pub(crate) fn latest(
 
 /// A filter's conditions on a span `s`, its session `v` and the session's name `root`. A span belongs to the turn of its trace;
 /// in a trace with several turns, to the last turn that began before the span.
-const MATCHES: &str =
+pub(super) const MATCHES: &str =
     "(:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
                 OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
            AND (:model IS NULL OR :model = (SELECT t.model FROM turn t
@@ -160,13 +160,13 @@ fn within(
          WHERE v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to"
         }
     };
+    let length = rows::length_ns("s");
     let sql = format!(
         "SELECT {COLUMNS}, root.text FROM {tables}
            AND {MATCHES}
            AND s.start_ns >= :from AND s.start_ns <= :to
            AND (s.start_ns, s.row) < (:before_ns, :before_row)
-           AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
-           AND (:max IS NULL OR s.end_ns - s.start_ns < :max)
+           AND (:min IS NULL OR {length} >= :min) AND (:max IS NULL OR {length} < :max)
          ORDER BY s.start_ns DESC, s.row DESC LIMIT :limit"
     );
     let (before_ns, before_row) = before.unwrap_or((i64::MAX, i64::MAX));
@@ -250,6 +250,7 @@ pub(crate) fn of_span(
     filter: &LineFilter,
 ) -> rusqlite::Result<Option<(String, Found)>> {
     let Some(of) = name(db, of)? else { return Ok(None) };
+    let length = rows::length_ns("s");
     let sql = format!(
         "SELECT {COLUMNS}, root.text
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
@@ -257,8 +258,7 @@ pub(crate) fn of_span(
            AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
            AND {MATCHES}
            AND (NOT :failed OR s.error_type IS NOT NULL)
-           AND (:min IS NULL OR s.end_ns - s.start_ns >= :min)
-           AND (:max IS NULL OR s.end_ns - s.start_ns < :max)"
+           AND (:min IS NULL OR {length} >= :min) AND (:max IS NULL OR {length} < :max)"
     );
     let values: &[(&str, &dyn ToSql)] = &[
         ("?1", &of),

@@ -1,6 +1,6 @@
 use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp, Value};
 use hookspan_view::line::{Line, LineKind};
-use hookspan_view::source::{DayTime, HeatCell, LineFilter};
+use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter};
 use rusqlite::Connection;
 
 use super::*;
@@ -146,7 +146,8 @@ fn failures_durations_and_percentiles_are_read() {
     let day = sample::span("r", "a").start.0.div_euclid(86_400_000_000_000);
     let rows = readers.with(|db| latency(db, "kind", (day, day))).unwrap();
     assert_eq!((rows[0].name.as_str(), rows[0].count, rows[0].errors), (kind, 2, 2));
-    assert!((990_000..=1_010_000).contains(&rows[0].p50_us), "{}", rows[0].p50_us);
+    let p50 = rows[0].p50_us.unwrap();
+    assert!((990_000..=1_010_000).contains(&p50), "{p50}");
     assert!(readers.with(|db| latency(db, "kind", (day + 1, day + 9))).unwrap().is_empty());
 }
 
@@ -311,7 +312,7 @@ fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
         sorted.sort_unstable();
         let row = &rows[0];
         assert_eq!(row.count, sorted.len() as u64, "{from} to {to}");
-        assert_eq!(row.total_us, sorted.iter().sum::<i64>().cast_unsigned());
+        assert_eq!(row.total_us, Some(sorted.iter().sum::<i64>().cast_unsigned()));
         for (share, found) in [
             (0.5, row.p50_us),
             (0.9, row.p90_us),
@@ -320,6 +321,7 @@ fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
             (1.0, row.max_us),
         ] {
             let exact = sorted[(share * sorted.len() as f64).ceil() as usize - 1] as f64;
+            let found = found.unwrap();
             let wrong = (found as f64 - exact).abs() / exact;
             assert!(wrong <= 0.001, "{from} to {to}, {share}: {found} is not {exact}");
         }
@@ -366,14 +368,96 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
             other: summary.parts.other * turns.cast_signed(),
             ..Parts::default()
         },
-        input: 0,
-        output: 0,
+        input: None,
+        output: None,
     };
     assert_eq!(found, [one(2)]);
     store.delete(&Selection::sessions(&["s".to_owned()])).unwrap();
     assert_eq!(all(&readers), [one(1)]);
     store.delete(&Selection::sessions(&["r".to_owned()])).unwrap();
     assert_eq!(all(&readers), []);
+}
+
+/// A call whose length no hook tells.
+fn untold(root: &str, key: &str) -> Span {
+    let mut span = sample::span(root, key);
+    let unknown = hookspan_core::Attribute {
+        key: std::borrow::Cow::Borrowed("hookspan.duration_unknown"),
+        value: Value::Bool(true),
+        class: hookspan_core::Class::Plain,
+    };
+    let at = span.attributes.partition_point(|one| *one.key < *unknown.key);
+    span.attributes.insert(at, unknown);
+    span
+}
+
+#[test]
+fn an_unknown_length_counts_as_a_call_and_nowhere_as_a_length() {
+    let told = |span: Span| Change::Span(Box::new(span));
+    let session = |root: &str| Change::Session(Box::new(sample::session(root)));
+    let (_dir, mut store, readers) = stored([
+        session("r"),
+        session("q"),
+        told(untold("r", "Shell")),
+        told(untold("q", "Shell")),
+    ]);
+    let day = untold("r", "Shell").start.0.div_euclid(86_400_000_000_000);
+    let row = || readers.with(|db| latency(db, "tool", (day, day))).unwrap().remove(0);
+    let known = |row: &LatencyRow| [row.total_us, row.p50_us, row.p99_us, row.max_us];
+    let longer = |ns: i64| {
+        let tool = Some("Shell".to_owned());
+        let spans = LineFilter { tool, min_ns: Some(ns), ..LineFilter::default() };
+        let lines = readers.with(|db| lines::matching(db, &spans, None, 9)).unwrap().len();
+        let filter = SessionFilter { spans, ..SessionFilter::default() };
+        (readers.with(|db| sessions(db, &filter, None, 9)).unwrap().len(), lines)
+    };
+    let cells = || {
+        let hours = (day * 24, day * 24 + 23);
+        let cells = readers.with(|db| heat(db, "tool", None, hours, false)).unwrap();
+        cells.iter().map(|cell| cell.count).sum::<u64>()
+    };
+    assert_eq!((row().count, row().errors, row().unknown), (2, 2, 2));
+    assert_eq!(known(&row()), [None; 4]);
+    assert_eq!((longer(0), cells()), ((0, 0), 0));
+    // One of them turns out to have an end; then the same is forgotten again.
+    write(&mut store, [told(sample::span("r", "Shell"))]);
+    assert_eq!((row().count, row().unknown, row().total_us), (2, 1, Some(1_000_000)));
+    assert_eq!((longer(0), longer(2_000_000_000), cells()), ((1, 1), (0, 0), 1));
+    let failed =
+        LineFilter { failed: true, tool: Some("Shell".to_owned()), ..LineFilter::default() };
+    let filter = SessionFilter { spans: failed.clone(), ..SessionFilter::default() };
+    assert_eq!(readers.with(|db| sessions(db, &filter, None, 9)).unwrap().len(), 2);
+    // The same, looked at one by one.
+    assert_eq!(readers.with(|db| latency_of(db, "tool", &failed)).unwrap(), [row()]);
+    write(&mut store, [told(untold("r", "Shell"))]);
+    assert_eq!((row().count, row().unknown, known(&row())), (2, 2, [None; 4]));
+    assert_eq!((longer(0), cells()), ((0, 0), 0));
+}
+
+#[test]
+fn tokens_of_a_day_are_unknown_until_a_turn_reports_some() {
+    let told = |root: &str, input: Option<u64>| {
+        let mut span = sample::span(root, "turn");
+        span.kind = SpanKind::Generation;
+        let mut turn = sample::turn(root);
+        (span.id, span.conversation) = (turn.span, root.into());
+        turn.tokens = input.map(|input| Tokens { input: Some(input), ..Tokens::default() });
+        [Change::Span(Box::new(span)), Change::Turn(Box::new(turn))]
+    };
+    let (_dir, mut store, readers) = stored(told("r", None));
+    let tokens = || {
+        let day = readers.with(|db| times(db, (-1, 1))).unwrap().remove(0);
+        (day.turns, day.input, day.output)
+    };
+    assert_eq!(tokens(), (1, None, None));
+    write(&mut store, told("s", Some(0)));
+    assert_eq!(tokens(), (2, Some(0), None));
+    write(&mut store, told("t", Some(7)));
+    assert_eq!(tokens(), (3, Some(7), None));
+    for root in ["s", "t"] {
+        store.delete(&Selection::sessions(&[root.to_owned()])).unwrap();
+    }
+    assert_eq!(tokens(), (1, None, None));
 }
 
 #[test]

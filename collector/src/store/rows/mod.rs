@@ -13,6 +13,7 @@ use hookspan_core::{
     End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
     Timestamp, Tokens, TraceId, TurnSummary, Value,
 };
+use hookspan_view::line::flag::UNKNOWN_LENGTH;
 use rusqlite::Row;
 use rusqlite::types::Type;
 
@@ -42,6 +43,11 @@ pub(crate) const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace,
 
 /// Where [`TURN_COLUMNS`] come from.
 pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
+
+/// The length of a span of the table `of` in SQL, nanoseconds: NULL while it runs, and where no hook tells.
+pub(super) fn length_ns(of: &str) -> String {
+    format!("iif({of}.flags & {UNKNOWN_LENGTH}, NULL, {of}.end_ns - {of}.start_ns)")
+}
 
 /// A span and its store row.
 ///

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hookspan_core::{Span, Status, Timestamp};
+use hookspan_core::{Span, Status};
 use hookspan_view::facet;
 use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
 use super::names::Names;
+use crate::store::rows::length_ns;
 
 /// Tool, kind and result of a settled span.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,18 +19,19 @@ pub(super) struct Reached {
     class: u8,
     /// Lower case; empty for what is not a call.
     tool: SmolStr,
-    ns: i64,
+    /// `None`: its length is unknown.
+    ns: Option<i64>,
     failed: bool,
 }
 
 impl Reached {
-    pub(super) fn of(span: &Span, end: Timestamp) -> Self {
+    pub(super) fn of(span: &Span) -> Self {
         let tool = facet::tool(span).unwrap_or_default();
         Self {
             root: Arc::clone(&span.root),
             class: LineKind::of(span) as u8,
             tool: tool.to_ascii_lowercase().into(),
-            ns: end.since(span.start),
+            ns: span.length_ns(),
             failed: matches!(span.status, Status::Error { .. }),
         }
     }
@@ -37,11 +39,18 @@ impl Reached {
 
 type Key = (Arc<str>, u8, SmolStr);
 
+/// Lengths of the longest spans of one kind and tool, where one is known.
+#[derive(Clone, Copy, Default)]
+struct Longest {
+    all: Option<i64>,
+    has_failed: bool,
+    failed: Option<i64>,
+}
+
 /// The longest durations in one transaction, to be compared with the stored ones.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// Of all spans, and of failed spans.
-    longest: BTreeMap<Key, (i64, Option<i64>)>,
+    longest: BTreeMap<Key, Longest>,
     /// Keys of settled spans that change or are removed. The longest remaining span is searched for each key.
     gone: BTreeSet<Key>,
 }
@@ -50,9 +59,10 @@ impl Reach {
     /// Adds a settled span.
     pub(super) fn add(&mut self, Reached { root, class, tool, ns, failed }: &Reached) {
         let key = (Arc::clone(root), *class, tool.clone());
-        let (longest, longest_failed) = self.longest.entry(key).or_insert((*ns, None));
-        *longest = (*longest).max(*ns);
-        *longest_failed = (*longest_failed).max(failed.then_some(*ns));
+        let longest = self.longest.entry(key).or_default();
+        longest.all = longest.all.max(*ns);
+        longest.has_failed |= *failed;
+        longest.failed = longest.failed.max(ns.filter(|_| *failed));
     }
 
     /// Removes a settled span.
@@ -65,14 +75,13 @@ impl Reach {
         if self.longest.is_empty() && self.gone.is_empty() {
             return Ok(());
         }
-        let mut put = db.prepare_cached(
-            "INSERT INTO reach (root, class, tool, longest_ns, failed_ns) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (root, class, tool) DO UPDATE
-             SET longest_ns = max(longest_ns, excluded.longest_ns),
-                 failed_ns = max(coalesce(failed_ns, excluded.failed_ns),
-                                 coalesce(excluded.failed_ns, failed_ns))
-             WHERE excluded.longest_ns > longest_ns OR excluded.failed_ns > coalesce(failed_ns, -1)",
-        )?;
+        let mut put = db.prepare_cached(&format!(
+            "INSERT INTO reach (root, class, tool, longest_ns, failed, failed_ns)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             {KEEP_LONGEST}
+             WHERE excluded.longest_ns > coalesce(longest_ns, -1) OR excluded.failed > failed
+                OR excluded.failed_ns > coalesce(failed_ns, -1)"
+        ))?;
         // A child may have been bound since the span was added.
         let mut top = db.prepare_cached("SELECT root FROM conversation WHERE id = ?1")?;
         let mut place = |root: &str| {
@@ -81,8 +90,9 @@ impl Reach {
                 top.query_row([own], |row| row.get(0)).optional()?.unwrap_or(own),
             )
         };
-        for ((root, class, tool), (ns, failed)) in std::mem::take(&mut self.longest) {
-            put.execute((place(&root)?, class, tool.as_str(), ns, failed))?;
+        for ((root, class, tool), longest) in std::mem::take(&mut self.longest) {
+            let Longest { all, has_failed, failed } = longest;
+            put.execute((place(&root)?, class, tool.as_str(), all, has_failed, failed))?;
         }
         for (root, class, tool) in std::mem::take(&mut self.gone) {
             look(db, place(&root)?, class, &tool)?;
@@ -92,14 +102,11 @@ impl Reach {
 
     /// Moves a child's durations to the session that it was bound to.
     pub(super) fn bind(db: &Connection, own: i64, top: i64) -> rusqlite::Result<()> {
-        db.prepare_cached(
-            "INSERT INTO reach (root, class, tool, longest_ns, failed_ns)
-             SELECT ?2, class, tool, longest_ns, failed_ns FROM reach WHERE root = ?1
-             ON CONFLICT (root, class, tool) DO UPDATE
-             SET longest_ns = max(longest_ns, excluded.longest_ns),
-                 failed_ns = max(coalesce(failed_ns, excluded.failed_ns),
-                                 coalesce(excluded.failed_ns, failed_ns))",
-        )?
+        db.prepare_cached(&format!(
+            "INSERT INTO reach (root, class, tool, longest_ns, failed, failed_ns)
+             SELECT ?2, class, tool, longest_ns, failed, failed_ns FROM reach WHERE root = ?1
+             {KEEP_LONGEST}"
+        ))?
         .execute((own, top))?;
         db.prepare_cached("DELETE FROM reach WHERE root = ?1")?.execute([own])?;
         Ok(())
@@ -112,27 +119,28 @@ impl Reach {
     }
 }
 
+/// Keeps the longer one of a stored row and a new one. SQLite's `max` of two values is NULL where one of them is.
+const KEEP_LONGEST: &str = "ON CONFLICT (root, class, tool) DO UPDATE
+             SET longest_ns = max(coalesce(longest_ns, excluded.longest_ns),
+                                  coalesce(excluded.longest_ns, longest_ns)),
+                 failed = max(failed, excluded.failed),
+                 failed_ns = max(coalesce(failed_ns, excluded.failed_ns),
+                                 coalesce(excluded.failed_ns, failed_ns))";
+
 /// Searches the longest settled spans of a kind and tool in a session, and stores them.
 fn look(db: &Connection, root: i64, class: u8, tool: &str) -> rusqlite::Result<()> {
-    let (longest, failed): (Option<i64>, Option<i64>) = db
-        .prepare_cached(
-            "SELECT max(s.end_ns - s.start_ns),
-                    max(CASE WHEN s.error_type IS NOT NULL THEN s.end_ns - s.start_ns END)
-             FROM span s
-             WHERE s.root = ?1 AND s.class = ?2 AND lower(coalesce(s.tool, '')) = ?3
-               AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)",
-        )?
-        .query_row((root, class, tool), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let changed = match longest {
-        Some(longest) => db
-            .prepare_cached(
-                "INSERT OR REPLACE INTO reach (root, class, tool, longest_ns, failed_ns)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute((root, class, tool, longest, failed)),
-        None => db
-            .prepare_cached("DELETE FROM reach WHERE root = ?1 AND class = ?2 AND tool = ?3")?
-            .execute((root, class, tool)),
-    };
-    changed.map(drop)
+    db.prepare_cached("DELETE FROM reach WHERE root = ?1 AND class = ?2 AND tool = ?3")?
+        .execute((root, class, tool))?;
+    let length = length_ns("s");
+    db.prepare_cached(&format!(
+        "INSERT INTO reach (root, class, tool, longest_ns, failed, failed_ns)
+         SELECT ?1, ?2, ?3, max({length}), max(s.error_type IS NOT NULL),
+                max(CASE WHEN s.error_type IS NOT NULL THEN {length} END)
+         FROM span s
+         WHERE s.root = ?1 AND s.class = ?2 AND lower(coalesce(s.tool, '')) = ?3 AND s.end_ns IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)
+         HAVING count(*) > 0"
+    ))?
+    .execute((root, class, tool))
+    .map(drop)
 }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::raw::{self, HOOK_COLUMNS, HOOK_TABLES};
 use super::{Reading, Store, Transaction};
 use crate::store::codec::Unpacker;
+use crate::store::open::RULES;
 
 /// `raw_hook.source` of evidence.
 const EVIDENCE: i64 = 2;
@@ -193,7 +194,9 @@ impl Store {
         let opened = format!("{epoch} {} {}", self.marks.rev, self.marks.settled);
         self.transaction(|open| {
             if !named {
+                // Nothing is derived yet: the database is new, or a migration has emptied the derived tables.
                 open.set_state("epoch", epoch)?;
+                open.set_state("rules", &RULES.to_string())?;
             }
             open.set_state("opened", &opened)
         })?;
@@ -227,6 +230,7 @@ impl Store {
             open.store.ending.clear();
             open.store.marks.folded = 0;
             open.store.marks.rebuilding = true;
+            open.set_state("rules", &RULES.to_string())?;
             open.set_state("epoch", epoch)
         })?;
         Ok(())

@@ -21,7 +21,7 @@ const ARRIVAL_BUDGET_US: u64 = 5_000;
 /// Number of powers of two, in microseconds: up to nine hours, and longer.
 const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
-const LONGEST_US: u64 = 86_400_000_000;
+pub(in crate::store) const LONGEST_US: u64 = 86_400_000_000;
 /// Maximum cached sketches, a few MB: a sketch of calls of up to a minute takes 70 kB.
 const MOST: usize = 96;
 /// Days in a coarse sketch. A period of years is read from coarse sketches, and from single days at its edges.
@@ -29,7 +29,7 @@ pub(in crate::store) const BLOCK_DAYS: i64 = 32;
 /// Hours in a coarse row of the heatmap.
 pub(in crate::store) const DAY_HOURS: i64 = 24;
 /// Significant digits of a percentile: accurate to a thousandth.
-const DIGITS: u8 = 3;
+pub(in crate::store) const DIGITS: u8 = 3;
 
 /// Dimension, days (or hours) that it spans, the first of them, name.
 type Key = (&'static str, i64, i64, SmolStr);
@@ -48,9 +48,12 @@ impl Sketch {
         Ok(Self { count: 0, errors: 0, total_us: 0, values, dirty: false })
     }
 
-    fn record(&mut self, us: u64, failed: bool) {
+    /// Counts a span; `us` is `None` where its length is unknown.
+    fn record(&mut self, us: Option<u64>, failed: bool) {
         self.count += 1;
         self.errors += u64::from(failed);
+        self.dirty = true;
+        let Some(us) = us else { return };
         self.total_us = self.total_us.saturating_add(us);
         let us = us.clamp(1, LONGEST_US);
         // Grow the histogram here: by itself it would grow to another size.
@@ -61,18 +64,17 @@ impl Sketch {
             self.values = larger;
         }
         self.values.saturating_record(us);
-        self.dirty = true;
     }
 
     /// Subtracts values. A damaged sketch may hold too little; a rebuild restores it.
-    fn take_back(&mut self, gone: &[(u64, bool)]) {
-        let most = gone.iter().map(|(us, _)| *us).max().unwrap_or(1);
-        if let Some(mut values) = covering(most) {
-            gone.iter().for_each(|(us, _)| values.saturating_record((*us).clamp(1, LONGEST_US)));
+    fn take_back(&mut self, gone: &[(Option<u64>, bool)]) {
+        let known = || gone.iter().filter_map(|(us, _)| *us);
+        if let Some(mut values) = covering(known().max().unwrap_or(1)) {
+            known().for_each(|us| values.saturating_record(us.clamp(1, LONGEST_US)));
             let _subtracted = self.values.subtract(&values);
         }
         let failed = gone.iter().filter(|(_, failed)| *failed).count() as u64;
-        let total_us = gone.iter().fold(0_u64, |sum, (us, _)| sum.saturating_add(*us));
+        let total_us = known().fold(0_u64, u64::saturating_add);
         self.count = self.count.saturating_sub(gone.len() as u64);
         self.errors = self.errors.saturating_sub(failed);
         self.total_us = self.total_us.saturating_sub(total_us);
@@ -98,7 +100,8 @@ impl Sketch {
 pub(super) struct Counted {
     day: i64,
     hour: i64,
-    us: u64,
+    /// `None`: its length is unknown.
+    us: Option<u64>,
     failed: bool,
     names: Vec<(&'static str, SmolStr)>,
     /// Facts for the row of its session.
@@ -109,7 +112,7 @@ pub(super) struct Counted {
 impl Counted {
     /// `None` while the span runs.
     pub(super) fn of(span: &Span) -> Option<Self> {
-        let end = span.end?;
+        span.end?;
         let mut names = Vec::with_capacity(3);
         names.push(("kind", SmolStr::new_static(LineKind::of(span).as_str())));
         names.extend(facet::tool(span).map(|name| ("tool", SmolStr::from(name))));
@@ -121,10 +124,10 @@ impl Counted {
         Some(Self {
             day: span.start.0.div_euclid(DAY_NS),
             hour: span.start.0.div_euclid(HOUR_NS),
-            us: u64::try_from(end.at.since(span.start) / 1_000).unwrap_or(0),
+            us: span.length_ns().map(|ns| u64::try_from(ns / 1_000).unwrap_or(0)),
             failed: matches!(span.status, Status::Error { .. }),
             names,
-            reached: Reached::of(span, end.at),
+            reached: Reached::of(span),
             is_turn: span.kind == SpanKind::Generation,
         })
     }
@@ -139,8 +142,8 @@ impl Counted {
 #[derive(Default)]
 pub(super) struct Sketches {
     held: BTreeMap<Key, Sketch>,
-    /// Values to subtract: duration in microseconds, and whether the span failed.
-    gone: BTreeMap<Key, Vec<(u64, bool)>>,
+    /// Values to subtract: length in microseconds, if it is known, and whether the span failed.
+    gone: BTreeMap<Key, Vec<(Option<u64>, bool)>>,
     heat: Heat,
 }
 
@@ -148,7 +151,9 @@ impl Sketches {
     /// Counts a settled span, once for each name it has.
     pub(super) fn count(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
         for (dimension, name) in &counted.names {
-            self.heat.add(dimension, counted.hour, name, counted.us, 1);
+            if let Some(us) = counted.us {
+                self.heat.add(dimension, counted.hour, name, us, 1);
+            }
             for key in keys(dimension, counted.day, name) {
                 self.add(db, key, counted.us, counted.failed)?;
             }
@@ -159,7 +164,9 @@ impl Sketches {
     /// Subtracts a settled span whose row changes or is removed. A rebuild would not count it this way.
     pub(super) fn take_back(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
         for (dimension, name) in &counted.names {
-            self.heat.add(dimension, counted.hour, name, counted.us, -1);
+            if let Some(us) = counted.us {
+                self.heat.add(dimension, counted.hour, name, us, -1);
+            }
             for key in keys(dimension, counted.day, name) {
                 self.gone.entry(key).or_default().push((counted.us, counted.failed));
             }
@@ -178,12 +185,18 @@ impl Sketches {
         self.add(
             db,
             ("arrival", 1, day, SmolStr::new_static("journal")),
-            us,
+            Some(us),
             us > ARRIVAL_BUDGET_US,
         )
     }
 
-    fn add(&mut self, db: &Connection, key: Key, us: u64, failed: bool) -> rusqlite::Result<()> {
+    fn add(
+        &mut self,
+        db: &Connection,
+        key: Key,
+        us: Option<u64>,
+        failed: bool,
+    ) -> rusqlite::Result<()> {
         if self.held.len() >= MOST && !self.held.contains_key(&key) {
             self.write(db)?;
             self.held.clear();

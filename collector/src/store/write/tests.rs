@@ -345,6 +345,26 @@ fn the_log_is_moved_beside_the_writer_and_stays_bounded() {
 }
 
 #[test]
+fn a_store_that_older_rules_derived_is_told_apart_until_it_is_rebuilt() {
+    let (_temp, mut store) = store();
+    let older = |store: &Store| crate::store::cli::has_older_rules(&store.db).unwrap();
+    store.begin("1").unwrap();
+    assert!(!older(&store));
+    let span = changes(vec![Change::Span(Box::new(sample::span("r", "a")))]);
+    store.transaction(|open| open.changes(&span)).unwrap();
+    assert!(!older(&store));
+    store.db.execute("UPDATE state SET value = '0' WHERE key = 'rules'", []).unwrap();
+    assert!(older(&store));
+    store.begin("2").unwrap();
+    assert!(older(&store), "opening it derives nothing");
+    store.start_rebuild("3").unwrap();
+    store.transaction(|open| open.changes(&span)).unwrap();
+    assert!(!older(&store));
+    store.db.execute("DELETE FROM state WHERE key = 'rules'", []).unwrap();
+    assert!(older(&store), "before there was a number");
+}
+
+#[test]
 fn the_number_of_a_deleted_hook_is_not_given_again() {
     let (temp, mut store) = store();
     let path = temp.path().join("hookspan.db");

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use super::sketches::DAY_NS;
 use crate::store::rows;
 
-/// Values to add to a day: turns, calls, errors, active time, its ten parts, tokens in and out.
-type Sums = [i64; 16];
+/// Values to add to a day: turns, calls, errors, active time, its ten parts, tokens in and out, turns that reported each.
+type Sums = [i64; 18];
 
 /// Sums of one transaction, to be added to the stored sums.
 #[derive(Default)]
@@ -103,7 +103,7 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
     let (started, ended): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
     let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
         rows::parts(row, 6)?;
-    let tokens = |index| Ok::<i64, rusqlite::Error>(row.get::<_, Option<i64>>(index)?.unwrap_or(0));
+    let (input, output): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
     let sums = [
         1,
         row.get(2)?,
@@ -119,8 +119,10 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
         wait,
         hooks,
         other,
-        tokens(4)?,
-        tokens(5)?,
+        input.unwrap_or(0),
+        output.unwrap_or(0),
+        i64::from(input.is_some()),
+        i64::from(output.is_some()),
     ];
     let workspace = row.get_ref(7)?.as_str_or_null()?;
     let project = workspace.and_then(facet::project).unwrap_or_default();
@@ -132,8 +134,9 @@ fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result
     values.extend(sums.iter().map(|sum| sum as &dyn ToSql));
     db.prepare_cached(
         "INSERT INTO day_time (day, project, turns, calls, errors, active_ns, thinking, responding,
-                               tools, shell, mcp, edits, subagent, wait, hooks, other, input, output)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                               tools, shell, mcp, edits, subagent, wait, hooks, other, input, output,
+                               input_turns, output_turns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
          ON CONFLICT (day, project) DO UPDATE
          SET turns = turns + excluded.turns, calls = calls + excluded.calls,
              errors = errors + excluded.errors, active_ns = active_ns + excluded.active_ns,
@@ -141,7 +144,9 @@ fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result
              tools = tools + excluded.tools, shell = shell + excluded.shell, mcp = mcp + excluded.mcp,
              edits = edits + excluded.edits, subagent = subagent + excluded.subagent,
              wait = wait + excluded.wait, hooks = hooks + excluded.hooks, other = other + excluded.other,
-             input = input + excluded.input, output = output + excluded.output",
+             input = input + excluded.input, output = output + excluded.output,
+             input_turns = input_turns + excluded.input_turns,
+             output_turns = output_turns + excluded.output_turns",
     )?
     .execute(&*values)?;
     Ok(())

@@ -47,8 +47,8 @@ pub struct Totals {
     pub tokens: Option<Tokens>,
 }
 
-/// One line of the latency table, microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One line of the latency table, microseconds. Lengths are of the spans whose length is known; `None` where none is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyRow {
     /// Tool, model or kind.
     pub name: String,
@@ -56,18 +56,20 @@ pub struct LatencyRow {
     pub count: u64,
     /// Failed calls.
     pub errors: u64,
+    /// Calls whose length no hook tells.
+    pub unknown: u64,
     /// 50th percentile.
-    pub p50_us: u64,
+    pub p50_us: Option<u64>,
     /// 90th percentile.
-    pub p90_us: u64,
+    pub p90_us: Option<u64>,
     /// 95th percentile.
-    pub p95_us: u64,
+    pub p95_us: Option<u64>,
     /// 99th percentile.
-    pub p99_us: u64,
+    pub p99_us: Option<u64>,
     /// Longest.
-    pub max_us: u64,
+    pub max_us: Option<u64>,
     /// All of them together.
-    pub total_us: u64,
+    pub total_us: Option<u64>,
 }
 
 /// How often a duration happened.
@@ -98,10 +100,10 @@ pub struct DayTime {
     pub active_ns: i64,
     /// What it is made of.
     pub parts: Parts,
-    /// Tokens in, cache included.
-    pub input: u64,
-    /// Tokens out.
-    pub output: u64,
+    /// Tokens in, cache included, of the turns that reported them; `None` where none did.
+    pub input: Option<u64>,
+    /// Tokens out; `None` as above.
+    pub output: Option<u64>,
 }
 
 /// A stretch in which no collector ran.

@@ -66,7 +66,7 @@ function Tables({ data: { a, b, tools, files } }) {
   /** @param {string} key @param {number} us */
   const bar = (key, us) => html`<div class="part-bar" aria-hidden="true"><i class=${`k-${key}`} style=${{ width: `${(us / most) * 100}%` }}></i></div>`;
   /** @param {typeof tools[number]["a"]} sum */
-  const used = (sum) => (sum.calls ? html`${sum.calls} × <span class="dim">${duration(sum.dur_us)}</span>${sum.errors ? html` <span class="bad">${sum.errors} failed</span>` : ""}` : "–");
+  const used = (sum) => (sum.calls ? html`${sum.calls} × <span class="dim">${sum.dur_us === null ? "?" : duration(sum.dur_us)}</span>${sum.errors ? html` <span class="bad">${sum.errors} failed</span>` : ""}` : "–");
   return html`<div class="compare">
     <section><h2>Facts</h2><table class="list"><thead><tr><th>fact</th>${[a, b].map((one) => html`<th class="r"><a class="blurry" href=${one.url}>${visible(one.label || one.session).slice(0, 44)}</a></th>`)}<th class="r">b ÷ a</th></tr></thead>
       <tbody>${facts.map(([name, text, key]) => html`<tr key=${name}><td class="dim">${name}</td><td class="r num">${text(a)}</td><td class="r num">${text(b)}</td><td class="r num dim">${key ? ratio(a[key], b[key]) : ""}</td></tr>`)}

@@ -28,8 +28,8 @@ export function Latency({ query, go }) {
   const sort = SORTS.find((one) => one === params.get("sort")) ?? "n";
   const { data, error, reload } = useAnswer(`latency?group=${group}&days=${days}`, (event) => event === "spans" || event === "resync", 5_000);
   useTitle("Latency");
-  const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => b[sort] - a[sort]), [data, sort]);
-  const most = Math.max(1, ...rows.map((row) => row.p99_us));
+  const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => (b[sort] ?? -1) - (a[sort] ?? -1)), [data, sort]);
+  const most = Math.max(1, ...rows.map((row) => row.p99_us ?? 0));
   /** @param {string} key @param {string} label */
   const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
   const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
@@ -42,9 +42,9 @@ export function Latency({ query, go }) {
       <tbody>${rows.map((row) => html`<tr key=${row.name} class=${row.name === name ? "chosen" : ""}>
         <td><button type="button" class="link" aria-pressed=${row.name === name} title="Only this one in the heatmap" onClick=${() => set("name", row.name === name ? "" : row.name)}>${visible(row.name)}</button></td>
         <td class="r num">${count(row.n)}</td>
-        ${COLUMNS.map((key) => html`<td class="r num">${row.max_us ? duration(row[key]) : "?"}</td>`)}
+        ${COLUMNS.map((key) => html`<td class="r num">${row[key] === null ? "?" : duration(row[key])}</td>`)}
         <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors ? `${((row.errors / row.n) * 100).toFixed(1)}%` : "–"}</td>
-        <td class="wide"><${Range} row=${row} most=${most} /></td></tr>`)}</tbody></table>`)}<//>`;
+        <td class="wide">${row.p99_us && html`<${Range} row=${row} most=${most} />`}</td></tr>`)}</tbody></table>`)}<//>`;
 }
 
 /** Says that the period is empty, and offers a longer one that is not.
@@ -56,12 +56,12 @@ function Nothing({ older, days, now, set }) {
 }
 
 /** @param {{ row: LatencyRow, most: number }} props */
-function Range({ row, most }) {
-  /** @param {number} us */
-  const at = (us) => (Math.log2(Math.max(1, us / 1_000) + 1) / Math.log2(most / 1_000 + 2)) * 100;
-  /** @param {number} from @param {number} to @param {string} name */
+function Range({ row: { p50_us, p90_us, p99_us }, most }) {
+  /** @param {number | null} us */
+  const at = (us) => (Math.log2(Math.max(1, (us ?? 0) / 1_000) + 1) / Math.log2(most / 1_000 + 2)) * 100;
+  /** @param {number | null} from @param {number | null} to @param {string} name */
   const bar = (from, to, name) => html`<i class=${name} style=${{ left: `${at(from)}%`, width: `${Math.max(0.5, at(to) - at(from))}%` }}></i>`;
-  return html`<div class="range" aria-hidden="true">${bar(row.p50_us, row.p99_us, "range-99")}${bar(row.p50_us, row.p90_us, "range-90")}</div>`;
+  return html`<div class="range" aria-hidden="true">${bar(p50_us, p99_us, "range-99")}${bar(p50_us, p90_us, "range-90")}</div>`;
 }
 
 /** @type {Record<string, [number, number]>} */

@@ -57,7 +57,7 @@ export function Live() {
   };
   const { at, list, move } = useRows(rows?.length ?? 0);
   useEffect(() => bind({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), " ": toggle }), [rows, at, held]);
-  const now = useNow(Boolean(rows?.some((row) => row.dur_us === null)));
+  const now = useNow(Boolean(rows?.some(runs)));
   const tools = html`<span class=${live.state === "connected" ? "good" : "warn"}>${live.state === "connected" ? "● following" : "○ waiting for the collector"}</span>
     <button type="button" aria-pressed=${held !== null} onClick=${toggle}>${held !== null ? `resume (${waiting} new)` : "pause"}</button>`;
   return html`<${Page} title="Live" tools=${tools} error=${error} reload=${load} ready=${rows}>${() => rows && (rows.length === 0
@@ -66,9 +66,12 @@ export function Live() {
     <tbody>${rows.map((row, i) => html`<tr key=${row.row} class=${i === at ? "chosen" : ""}><td class="num dim">${clock(row.start_us).slice(0, 10)}</td>
       <td class="dim blurry">${visible(names.get(row.session)?.project ?? row.session.slice(0, 8))}</td><td><i class=${`dot k-${row.kind}`}></i>${row.kind}</td>
       <td class="wide"><a class="blurry" href=${row.url}>${visible(row.label)}</a></td>
-      <td class="r num">${row.dur_us === null ? `${duration(Math.max(0, Math.floor((now - row.start_us) / 1e6) * 1e6))} …` : duration(row.dur_us)}</td>
+      <td class="r num">${row.dur_us === null ? !runs(row) ? "?" : `${duration(Math.max(0, Math.floor((now - row.start_us) / 1e6) * 1e6))} …` : duration(row.dur_us)}</td>
       <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${STATUS[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
 }
+
+/** Whether it has no end yet. @param {SpanRow} row */
+const runs = (row) => row.status === "open";
 
 /** The newest spans, back to one that was there the last time, so that none is missed. @param {Set<number>} seen */
 async function newest(seen) {

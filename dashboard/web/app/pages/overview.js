@@ -46,8 +46,8 @@ export function Overview({ overview: { data, error, reload } }) {
       <dl class="tiles">
         <div><dt>active</dt><dd>${duration(today.active_us)}</dd></div>
         <div><dt>turns</dt><dd>${today.turns}</dd></div>
-        <div><dt>tokens in</dt><dd>${count(today.tokens?.input ?? today.input_tokens)}</dd></div>
-        <div><dt>tokens out</dt><dd>${count(today.tokens?.output ?? today.output_tokens)}</dd></div>
+        <div><dt>tokens in</dt><dd>${count(today.input_tokens)}</dd></div>
+        <div><dt>tokens out</dt><dd>${count(today.output_tokens)}</dd></div>
         ${today.cost && html`<div><dt>estimated cost</dt><dd title="by the prices in the configuration, not a bill">${visible(cost(today.cost))}</dd></div>`}
         <div><dt>errors</dt><dd class=${today.errors ? "bad" : ""}>${today.errors}</dd></div>
       </dl></section>

@@ -114,7 +114,7 @@ function Hit({ hit, chosen }) {
     <span class="hit-head"><i class=${`dot k-${span.kind}`}></i><b class="blurry">${visible(span.label)}</b>
       ${span.status === "error" && html`<span class="bad">✕ failed</span>`}
       ${text?.field && html`<span class="chip">${visible(text.field)}</span>`}
-      <span class="dim num hit-when">${span.dur_us === null ? "open" : duration(span.dur_us)} · ${date(span.start_us)}</span></span>
+      <span class="dim num hit-when">${span.dur_us === null ? span.status === "open" ? "open" : "?" : duration(span.dur_us)} · ${date(span.start_us)}</span></span>
     ${parts && html`<span class="hit-text blurry">${parts.map((one) => (one.marked ? html`<mark>${one.text}</mark>` : one.text))}</span>`}</a></li>`;
 }
 

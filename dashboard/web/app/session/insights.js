@@ -39,7 +39,7 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
     <div><h2>By tool</h2>
       <table class="list"><thead><tr><th class="wide">tool</th><th class="r">calls</th><th class="r">failed</th><th class="r">time</th></tr></thead>
         <tbody>${tools.map((row) => html`<tr key=${row.name}><td class="wide"><i class=${`dot k-${row.kind}`}></i>${visible(row.name)}</td><td class="r num">${count(row.n)}</td>
-          <td class=${row.errors ? "r num bad" : "r dim"}>${row.errors || "–"}</td><td class="r num">${duration(row.us)}</td></tr>`)}</tbody></table>
+          <td class=${row.errors ? "r num bad" : "r dim"}>${row.errors || "–"}</td><td class="r num">${row.us === null ? "?" : duration(row.us)}</td></tr>`)}</tbody></table>
       <h2>Compare</h2><p><a href=${`/compare?a=${enc(id)}`}>Compare with…</a></p>
       <${Files} id=${id} />
       <${Remove} id=${id} leave=${leave} /></div></section>`;

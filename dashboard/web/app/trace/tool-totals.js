@@ -1,11 +1,11 @@
 // Totals per tool over the calls of a trace.
 /** @import { ToolTotal, Trace } from "../../types/trace" */
-import { ERROR } from "./columns.js";
+import { ERROR, UNKNOWN_LENGTH } from "./columns.js";
 import { endOf, head } from "./rows.js";
 
 const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
 
-/** Totals per tool, most time first. Parallel calls count each. @param {Trace} trace @param {number} now */
+/** Totals per tool, most time first. Parallel calls count each. Time is null where the length of no call is known. @param {Trace} trace @param {number} now */
 export function byTool(trace, now) {
   /** @type {Map<string, ToolTotal>} */
   const sums = new Map();
@@ -13,11 +13,11 @@ export function byTool(trace, now) {
     const kind = trace.kinds[trace.kind[i]];
     if (!CALLS.has(kind)) continue;
     const name = head(trace.strs[trace.label[i]]);
-    const sum = sums.get(name) ?? { name, kind, n: 0, errors: 0, us: 0 };
+    const sum = sums.get(name) ?? { name, kind, n: 0, errors: 0, us: null };
     sum.n += 1;
-    sum.us += endOf(trace, i, now) - trace.start[i];
+    if (!(trace.flags[i] & UNKNOWN_LENGTH)) sum.us = (sum.us ?? 0) + endOf(trace, i, now) - trace.start[i];
     if (trace.status[i] === ERROR) sum.errors += 1;
     sums.set(name, sum);
   }
-  return [...sums.values()].sort((a, b) => b.us - a.us);
+  return [...sums.values()].sort((a, b) => (b.us ?? -1) - (a.us ?? -1));
 }
