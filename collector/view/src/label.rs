@@ -25,6 +25,7 @@ pub fn label(span: &Span, detail: Option<&str>) -> String {
         },
         SpanKind::Thought => join("thought", subject),
         SpanKind::Response => join("response", subject),
+        SpanKind::Subagent if is_of_no_known_parent(span) => "subagent, parent unknown".to_owned(),
         SpanKind::Subagent => join(span.text("gen_ai.agent.name").unwrap_or("subagent"), subject),
         SpanKind::Compaction => "context compaction".to_owned(),
         SpanKind::Tab => "Tab completions".to_owned(),
@@ -34,6 +35,11 @@ pub fn label(span: &Span, detail: Option<&str>) -> String {
         SpanKind::Tool => join(tool(), subject),
     };
     shorten(&words, LABEL_MAX_CHARS)
+}
+
+/// Whether several delegations may have asked for this subagent.
+fn is_of_no_known_parent(span: &Span) -> bool {
+    span.text("hookspan.subagent.link") == Some("ambiguous")
 }
 
 fn join(word: &str, subject: &str) -> String {

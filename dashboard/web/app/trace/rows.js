@@ -49,9 +49,9 @@ export function visibleRows(trace, folded, hit, now, open = null) {
   return hit ? { rows: matching(trace, hit), idle: [], groups: new Map() } : unfolded(trace, folded, now, open);
 }
 
-/** The tool of a label: its first word. @param {string} label */
+/** The tool of a label: its first word, without a comma. @param {string} label */
 export function head(label) {
-  const end = label.indexOf(" ");
+  const end = label.search(/,? /);
   return end < 0 ? label : label.slice(0, end);
 }
 
