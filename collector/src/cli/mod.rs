@@ -26,6 +26,7 @@ pub(crate) mod config;
 pub(crate) mod destinations;
 mod consent;
 mod cost;
+mod narrow;
 mod purge;
 pub(crate) mod output;
 pub(crate) mod service;

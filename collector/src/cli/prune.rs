@@ -4,10 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hookspan_view::source::Deleted;
+use hookspan_view::source::{Deleted, LineFilter};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::narrow::Narrow;
 use super::{Global, output};
 use crate::clock;
 use crate::config::Misuse;
@@ -24,18 +25,21 @@ const BUSY: &str = "cannot prune; a running collector does by itself, with reten
 
 /// Delete old sessions, and old hooks without a session; the collector must not run
 ///
-/// A session is deleted everywhere: hooks, spans, search index, journal, export queues. Hooks that
+/// With --tool, --kind, --model, --project, --status, --from or --to, only the sessions that `hookspan sessions` lists for
+/// these go, and no hooks without a session. A session is deleted everywhere: hooks, spans, search index, journal, export queues. Hooks that
 /// belong to no session are deleted by their own age, and damaged databases by the time when they were moved aside.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n  hookspan prune \
-                  --older-than 0s --yes      # everything\n  hookspan prune --damaged\n\nA running collector prunes by itself: set \
+    after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n  hookspan prune --project scratch \
+                  --older-than 7d\n  hookspan prune --older-than 0s --yes      # everything\n  hookspan prune --damaged\n\nA running collector prunes by itself: set \
                   retention.max_age or retention.max_bytes in the configuration."
 )]
 pub(crate) struct Args {
     /// Delete what is older than this: "90d", "12h", "0s" for everything. A session's age counts from its last event
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
+    #[command(flatten)]
+    narrow: Narrow,
     /// Delete every damaged database that was moved aside, whatever its age
     #[arg(long)]
     pub damaged: bool,
@@ -89,10 +93,11 @@ impl Answer {
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
-    let before = before(&args)?;
-    let counted = count(dir, before)?;
+    let filter = args.narrow.filter()?;
+    let before = before(&args, &filter)?;
+    let counted = count(dir, &filter, before)?;
     if args.dry_run {
-        let damaged = damaged(dir, &args, before, Lock::is_held(dir));
+        let damaged = damaged(dir, &args, &filter, before, Lock::is_held(dir));
         say(&args, &Answer::new(&counted, &damaged, false))?;
         tell_what_stays(dir, &damaged);
         return Ok(ExitCode::SUCCESS);
@@ -103,7 +108,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         Err(LockError::Busy(_)) if before.is_none() => None,
         lock => Some(lock.context(BUSY)?),
     };
-    let damaged = damaged(dir, &args, before, lock.is_none());
+    let damaged = damaged(dir, &args, &filter, before, lock.is_none());
     let planned = Answer::new(&counted, &damaged, false);
     if !args.yes && !planned.is_nothing() && !consent(&planned)? {
         output::note("nothing was deleted");
@@ -117,7 +122,11 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if let Some((before, lock)) = before.zip(lock).filter(|_| dir.database().exists()) {
         let bar = bar(&planned);
         let mut local = Local::open(dir, lock, config.core, |_, _| {})?;
-        deleted = local.prune(before, |gone| bar.set_position(gone.hooks))?;
+        let progress = |gone: &Deleted| bar.set_position(gone.hooks);
+        deleted = match filter.is_empty() {
+            true => local.prune(before, progress)?,
+            false => local.prune_matching(&filter, before, progress)?,
+        };
         local.settle()?;
         bar.finish_and_clear();
     }
@@ -128,11 +137,19 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The time before which everything goes.
-fn before(args: &Args) -> anyhow::Result<Option<i64>> {
+fn before(args: &Args, filter: &LineFilter) -> anyhow::Result<Option<i64>> {
+    if !filter.is_empty() && args.damaged {
+        return Err(Misuse("--damaged: not beside words that choose sessions".into()).into());
+    }
+    if !filter.is_empty() && args.older_than.is_none() {
+        return Ok(Some(i64::MAX));
+    }
     if args.older_than.is_none() && !args.damaged {
-        return Err(
-            Misuse("say what to delete: --older-than TIME, --damaged, or both".into()).into()
-        );
+        return Err(Misuse(
+            "say what to delete: --older-than TIME, --damaged, --project NAME or another word"
+                .into(),
+        )
+        .into());
     }
     let age = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
     // An age of zero deletes everything, including hooks whose clock was ahead.
@@ -143,14 +160,24 @@ fn before(args: &Args) -> anyhow::Result<Option<i64>> {
 }
 
 /// What goes of the databases that were moved aside. A running collector may be saving what is in one: that one stays.
-fn damaged(dir: &StateDir, args: &Args, before: Option<i64>, is_used: bool) -> Vec<Aside> {
+/// None beside words that choose sessions: a damaged database may hold hooks of any session.
+fn damaged(
+    dir: &StateDir,
+    args: &Args,
+    filter: &LineFilter,
+    before: Option<i64>,
+    is_used: bool,
+) -> Vec<Aside> {
+    if !filter.is_empty() {
+        return Vec::new();
+    }
     if !args.damaged {
         return salvage::older_than(dir, before.unwrap_or(0));
     }
     salvage::aside(dir).into_iter().filter(|aside| !is_used || aside.report.is_some()).collect()
 }
 
-fn count(dir: &StateDir, before: Option<i64>) -> anyhow::Result<Deleted> {
+fn count(dir: &StateDir, filter: &LineFilter, before: Option<i64>) -> anyhow::Result<Deleted> {
     let Some(before) = before else { return Ok(Deleted::default()) };
     match open::reader(&dir.database()) {
         Ok(database) => {
@@ -162,7 +189,11 @@ fn count(dir: &StateDir, before: Option<i64>) -> anyhow::Result<Deleted> {
                     "Hooks wait in the journal. They are stored first, so sessions that they continue stay.",
                 );
             }
-            Ok(prune::count(&database, before)?)
+            if filter.is_empty() {
+                return Ok(prune::count(&database, before)?);
+            }
+            let roots = prune::matching(&database, filter, before, usize::MAX)?;
+            Ok(prune::count_of(&database, &roots)?)
         }
         // Nothing is stored yet, so the journal's hooks are stored first. The deletion then counts them.
         Err(OpenError::Missing(_)) => Ok(Deleted::default()),

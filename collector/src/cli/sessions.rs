@@ -6,14 +6,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Context as _;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::facet;
-use hookspan_view::filter::{Unfit, WORDS};
-use hookspan_view::source::{LineFilter, SessionFilter};
+use hookspan_view::source::SessionFilter;
 use serde::Serialize;
 
 use super::Global;
+use super::narrow::Narrow;
 use super::output::{Paint, note, print, print_json};
 use crate::clock;
-use crate::config::Misuse;
 use crate::store::open::{self, OpenError};
 use crate::store::read;
 use crate::text;
@@ -32,44 +31,6 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     narrow: Narrow,
-}
-
-/// The words that narrow down, as the pages and the API have them.
-#[derive(Debug, clap::Args)]
-struct Narrow {
-    /// Only sessions with a call of this tool; an MCP tool by its own name
-    #[arg(long, value_name = "NAME")]
-    tool: Option<String>,
-    /// Only sessions with a span of this kind: turn, shell, mcp, edits, ...
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
-    /// Only sessions with a turn of this model
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// Only sessions of this project: the name of its folder, or its whole path
-    #[arg(long, value_name = "NAME")]
-    project: Option<String>,
-    /// "error": only sessions in which something failed; with a tool or a kind, such a span
-    #[arg(long, value_name = "STATUS")]
-    status: Option<String>,
-    /// Only sessions in which something happened since: "2026-11-30" or "2026-11-30T09:15:00Z", in UTC
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// Only sessions that began up to then; of a day to its end
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-}
-
-impl Narrow {
-    fn filter(self) -> Result<LineFilter, Misuse> {
-        let Self { tool, kind, model, project, status, from, to } = self;
-        let mut filter = LineFilter::default();
-        for (word, value) in WORDS.into_iter().zip([tool, kind, model, project, status, from, to]) {
-            let set = value.map_or(Ok(true), |value| filter.set(word, &value));
-            set.map_err(|Unfit { word, wanted }| Misuse(format!("--{word}: {wanted}")))?;
-        }
-        Ok(filter)
-    }
 }
 
 /// A session in JSON. Times are RFC 3339.

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use hookspan_core::price::Estimate;
-use hookspan_view::source::LatencyRow;
+use hookspan_view::source::{LatencyRow, LineFilter};
 use serde::Serialize;
 
 use super::Global;
 use super::cost::{self, Cost};
+use super::narrow::Narrow;
 use super::output::{Paint, note, print, print_json};
 use crate::clock;
 use crate::config::Misuse;
@@ -20,18 +21,20 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// Percentiles of durations per tool, model, kind or project
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan stats\n  hookspan stats --group model --days 7\n  hookspan stats --json"
+    after_help = "Examples:\n  hookspan stats\n  hookspan stats --group model --days 7\n  hookspan stats --project api --status error --from 2026-11-01\n  hookspan stats --json"
 )]
 pub(crate) struct Args {
     /// What to group by
     #[arg(long, value_enum, default_value_t = Group::Tool)]
     group: Group,
-    /// Days up to today, in UTC
+    /// Days up to today, in UTC; without meaning beside --from or --to
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: i64,
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    narrow: Narrow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -85,10 +88,17 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     let database = open::reader(&global.state.database())?;
     let today = clock::now().0.div_euclid(DAY_NS);
-    let rows = read::latency(&database, args.group.word(), (today - args.days + 1, today))
-        .context("cannot read the database")?;
+    let narrow = args.narrow.filter()?;
+    let rows = match narrow.is_empty() {
+        true => read::latency(&database, args.group.word(), (today - args.days + 1, today)),
+        false => {
+            read::latency_of(&database, args.group.word(), &within(&args, narrow.clone(), today))
+        }
+    };
+    let rows = rows.context("cannot read the database")?;
     let prices = global.config()?.prices;
-    let used = if prices.is_empty() {
+    // Costs are those of all turns of the days.
+    let used = if prices.is_empty() || !narrow.is_empty() {
         Vec::new()
     } else {
         let from_ns = (today - args.days + 1) * DAY_NS;
@@ -105,6 +115,10 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         };
         let rows: Vec<_> = rows.into_iter().map(row).collect();
         print_json(&rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() && !narrow.is_empty() {
+        note("nothing that has ended is like that; `hookspan stats` counts everything");
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
@@ -127,6 +141,15 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     print(&shown)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The filter, with a period: that of `--from` and `--to`, else the days.
+fn within(args: &Args, mut filter: LineFilter, today: i64) -> LineFilter {
+    if filter.from_ns.is_none() && filter.to_ns.is_none() {
+        filter.from_ns = Some((today - args.days + 1) * DAY_NS);
+        filter.to_ns = Some((today + 1) * DAY_NS - 1);
+    }
+    filter
 }
 
 /// What to say when a period is empty, and where there is something.

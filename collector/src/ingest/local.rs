@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use hookspan_core::sessions::Question;
-use hookspan_view::source::Deleted;
+use hookspan_view::source::{Deleted, LineFilter};
+use rusqlite::Connection;
 
 use super::Intake;
 use crate::clock;
@@ -154,13 +155,39 @@ impl Local {
     pub(crate) fn prune(
         &mut self,
         before_ns: i64,
+        progress: impl FnMut(&Deleted),
+    ) -> Result<Deleted, LocalError> {
+        self.delete_all(|db| prune::older_than(db, before_ns), progress)
+    }
+
+    /// Deletes the sessions that match, of those whose last event was before a time, and nothing else.
+    ///
+    /// # Errors
+    /// See [`LocalError`]; what has gone stays gone.
+    pub(crate) fn prune_matching(
+        &mut self,
+        filter: &LineFilter,
+        before_ns: i64,
+        progress: impl FnMut(&Deleted),
+    ) -> Result<Deleted, LocalError> {
+        let next = |db: &Connection| {
+            let roots = prune::matching(db, filter, before_ns, prune::STEP as usize)?;
+            Ok(prune::Selection::sessions(&roots))
+        };
+        self.delete_all(next, progress)
+    }
+
+    /// Deletes what `next` selects, until it selects nothing.
+    fn delete_all(
+        &mut self,
+        next: impl Fn(&Connection) -> rusqlite::Result<prune::Selection>,
         mut progress: impl FnMut(&Deleted),
     ) -> Result<Deleted, LocalError> {
         let mut sum = Deleted::default();
         let search = self.dir.search();
         let mut index = search.exists().then(|| Index::open(&search)).transpose()?;
         loop {
-            let what = self.readers.with(|db| prune::older_than(db, before_ns))?;
+            let what = self.readers.with(&next)?;
             if what.is_empty() {
                 break;
             }

@@ -18,7 +18,7 @@ pub(super) const TOOLS: [Described; 5] = [
         &[
             (
                 "project",
-                "Part of the workspace's path; only where the server answers about all projects",
+                "The project's name, or its whole path; only where the server answers about all projects",
             ),
             ("state", "running, tool_open, your_turn, done, errored or stale"),
             ("q", "Part of the first prompt, workspace or id"),
@@ -41,7 +41,7 @@ pub(super) const TOOLS: [Described; 5] = [
             SESSION,
             (
                 "project",
-                "Part of the workspace's path; only where the server answers about all projects",
+                "The project's name, or its whole path; only where the server answers about all projects",
             ),
             ("tool", "Only of this tool"),
             LIMIT_ABOUT,
