@@ -128,6 +128,13 @@ fn describe_journal(status: &Status, lines: &mut Lines) {
 fn describe_database(status: &Status, lines: &mut Lines) {
     let paint = lines.paint;
     lines.add("database", &text::bytes(status.database_bytes));
+    if status.older_rules {
+        let stop = if status.running { "stop the collector and run" } else { "run" };
+        let what = format!(
+            "an earlier version derived its sessions, by older rules: {stop} `hookspan rebuild` to derive them anew"
+        );
+        lines.more(&paint.yellow(&what));
+    }
     for aside in &status.damaged {
         lines.more(&paint.yellow(aside));
     }

@@ -27,6 +27,14 @@ pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
                 ),
         );
     }
+    if status.older_rules {
+        let what = "an earlier version derived the stored sessions, by older rules".to_owned();
+        let stop = if status.running { "stop the collector, then " } else { "" };
+        findings.push(
+            Finding::warning("database.rules", what, format!("{stop}run `hookspan rebuild`"))
+                .meaning("some figures of earlier recordings differ from what this version finds in the same hooks"),
+        );
+    }
     findings.extend(status.damaged.iter().map(|aside| {
         let remedy = "keep the folder for a repair by hand, or delete it";
         Finding::warning("database.aside", aside.clone(), remedy)

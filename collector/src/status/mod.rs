@@ -67,6 +67,8 @@ pub(crate) struct Status {
     pub last_hook_ns: Option<i64>,
     /// Bytes of the database with its write-ahead log, where new rows lie first.
     pub database_bytes: u64,
+    /// Older rules derived the stored sessions and spans; `hookspan rebuild` derives them anew.
+    pub older_rules: bool,
     /// Where traces go.
     pub destinations: Vec<Destination>,
     /// Which hooks.json run hookspan, each scope of this machine and user first.
@@ -343,6 +345,7 @@ impl Status {
         self.counters = read::counters(database)?.into_iter().collect();
         self.malformed = self.counters.get("malformed").copied().unwrap_or(0);
         self.last_hook_ns = queries::last_hook_ns(database)?;
+        self.older_rules = queries::has_older_rules(database)?;
         self.destinations = export::destinations(database)?
             .into_iter()
             .map(|row| Destination {
