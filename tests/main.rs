@@ -23,6 +23,8 @@ mod oracle;
 mod signals;
 /// Databases that were moved aside are saved although reads fail, and deleted beside a collector.
 mod damaged;
+/// The same for single inputs that were wrong once, or that other programs send.
+mod figures;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;

@@ -1,60 +1,10 @@
 //! `hookspan mcp` as an agent's host speaks to it: JSON-RPC, one message a line, over standard input and output.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use e2e_support::fixture::Fixture;
+use e2e_support::mcp::Server;
 use e2e_support::world::World;
-
-/// A running server.
-struct Server {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    asked: u64,
-}
-
-impl Server {
-    fn start(world: &World) -> Self {
-        let mut command = world.command(&world.hookspan());
-        command.args(["mcp", "--all"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let stdin = child.stdin.take().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, stdout, asked: 0 }
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.stdin, "{message}").unwrap();
-        self.stdin.flush().unwrap();
-    }
-
-    /// The result of a request.
-    #[track_caller]
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(self.asked)));
-        answer["result"].clone()
-    }
-
-    #[track_caller]
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
-    }
-
-    /// Closes its input; returns its exit code.
-    fn end(self) -> Option<i32> {
-        let Self { mut child, stdin, .. } = self;
-        drop(stdin);
-        child.wait().unwrap().code()
-    }
-}
 
 #[test]
 fn an_agent_asks_about_a_session_over_the_protocol() {

@@ -6,7 +6,7 @@
 //! the numbers of the fixture, [`ledger`] is the truth a
 //! crash test compares with, [`wait`] replaces every sleep, [`machine`] is what a campaign needs
 //! of the machine, [`campaign`] are the long runs whose small versions are tests, [`journal`]
-//! is a load that no processes could make, [`oracle`] decides what is true before a hook is written.
+//! is a load that no processes could make, [`mcp`] asks as an agent does, [`oracle`] decides what is true before a hook is written.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,4 +28,5 @@ pub mod random;
 pub mod machine;
 pub mod campaign;
 pub mod journal;
+pub mod mcp;
 pub mod oracle;

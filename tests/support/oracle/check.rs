@@ -27,6 +27,45 @@ impl Differences {
     }
 }
 
+/// Lengths of the spans of one name, as they are.
+#[derive(Debug, Default)]
+pub struct Lengths {
+    n: i64,
+    errors: i64,
+    unknown: i64,
+    /// Microseconds.
+    known: Vec<i64>,
+}
+
+impl Lengths {
+    /// One more span; `us` is none where no hook tells how long it took.
+    pub fn add(&mut self, us: Option<u64>, failed: bool) {
+        self.n += 1;
+        self.errors += i64::from(failed);
+        self.unknown += i64::from(us.is_none());
+        self.known.extend(us.map(|us| us as i64));
+    }
+
+    /// Compares with a row of percentiles. Each length is right within `slack`, and percentiles to a thousandth.
+    pub fn compare(mut self, what: &str, row: &Value, slack: i64, found: &mut Differences) {
+        let n = number(row.get("n").unwrap_or(&row["count"]));
+        let counts = (n, number(&row["errors"]), number(&row["unknown"]));
+        found.equal(what, &counts, &(self.n, self.errors, self.unknown));
+        self.known.sort_unstable();
+        let Some(longest) = self.known.last() else {
+            let lengths = ["total_us", "p50_us", "p99_us", "max_us"].map(|name| row[name].clone());
+            return found.equal(what, &lengths, &[(); 4].map(|()| Value::Null));
+        };
+        let total: i64 = self.known.iter().sum();
+        let all = slack * self.known.len() as i64;
+        found.near(&format!("{what} total"), number(&row["total_us"]), total, all);
+        let near = |us: i64| slack + us / 999;
+        found.near(&format!("{what} max"), number(&row["max_us"]), *longest, near(*longest));
+        let p50 = self.known[(self.known.len() - 1) / 2];
+        found.near(&format!("{what} p50"), number(&row["p50_us"]), p50, near(p50));
+    }
+}
+
 /// Asks the API about a story.
 #[derive(Debug)]
 pub struct Check<'a> {
@@ -243,40 +282,38 @@ impl Check<'_> {
 
     fn period(&self) -> String {
         let from = self.story.from_ms * 1_000;
-        format!("from_us={from}&to_us={}", from + 2 * DAY_MS * 1_000 - 1)
+        format!("from_us={from}&to_us={}", from + 3 * DAY_MS * 1_000 - 1)
     }
 
     fn latency(&mut self) {
-        let mut wanted: BTreeMap<(&str, String), (i64, i64, i64)> = BTreeMap::new();
-        let mut add = |group, name: &str, us: u64, failed: bool| {
-            let sum = wanted.entry((group, name.to_owned())).or_default();
-            *sum = (sum.0 + 1, sum.1 + i64::from(failed), sum.2 + us as i64);
+        let mut wanted: BTreeMap<(&str, String), Lengths> = BTreeMap::new();
+        let mut add = |group, name: &str, us: Option<u64>, failed: bool| {
+            wanted.entry((group, name.to_owned())).or_default().add(us, failed);
         };
         for call in self.calls() {
-            add("tool", call.tool.name(), call.duration * 1_000, call.failed);
-            add("kind", call.tool.kind(), call.duration * 1_000, call.failed);
+            let us = (!call.hangs).then_some(call.duration * 1_000);
+            add("tool", call.tool.name(), us, call.failed);
+            add("kind", call.tool.kind(), us, call.failed);
         }
         for (session, turn) in self.turns() {
-            let us = (turn.end - turn.start) * 1_000;
+            let us = Some((turn.end - turn.start) * 1_000);
             add("model", &turn.model, us, turn.status == "error");
             add("project", session.project(), us, turn.status == "error");
             add("kind", "turn", us, turn.status == "error");
         }
-        let turns = self.turns().count() as i64;
         for group in ["tool", "model", "kind", "project"] {
             let answer = self.get(&format!("latency?group={group}&{}", self.period()));
             let rows = items(&answer);
             for row in &rows {
                 let name = text(&row["name"]);
                 let key = (group, name.clone());
-                let Some((n, errors, total)) = wanted.remove(&key) else { continue };
+                let Some(lengths) = wanted.remove(&key) else { continue };
                 let what = format!("latency of {group} {name}");
                 if (group, name.as_str()) == ("kind", "tools") {
                     continue;
                 }
-                self.found.equal(&what, &(number(&row["n"]), number(&row["errors"])), &(n, errors));
-                let slack = self.slack_us * turns + n * 2;
-                self.found.near(&format!("{what} total"), number(&row["total_us"]), total, slack);
+                let slack = if group == "tool" { 2 } else { self.slack_us };
+                lengths.compare(&what, row, slack, &mut self.found);
             }
         }
         for (group, name) in wanted.into_keys() {
@@ -286,7 +323,8 @@ impl Check<'_> {
 
     fn heat(&mut self) {
         for tool in Tool::ALL {
-            let wanted = self.calls().filter(|call| call.tool == tool).count() as i64;
+            let known = self.calls().filter(|call| call.tool == tool && !call.hangs);
+            let wanted = known.count() as i64;
             let path = format!("latency/heatmap?group=tool&name={}&{}", tool.name(), self.period());
             let answer = self.get(&path);
             let cells = answer["counts"].as_array().cloned().unwrap_or_default();
@@ -302,13 +340,16 @@ impl Check<'_> {
                 self.of_project(&project).flat_map(|session| session.turns.clone()).collect();
             let total = &answer["total"];
             let sum = |part: fn(&Turn) -> u64| turns.iter().map(part).sum::<u64>() as i64;
-            let part = |turn: &Turn, at: usize| turn.tokens.map_or(0, |tokens| tokens[at]);
+            let tokens = |at: usize| {
+                let told = turns.iter().filter_map(|turn| turn.tokens);
+                told.map(|tokens| tokens[at] as i64).reduce(|sum, more| sum + more).unwrap_or(-1)
+            };
             for (name, wanted) in [
                 ("turns", turns.len() as i64),
                 ("calls", sum(|turn| turn.all_calls().count() as u64)),
                 ("errors", sum(Turn::errors)),
-                ("input_tokens", turns.iter().map(|turn| part(turn, 0)).sum::<u64>() as i64),
-                ("output_tokens", turns.iter().map(|turn| part(turn, 1)).sum::<u64>() as i64),
+                ("input_tokens", tokens(0)),
+                ("output_tokens", tokens(1)),
             ] {
                 self.found.equal(
                     &format!("time of {project} {name}"),
@@ -324,6 +365,20 @@ impl Check<'_> {
                 active,
                 slack,
             );
+            let mut wanted: BTreeMap<i64, i64> = BTreeMap::new();
+            for turn in &turns {
+                *wanted.entry((turn.start / DAY_MS * DAY_MS * 1_000) as i64).or_default() += 1;
+            }
+            let mut got: BTreeMap<i64, i64> = BTreeMap::new();
+            for day in answer["days"].as_array().into_iter().flatten() {
+                got.insert(number(&day["from_us"]), number(&day["turns"]));
+            }
+            got.retain(|_, turns| *turns != 0);
+            // A turn around midnight may be received after it.
+            let is_near = turns.iter().any(|turn| turn.start % DAY_MS >= DAY_MS - 1_000);
+            if !is_near {
+                self.found.equal(&format!("days of {project}"), &got, &wanted);
+            }
             let parts = total["parts"].as_object().cloned().unwrap_or_default();
             let whole: i64 = parts.values().map(number).sum();
             let what = format!("time of {project} in parts");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::check::{Check, Differences, number, text};
-use super::truth::{Session, Story, Turn};
+use super::check::{Check, Differences, Lengths, number, text};
+use super::truth::{Call, Session, Story, Tool, Turn};
+use crate::mcp::Server;
 use crate::world::World;
 
 /// Compares `hookspan sessions --json` and `stats --json` with all stories of a world.
@@ -32,19 +33,87 @@ pub fn of_world(world: &World, stories: &[Story], found: &mut Differences) {
         ];
         found.equal(&format!("sessions --json {}", session.id), &got, &wanted);
     }
-    let mut wanted: BTreeMap<String, [i64; 2]> = BTreeMap::new();
-    for call in all.iter().flat_map(|session| session.all_calls()) {
-        let sum = wanted.entry(call.tool.name().to_owned()).or_default();
-        *sum = [sum[0] + 1, sum[1] + i64::from(call.failed)];
+    stats(world, &["--days", "3660"], all.iter().flat_map(|session| session.all_calls()), found);
+    for story in stories.iter().take(3) {
+        for session in &story.sessions {
+            narrowed(world, story, session.project(), found);
+        }
     }
-    let stats = world.json(&["stats", "--group", "tool", "--days", "3660", "--json"]);
-    let mut got: BTreeMap<String, [i64; 2]> = BTreeMap::new();
-    for row in stats.as_array().into_iter().flatten() {
-        got.insert(text(&row["name"]), [number(&row["count"]), number(&row["errors"])]);
+}
+
+/// The words that narrow down, as flags of `stats` and `sessions`, and in `prune --dry-run`.
+fn narrowed(world: &World, story: &Story, project: &str, found: &mut Differences) {
+    let of_project = || story.sessions.iter().filter(|session| session.project() == project);
+    let calls = || of_project().flat_map(Session::all_calls);
+    stats(world, &["--from", "2026-01-01", "--project", project], calls(), found);
+    let failed = calls().filter(|call| call.failed);
+    stats(
+        world,
+        &["--from", "2026-01-01", "--project", project, "--status", "error"],
+        failed,
+        found,
+    );
+    for tool in Tool::ALL {
+        let words = ["--project", project, "--tool", tool.name()];
+        let of_tool = calls().filter(|call| call.tool == tool);
+        stats(world, &[&["--from", "2026-01-01"][..], &words].concat(), of_tool, found);
+        let with = of_project().filter(|one| one.all_calls().any(|call| call.tool == tool)).count();
+        let what = words.join(" ");
+        let listed = world.json(&[&["sessions", "--json"][..], &words].concat());
+        let listed = listed.as_array().map_or(0, Vec::len);
+        found.equal(&format!("sessions {what}"), &listed, &with);
+        let pruned = world.json(&[&["prune", "--dry-run", "--json"][..], &words].concat());
+        found.equal(&format!("prune {what}"), &number(&pruned["sessions"]), &(with as i64));
     }
-    // Delegating calls are calls of a tool, which `stats` counts and sessions do not.
-    got.remove("Task");
-    found.equal("stats --json", &got, &wanted);
+}
+
+/// Compares `hookspan stats --json`, narrowed down by `words`, with calls.
+fn stats<'c>(
+    world: &World,
+    words: &[&str],
+    calls: impl Iterator<Item = &'c Call>,
+    found: &mut Differences,
+) {
+    let mut wanted: BTreeMap<String, Lengths> = BTreeMap::new();
+    for call in calls {
+        let us = (!call.hangs).then_some(call.duration * 1_000);
+        wanted.entry(call.tool.name().to_owned()).or_default().add(us, call.failed);
+    }
+    let what = words.join(" ");
+    let answer = world.json(&[&["stats", "--group", "tool", "--json"][..], words].concat());
+    for row in answer.as_array().into_iter().flatten() {
+        let name = text(&row["name"]);
+        match wanted.remove(&name) {
+            Some(lengths) => lengths.compare(&format!("stats {what} {name}"), row, 2, found),
+            // Delegating calls are calls of a tool, which `stats` counts and sessions do not.
+            None if name == "Task" => {}
+            None => found.0.push(format!("stats {what}: there is no {name}")),
+        }
+    }
+    for name in wanted.into_keys() {
+        found.0.push(format!("stats {what} {name}: nothing"));
+    }
+}
+
+/// What the server for agents says of sessions.
+pub fn of_mcp<'s>(
+    world: &World,
+    sessions: impl Iterator<Item = &'s Session>,
+    found: &mut Differences,
+) {
+    let mut server = Server::greeted(world);
+    for session in sessions {
+        let answer = server.call("show_session", &json!({"session": session.id}));
+        let got = ["turns", "calls", "errors"]
+            .map(|name| number(&answer["structuredContent"]["session"][name]));
+        let wanted = [
+            session.turns.len() as i64,
+            session.all_calls().count() as i64,
+            session.errors() as i64,
+        ];
+        found.equal(&format!("mcp {}", session.id), &got, &wanted);
+    }
+    found.equal("mcp", &server.end(), &Some(0));
 }
 
 /// Compares `hookspan show --json` and the files of one session.
@@ -73,6 +142,17 @@ pub fn of_session(world: &World, session: &Session, found: &mut Differences) {
         }
     }
     found.equal("spans of otlp-json", &exported, &spans.len());
+    let chrome = world.json(&["export", "--session", &session.id, "--format", "chrome-trace"]);
+    let events = chrome["traceEvents"].as_array().into_iter().flatten();
+    let drawn = events.filter(|event| event["ph"] == "X").count();
+    found.equal("spans of chrome-trace", &drawn, &spans.len());
+    let page = world.ok(&["export", "--session", &session.id, "--format", "html"]);
+    found.equal("spans of html", &page.matches("<details>").count(), &spans.len());
+    let untold = session.all_calls().filter(|call| call.hangs).count();
+    found.equal("? of html", &page.matches(r#"<span class="time">?</span>"#).count(), &untold);
+    let tools = spans.iter().filter(|span| span["kind"] == "tool");
+    let got = tools.filter(|span| span["duration_ns"].is_null()).count();
+    found.equal("calls of unknown length in show --json", &got, &untold);
 }
 
 impl Check<'_> {

@@ -154,6 +154,9 @@ impl Cursor<'_> {
         if let Some((event, own)) = self.before(call).filter(|_| both) {
             self.say(call.start + LAYER_MS, voice, event, own);
         }
+        if call.hangs {
+            return;
+        }
         let done = call.start + before + call.duration + 5;
         if let Some((event, own)) = self.after(call).filter(|_| both || call.tool == Tool::Write) {
             self.say(done, voice, event, own);

@@ -80,9 +80,11 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
     }
     let mut found = Differences::default();
     commands::of_world(&world, &stories, &mut found);
-    for session in stories.iter().take(3).flat_map(|story| &story.sessions) {
+    for session in stories.iter().take(6).flat_map(|story| &story.sessions) {
         commands::of_session(&world, session, &mut found);
     }
+    let few = stories.iter().take(3).flat_map(|story| &story.sessions);
+    commands::of_mcp(&world, few, &mut found);
     let before: Vec<Value> = stories.iter().flat_map(|story| sums(&collector, story)).collect();
     collector.stop();
     world.ok(&["rebuild"]);

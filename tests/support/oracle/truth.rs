@@ -101,6 +101,8 @@ pub struct Call {
     pub start: u64,
     /// What Cursor measured.
     pub duration: u64,
+    /// No hook tells that it ended: how long it took is not known.
+    pub hangs: bool,
     /// Whether it failed.
     pub failed: bool,
     /// Tells it from all others.
@@ -251,7 +253,9 @@ impl Session {
 pub fn story(seed: u64, day: u64) -> Story {
     let mut random = Random::from_seed(seed.wrapping_mul(0x9e37_79b9) ^ 0x00ac_1e50);
     let from_ms = DAY_ZERO_MS + day * DAY_MS;
-    let mut maker = Maker { seed, random: random.clone(), at: from_ms + 3_600_000, made: 0 };
+    // Midnight comes between any two hooks.
+    let at = from_ms + 3_600_000 + random.bits() % (20 * 3_600_000);
+    let mut maker = Maker { seed, random: random.clone(), at, busy: at, made: 0 };
     let count = 1 + random.bits() % 3;
     let sessions = (0..count).map(|number| maker.session(number)).collect();
     Story { seed, from_ms, sessions }
@@ -262,6 +266,8 @@ struct Maker {
     random: Random,
     /// The time, milliseconds since 1970.
     at: u64,
+    /// When the last of the calls that run side by side ends.
+    busy: u64,
     made: u64,
 }
 
@@ -308,9 +314,10 @@ impl Maker {
         for _ in 0..steps {
             match ids && self.one_in(4) {
                 true => agents.push(self.agent()),
-                false => calls.push(self.call()),
+                false => calls.push(self.call(ids)),
             }
         }
+        self.at = self.at.max(self.busy);
         let status = ["completed", "completed", "completed", "aborted", "error"];
         let status = status[(self.random.bits() % 5) as usize];
         let tokens = (!self.one_in(4)).then(|| {
@@ -326,7 +333,8 @@ impl Maker {
     fn agent(&mut self) -> Agent {
         let start = self.pass(1_000, 4_000);
         self.pass(1_000, 2_000);
-        let calls = (0..1 + self.random.bits() % 3).map(|_| self.call()).collect();
+        let calls = (0..1 + self.random.bits() % 3).map(|_| self.call(true)).collect();
+        self.at = self.at.max(self.busy);
         Agent {
             id: self.id("d"),
             conversation: self.id("e"),
@@ -339,17 +347,21 @@ impl Maker {
         }
     }
 
-    fn call(&mut self) -> Call {
+    /// Calls with ids may run side by side.
+    fn call(&mut self, ids: bool) -> Call {
         let start = self.pass(1_000, 4_000);
         let tool = Tool::ALL[(self.random.bits() % 6) as usize];
         let duration = self.random.between(20, 9_000);
-        self.at += duration + 600;
+        self.busy = self.busy.max(start + duration + 600);
+        let beside = ids && self.one_in(3);
+        self.at = if beside { start + 500 } else { self.busy };
         let id = self.id("b");
         let edits = matches!(tool, Tool::StrReplace | Tool::Write);
         let edit = edits.then(|| (self.text(), self.text()));
-        let failed = !edits && self.one_in(4);
+        let hangs = !edits && self.one_in(12);
+        let failed = !edits && !hangs && self.one_in(4);
         let mark = format!("m{}x{}", self.seed, self.made);
-        Call { id, tool, start, duration, failed, mark, edit }
+        Call { id, tool, start, duration, hangs, failed, mark, edit }
     }
 
     /// A text of a few lines, some of which come again; it may be empty, and may lack its last newline.
