@@ -17,6 +17,16 @@ use crate::model::time::nanos;
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::ToolClass;
 
+/// First and last sign of life of the children in the turns that the delegation `key` asked for.
+fn lifetimes(
+    world: World<'_>,
+    children: &[&Conversation],
+    key: &str,
+) -> (Option<Timestamp>, Option<Timestamp>) {
+    let times = || children.iter().filter_map(|child| lifetime(world, child, key));
+    (times().map(|(first, _)| first).min(), times().map(|(_, last)| last).max())
+}
+
 impl<'a> Tree<'a> {
     /// A delegating call whose subagent events never came (CLI) still has a subagent when a child is known.
     pub(crate) fn silent_agent(
@@ -105,9 +115,7 @@ impl<'a> Tree<'a> {
             Vec::new()
         };
         let key = agent.key.clone();
-        let times = || children.iter().filter_map(|child| lifetime(world, child, base(&key)));
-        let first = times().map(|(first, _)| first).min();
-        let last = times().map(|(_, last)| last).max();
+        let (first, last) = lifetimes(world, &children, base(&key));
         let mut node = self.blank(conversation, generation, SpanKind::Subagent, &agent.key, frame);
         let stop = agent.stop.map(|(fact, _)| fact.at);
         let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
@@ -116,13 +124,12 @@ impl<'a> Tree<'a> {
             // A call in the background may be over before its subagent is.
             frame.parent > 0 && (!frame.detached || alive.is_none_or(|alive| alive <= end.at))
         });
-        node.end = match (stop, call_end, frame.end) {
-            (Some(at), _, _) => Some(End { at, reason: EndReason::Matched }),
-            (None, Some(end), _) | (None, None, Some(end)) => {
+        node.end = match stop {
+            Some(at) => Some(End { at, reason: EndReason::Matched }),
+            None => call_end.or(frame.end).map(|end| {
                 let at = last.unwrap_or(end.at).min(frame.cutoff);
-                Some(End { at, ..around(end) })
-            }
-            (None, None, None) => None,
+                End { at, ..around(end) }
+            }),
         };
         node.end_inferred = stop.is_none() && node.end.is_some();
         node.incomplete = node.end_inferred && last.is_none();
@@ -135,7 +142,7 @@ impl<'a> Tree<'a> {
         node.made_of = Fingerprint::of(Made::Agent).with_all(hooks.map(|(fact, _)| fact.seq));
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
-        if let (Some(child), Some(link)) = (child, link) {
+        if let Some((child, link)) = child.zip(link) {
             let how = link.confidence as u64 * 8 + link.source as u64;
             node.made_of = node.made_of.with(child.count as u64).with(how);
         }

@@ -9,6 +9,7 @@ use crate::assemble::span_builder::surface;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::correlate::delegation::plain_type;
 use crate::correlate::descendants::gather;
+use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading, compaction_end, not_again, repeats};
@@ -59,17 +60,9 @@ pub(crate) fn grow<'a>(
     let (on_time, late) = split(root, facts, cutoff);
     let late = not_again(&on_time, &late);
     let reading = Reading::after(&on_time, window.map(|window| &window.thoughts), &root.names);
-    let is_new = |at: &usize| {
-        let earlier = on_time[..*at].iter().rev();
-        !earlier.take(MAX_REPEATS).any(|other| repeats(other, on_time[*at]))
-    };
-    let newest = (0..on_time.len()).rev().find(is_new).map(|at| on_time[at].at);
-    let last = newest
-        .into_iter()
-        .chain(below.iter().copied().filter(|&at| at <= cutoff))
-        .max()
-        .unwrap_or(turn.start);
-    // Stragglers belong to the turn but do not make it longer than what closed it.
+    let last = last_sign(&on_time, below.iter().copied().filter(|&at| at <= cutoff));
+    let last = last.unwrap_or(turn.start);
+    // Late hooks belong to the turn, but the turn ends when it was closed.
     let last = close.map_or(last, |close| last.min(close.at));
     // Print mode sends no prompt and no stop: the session's own hooks are the turn's first and last.
     let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
@@ -86,25 +79,12 @@ pub(crate) fn grow<'a>(
     let started = started.map_or(turn.start, |at| at.min(turn.start));
     let made_of = Fingerprint::of(Made::Turn).with_all(on_time.iter().map(|fact| fact.seq));
     let node = Node {
-        id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
-        kind: SpanKind::Generation,
-        conversation: root,
-        generation: turn.generation.clone(),
-        parent: None,
-        start: started,
-        end,
         start_inferred: reading.prompt.is_none(),
-        end_inferred: close.is_some_and(|close| close.reason != EndReason::Matched),
-        incomplete: false,
-        late: false,
-        detached: false,
         settle,
-        agent: None,
-        depth: 0,
-        what: What::Turn,
         made_of,
+        ..turn_node(root, turn, started, end)
     };
-    // Two or three hooks make a node, which is too large to be moved often.
+    // Two or three hooks make a node. Reserve space for all, because a node is too large to be moved often.
     let mut nodes = Vec::with_capacity(on_time.len() / 2 + 4);
     nodes.push(node);
     let mut tree = Tree {
@@ -139,6 +119,44 @@ pub(crate) fn grow<'a>(
     tree.widen();
     tree.note_deadlines(world, last);
     tree
+}
+
+/// The time of the last sign of a turn: of its own facts, repeated deliveries left out, and of `below`.
+fn last_sign(on_time: &[&Fact], below: impl Iterator<Item = Timestamp>) -> Option<Timestamp> {
+    let is_new = |at: &usize| {
+        let earlier = on_time[..*at].iter().rev();
+        !earlier.take(MAX_REPEATS).any(|other| repeats(other, on_time[*at]))
+    };
+    let newest = (0..on_time.len()).rev().find(is_new).map(|at| on_time[at].at);
+    newest.into_iter().chain(below).max()
+}
+
+/// The node of a turn, without the facts that only its reading knows.
+fn turn_node<'a>(
+    root: &'a Conversation,
+    turn: &'a Turn,
+    start: Timestamp,
+    end: Option<End>,
+) -> Node<'a> {
+    Node {
+        id: SpanId::derive(&root.id, &turn.generation, SpanKind::Generation.as_str(), ""),
+        kind: SpanKind::Generation,
+        conversation: root,
+        generation: turn.generation.clone(),
+        parent: None,
+        start,
+        end,
+        start_inferred: false,
+        end_inferred: end.is_some_and(|end| end.reason != EndReason::Matched),
+        incomplete: false,
+        late: false,
+        detached: false,
+        settle: None,
+        agent: None,
+        depth: 0,
+        what: What::Turn,
+        made_of: Fingerprint::of(Made::Turn),
+    }
 }
 
 /// When equal work was handed on, in order of time.
@@ -182,6 +200,27 @@ impl<'a> Tree<'a> {
         frame: Frame,
     ) -> Reading<'a> {
         let first = self.nodes.len();
+        self.add_calls(world, conversation, generation, &mut reading, frame);
+        if !frame.detached {
+            self.add_loose(world, conversation, generation, frame);
+        }
+        self.add_thoughts(world, conversation, generation, &mut reading, frame);
+        self.add_compactions(world, conversation, generation, &mut reading, frame);
+        if world.config.llm_spans {
+            self.add_responses(world, conversation, generation, &mut reading, frame, first);
+        }
+        reading
+    }
+
+    /// Adds calls and subagents, and what lies below them.
+    fn add_calls(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        reading: &mut Reading<'a>,
+        frame: Frame,
+    ) {
         let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
         for agent in std::mem::take(&mut reading.agents) {
             match agent.call {
@@ -212,9 +251,16 @@ impl<'a> Tree<'a> {
         for agent in agents {
             self.add_agent(world, conversation, generation, agent, frame);
         }
-        if !frame.detached {
-            self.add_loose(world, conversation, generation, frame);
-        }
+    }
+
+    fn add_thoughts(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        reading: &mut Reading<'a>,
+        frame: Frame,
+    ) {
         for (key, fact, thought) in std::mem::take(&mut reading.thoughts) {
             let duration = thought.duration_ms.map(nanos);
             let mut node = self.blank(conversation, generation, SpanKind::Thought, &key, frame);
@@ -225,6 +271,16 @@ impl<'a> Tree<'a> {
             node.what = What::Thought(fact, thought);
             self.push(world, node, frame);
         }
+    }
+
+    fn add_compactions(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        reading: &mut Reading<'a>,
+        frame: Frame,
+    ) {
         let compactions = std::mem::take(&mut reading.compactions);
         let begun: Vec<Timestamp> = compactions.iter().map(|(_, fact, _)| fact.at).collect();
         for (index, (key, fact, compaction)) in compactions.into_iter().enumerate() {
@@ -238,10 +294,6 @@ impl<'a> Tree<'a> {
             node.what = What::Compaction(fact, compaction);
             self.push(world, node, frame);
         }
-        if world.config.llm_spans {
-            self.add_responses(world, conversation, generation, &mut reading, frame, first);
-        }
-        reading
     }
 
     pub(crate) fn add_responses(

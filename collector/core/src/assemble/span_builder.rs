@@ -114,18 +114,9 @@ pub(crate) fn verdict(
 /// Builds the span of the node at `at`.
 pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: bool) -> Span {
     let node = &tree.nodes[at];
-    let agent = match &node.what {
-        What::Agent(agent, _, _) => agent_type(agent),
-        _ => node.agent.and_then(|agent| match &tree.nodes[agent].what {
-            What::Agent(agent, _, _) => agent_type(agent),
-            _ => None,
-        }),
-    };
-    let host = node.conversation.host.as_str();
-    let agent = agent.unwrap_or(if node.agent.is_some() { "subagent" } else { host });
     let root = &shared.root;
     let mut attributes = Attributes::of_span();
-    common(&mut attributes, node, root, agent);
+    common(&mut attributes, node, root, agent_name(tree, node));
     let mut contents = Vec::new();
     let mut events = Vec::new();
     let mut status = Status::Unset;
@@ -137,13 +128,7 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         What::Call(call) => {
             let (outcome, verdict) = verdict(call, node, agent_status(tree, at));
             status = verdict;
-            tool_span::describe(call, outcome, &mut attributes, &mut contents);
-            attributes.flag(
-                "hookspan.hook_damaged",
-                call.hooks().any(|fact| fact.damaged).then_some(true),
-            );
-            let project = node.conversation.workspace().or(tree.root.workspace());
-            attributes.path("hookspan.file.root", tool_span::own_root(call, project));
+            describe_call(tree, node, call, outcome, &mut attributes, &mut contents);
             if outcome == "denied" {
                 events.push(denial(node));
             }
@@ -160,13 +145,8 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         }
         What::Agent(agent, link, child) => {
             let calls = shared.calls_below.get(at).copied().unwrap_or_default();
-            status = subagent(
-                agent,
-                (*link, *child),
-                (node.depth + 1, calls),
-                &mut attributes,
-                &mut contents,
-            );
+            let size = (node.depth + 1, calls);
+            status = subagent(agent, (*link, *child), size, &mut attributes, &mut contents);
             if let Some((count, links)) = shared.possible.get(&at)
                 && *count > links.len()
             {
@@ -191,8 +171,7 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         parent: node.parent.map(|parent| tree.nodes[parent].id).or(shared.parent),
         links: match shared.possible.get(&at) {
             _ if at == 0 => shared.links.clone(),
-            Some((_, links)) => links.clone(),
-            None => Vec::new(),
+            possible => possible.map(|(_, links)| links.clone()).unwrap_or_default(),
         },
         kind: node.kind,
         name: cut(name, 128),
@@ -210,6 +189,35 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         contents,
         settled,
     }
+}
+
+/// The name of the agent that a node belongs to.
+fn agent_name<'a>(tree: &Tree<'a>, node: &Node<'a>) -> &'a str {
+    let agent = match &node.what {
+        What::Agent(agent, _, _) => agent_type(agent),
+        _ => node.agent.and_then(|agent| match &tree.nodes[agent].what {
+            What::Agent(agent, _, _) => agent_type(agent),
+            _ => None,
+        }),
+    };
+    let host = node.conversation.host.as_str();
+    agent.unwrap_or(if node.agent.is_some() { "subagent" } else { host })
+}
+
+/// Adds what a call's hooks say.
+fn describe_call(
+    tree: &Tree<'_>,
+    node: &Node<'_>,
+    call: &Call<'_>,
+    outcome: &'static str,
+    attributes: &mut Attributes,
+    contents: &mut Vec<ContentRef>,
+) {
+    tool_span::describe(call, outcome, attributes, contents);
+    let is_damaged = call.hooks().any(|fact| fact.damaged);
+    attributes.flag("hookspan.hook_damaged", is_damaged.then_some(true));
+    let project = node.conversation.workspace().or(tree.root.workspace());
+    attributes.path("hookspan.file.root", tool_span::own_root(call, project));
 }
 
 fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'static, str>) {
@@ -301,26 +309,44 @@ fn turn(
         reading.prompt.and_then(|(_, prompt)| prompt.mode.as_deref()),
     );
     if let Some(tokens) = reading.tokens() {
-        attributes.some_count("cursor.usage.input_tokens", tokens.input);
-        attributes.some_count("cursor.usage.output_tokens", tokens.output);
-        attributes.some_count("cursor.usage.cache_read_tokens", tokens.cache_read);
-        attributes.some_count("cursor.usage.cache_write_tokens", tokens.cache_write);
-        let cache = tokens.cache_read.unwrap_or(0).saturating_add(tokens.cache_write.unwrap_or(0));
-        if tokens.input.is_some_and(|input| cache > input) {
-            attributes.flag("hookspan.usage.exclusive", Some(true));
-        }
-        if !tree.nodes.iter().any(|node| matches!(node.what, What::Response(_, _, Some(_)))) {
-            usage(attributes, tokens);
-        }
+        turn_usage(tree, attributes, tokens);
     }
     let is_damaged = facts.into_iter().flatten().any(|fact| fact.damaged);
     attributes.flag("hookspan.hook_damaged", is_damaged.then_some(true));
     let step = reading.prompt.zip(reading.stop).and_then(|(from, to)| to.0.clock_step(from.0));
     attributes.int("hookspan.clock_step_ms", step.map(|ns| ns / MS));
-    attributes.count("hookspan.generation.index", shared.index);
     if tree.turn.synthetic {
         attributes.flag("hookspan.generation.synthetic", Some(true));
     }
+    turn_place(shared, attributes);
+    if reading.unknown_count > reading.unknown.len() as u64 {
+        attributes.count("hookspan.unknown_hooks", reading.unknown_count);
+    }
+    turn_events(reading, contents, events);
+    if status == Some("error") {
+        return Status::Error { kind: ErrorType::AgentError, message: "agent error".to_owned() };
+    }
+    Status::Unset
+}
+
+/// Adds the turn's token counts. The GenAI attributes go to the turn only if no response carries them.
+fn turn_usage(tree: &Tree<'_>, attributes: &mut Attributes, tokens: Tokens) {
+    attributes.some_count("cursor.usage.input_tokens", tokens.input);
+    attributes.some_count("cursor.usage.output_tokens", tokens.output);
+    attributes.some_count("cursor.usage.cache_read_tokens", tokens.cache_read);
+    attributes.some_count("cursor.usage.cache_write_tokens", tokens.cache_write);
+    let cache = tokens.cache_read.unwrap_or(0).saturating_add(tokens.cache_write.unwrap_or(0));
+    if tokens.input.is_some_and(|input| cache > input) {
+        attributes.flag("hookspan.usage.exclusive", Some(true));
+    }
+    if !tree.nodes.iter().any(|node| matches!(node.what, What::Response(_, _, Some(_)))) {
+        usage(attributes, tokens);
+    }
+}
+
+/// Adds the turn's place in its session, and its counts.
+fn turn_place(shared: &Shared<'_>, attributes: &mut Attributes) {
+    attributes.count("hookspan.generation.index", shared.index);
     if let Some(candidates) = shared.candidates {
         attributes.count("hookspan.subagent.candidates", candidates);
     }
@@ -332,9 +358,10 @@ fn turn(
     }
     attributes.count("hookspan.tool_calls", shared.tool_calls);
     attributes.count("hookspan.tool_errors", shared.tool_errors);
-    if reading.unknown_count > reading.unknown.len() as u64 {
-        attributes.count("hookspan.unknown_hooks", reading.unknown_count);
-    }
+}
+
+/// Adds the prompt, the last answer, and hooks of unknown events.
+fn turn_events(reading: &Reading<'_>, contents: &mut Vec<ContentRef>, events: &mut Vec<SpanEvent>) {
     if let Some((fact, prompt)) = reading.prompt {
         content(contents, "gen_ai.input.messages", fact, Field::Prompt);
         let mut own = Attributes::default();
@@ -356,10 +383,6 @@ fn turn(
         own.text("cursor.hook.name", *name);
         events.push(event(fact, "cursor.hook", own));
     }
-    if status == Some("error") {
-        return Status::Error { kind: ErrorType::AgentError, message: "agent error".to_owned() };
-    }
-    Status::Unset
 }
 
 fn event(fact: &Fact, name: &'static str, attributes: Attributes) -> SpanEvent {

@@ -12,7 +12,7 @@ use crate::model::content::{EDIT_CHANGES, Field};
 use crate::model::event::EventKind;
 use crate::model::path;
 use crate::model::span::ContentRef;
-use crate::model::tolerance::MS;
+use crate::model::tolerance::{HOOKS, MS};
 use crate::model::tool::{Edits, Server, ToolClass, ToolFacts};
 
 /// `execute_tool {tool}` and its program or agent type.
@@ -90,16 +90,13 @@ fn told_after(call: &Call<'_>) -> Option<Edits> {
     call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits)
 }
 
-/// Hooks run no longer than this: 60 s, Cursor's own limit for each.
-const HOOKS_MS: f64 = 60_000.0;
-
-/// Receipt of post − receipt of pre − duration. `None` where nobody is asked and no hooks can have run so long: the machine slept,
-/// or nothing tells what was.
+/// Receipt of post − receipt of pre − duration. `None` if nobody is asked for approval and no hooks can have run so long: then the
+/// machine slept, or the cause is unknown.
 pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     let (opened, ended) = call.opened().zip(call.ended())?;
     let duration = call.duration_ms()?;
     let wait = (ended.since(opened) as f64 / 1e6 - duration).max(0.0);
-    Some(wait).filter(|wait| *wait <= HOOKS_MS || !asks_nobody(call))
+    Some(wait).filter(|wait| *wait <= (HOOKS / MS) as f64 || !asks_nobody(call))
 }
 
 /// Nobody is asked about reading and searching.

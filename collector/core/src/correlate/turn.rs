@@ -114,17 +114,8 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::Thought(thought) => {
                     reading.thought_model = reading.thought_model.or_else(|| label(fact));
-                    if let Some(at) = other_wording(&reading.thoughts, fact, thought) {
-                        let told = &mut reading.thoughts[at];
-                        if thought.step && !told.2.step {
-                            steps.insert(&thought.key, (1, Some(at)));
-                            (told.0, told.2) = (thought.key.clone(), thought);
-                        }
-                        continue;
-                    }
-                    let seen = if thought.step { &mut steps } else { &mut texts };
-                    let list = (&mut reading.thoughts, seen);
-                    add(list, &thought.key, fact, &**thought, thought.step);
+                    let seen = (&mut steps, &mut texts);
+                    add_thought(&mut reading.thoughts, seen, fact, thought);
                 }
                 EventKind::Response(response) => {
                     reading.response_model = reading.response_model.or_else(|| label(fact));
@@ -151,10 +142,7 @@ impl<'a> Reading<'a> {
                     let key = (*body, name.as_str());
                     if bodies.get(&key).is_none_or(|last| !repeats(last, fact)) {
                         bodies.insert(key, fact);
-                        reading.unknown_count += 1;
-                        if reading.unknown.len() < MAX_UNKNOWN {
-                            reading.unknown.push((fact, name));
-                        }
+                        reading.add_unknown(fact, name);
                     }
                 }
                 _ => {}
@@ -163,6 +151,13 @@ impl<'a> Reading<'a> {
         reading.calls = pair(&tools);
         reading.agents = pair_agents(&agents, &reading.calls, names);
         reading
+    }
+
+    fn add_unknown(&mut self, fact: &'a Fact, name: &'a str) {
+        self.unknown_count += 1;
+        if self.unknown.len() < MAX_UNKNOWN {
+            self.unknown.push((fact, name));
+        }
     }
 
     /// What names the model when prompt and stop do not.
@@ -204,6 +199,25 @@ fn other_wording(thoughts: &[Told<'_, Thought>], fact: &Fact, thought: &Thought)
             && old.duration_ms.zip(thought.duration_ms).is_none_or(|(a, b)| a == b)
     };
     near.find(|(_, (_, _, old))| is_it(old)).map(|(at, _)| at)
+}
+
+/// Adds a thought, unless `thoughts` have it already. Of two deliveries with different keys, the one of a step stays.
+fn add_thought<'a>(
+    thoughts: &mut Vec<Told<'a, Thought>>,
+    (steps, texts): (&mut Seen<'a>, &mut Seen<'a>),
+    fact: &'a Fact,
+    thought: &'a Thought,
+) {
+    if let Some(at) = other_wording(thoughts, fact, thought) {
+        let told = &mut thoughts[at];
+        if thought.step && !told.2.step {
+            steps.insert(&thought.key, (1, Some(at)));
+            (told.0, told.2) = (thought.key.clone(), thought);
+        }
+        return;
+    }
+    let seen = if thought.step { steps } else { texts };
+    add((thoughts, seen), &thought.key, fact, thought, thought.step);
 }
 
 /// Whether a response is the one just before it in other words: of two equal texts of one moment, one lacks its tokens or

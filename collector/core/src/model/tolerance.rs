@@ -19,6 +19,9 @@ pub(crate) const DISORDER: i64 = 200 * MS;
 /// Events within 5 s of a `sessionEnd` belong to the session that ended: its last stop often comes behind it.
 pub(crate) const END_GRACE: i64 = 5 * SECOND;
 
+/// Hooks of one event run for at most 60 s, which is Cursor's own limit.
+pub(crate) const HOOKS: i64 = MINUTE;
+
 /// Wall clock and time since boot are read one after the other: beyond 1 s they differ because somebody set the clock.
 pub const CLOCK_STEP: i64 = SECOND;
 /// A hook whose time since boot lies more than 60 s back is of another boot: hooks of one boot are never so far out of order.
