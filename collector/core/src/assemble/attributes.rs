@@ -1,4 +1,4 @@
-//! Collecting attributes: a small builder that keeps the code that names them readable.
+//! A small builder for attributes. It keeps the code that names them readable.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,17 +9,17 @@ use crate::correlate::fact::Fact;
 use crate::model::content::Field;
 use crate::model::span::{Attribute, Class, ContentRef, Value};
 
-/// Attributes under construction, sorted at any time. Whoever names some names them in order, or nearly, so the place of the
-/// next is mostly just behind the last.
+/// Attributes under construction, always sorted. Callers add them mostly in order, so a new attribute usually belongs behind
+/// the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     sorted: Vec<Attribute>,
-    /// Behind the last that was named.
+    /// The place behind the last added attribute.
     next: usize,
 }
 
 impl Attributes {
-    /// Room for those of a span.
+    /// Capacity for the attributes of a span.
     pub(crate) fn of_span() -> Self {
         Self { sorted: Vec::with_capacity(28), next: 0 }
     }
@@ -101,19 +101,19 @@ impl Attributes {
         self.push(key, Value::StrList(value), Class::Plain);
     }
 
-    /// Sorted bytewise, unique: of equal keys the first.
+    /// Sorted bytewise. Of equal keys the first stays.
     pub(crate) fn finish(self) -> Vec<Attribute> {
         self.sorted
     }
 }
 
-/// Most keys differ in their first letter, which is cheaper to compare than the rest.
+/// Compare the first letter first: most keys differ in it, and that is cheaper.
 fn compare(one: &Attribute, key: &str) -> Ordering {
     let (one, key) = (one.key.as_bytes(), key.as_bytes());
     one.first().cmp(&key.first()).then_with(|| one.cmp(key))
 }
 
-/// Notes that a content attribute is read from `field` of the hook behind `fact`.
+/// Adds a reference: the content attribute is `field` of the hook behind `fact`.
 pub(crate) fn content(
     contents: &mut Vec<ContentRef>,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! One root turn with everything below it, as spans to be. How it grows: `draft_turn.rs`.
+//! A draft of one root turn and everything below it: nodes that become spans. `draft_turn.rs` builds it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::model::span::{End, SpanKind};
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
 
-/// A span to be.
+/// A node: the draft of a span.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) id: SpanId,
@@ -28,29 +28,29 @@ pub(crate) struct Node<'a> {
     pub(crate) end: Option<End>,
     pub(crate) start_inferred: bool,
     pub(crate) end_inferred: bool,
-    /// Never ended by itself.
+    /// It has no end event of its own.
     pub(crate) incomplete: bool,
-    /// Settles apart from its turn because it came after it.
+    /// It arrived after its turn settled, so it settles separately.
     pub(crate) late: bool,
-    /// Does not hold its turn: late, or in the background.
+    /// It does not keep its turn open: it is late, or runs in the background.
     pub(crate) detached: bool,
-    /// When it is final, once that is known.
+    /// When it becomes final, if known.
     pub(crate) settle: Option<Timestamp>,
-    /// The subagent it runs in, as a node.
+    /// The node of the subagent that it belongs to.
     pub(crate) agent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) what: What<'a>,
-    /// Of the hooks that its span is made from.
+    /// Fingerprint of the hooks from which its span is made.
     pub(crate) made_of: Fingerprint,
 }
 
 impl Node<'_> {
-    /// Whether it is a child of which no delegation is known.
+    /// Whether it is a child without a known delegation.
     pub(crate) fn is_loose(&self) -> bool {
         matches!(&self.what, What::Agent(agent, _, Some(_)) if agent.key.is_empty())
     }
 
-    /// Whether nothing tells how long it took: it never ended by itself, or one hook alone tells of it and no length.
+    /// Whether its duration is unknown: it has no end of its own, or a single hook without a duration.
     pub(crate) fn length_is_unknown(&self) -> bool {
         self.end.is_some_and(|end| {
             let inferred = self.start_inferred || self.end_inferred;
@@ -59,36 +59,36 @@ impl Node<'_> {
     }
 }
 
-/// What a node is about.
+/// The content of a node.
 #[derive(Debug)]
 pub(crate) enum What<'a> {
     Turn,
     Call(Call<'a>),
     Thought(&'a Fact, &'a Thought),
-    /// A response, and the turn's usage if it is the one that carries it.
+    /// A response, and the turn's usage if this response carries it.
     Response(&'a Fact, &'a Response, Option<Tokens>),
     Agent(Agent<'a>, Option<&'a Link>, Option<&'a Conversation>),
     Compaction(&'a Fact, &'a Compaction),
 }
 
-/// A root turn, grown.
+/// The tree of a root turn.
 pub(crate) struct Tree<'a> {
     pub(crate) root: &'a Conversation,
     pub(crate) turn: &'a Turn,
-    /// Parents before children; the first is the turn itself.
+    /// Nodes, parents before children. The first is the turn itself.
     pub(crate) nodes: Vec<Node<'a>>,
-    /// The turn's own reading, without calls and other parts, which became nodes.
+    /// The turn's reading, without calls and other parts that became nodes.
     pub(crate) reading: Reading<'a>,
-    /// A stop that came after the turn had left. Its tokens count in rows; the span is not touched any more.
+    /// A stop that arrived after the turn settled. Its tokens count in rows, but the span no longer changes.
     pub(crate) late_stop: Option<&'a Stop>,
     pub(crate) close: Option<Close>,
-    /// Facts that were read for it.
+    /// Number of facts read for the tree.
     pub(crate) facts: usize,
-    /// What is put aside and not among the nodes.
+    /// The finished part of the turn, which is not among the nodes.
     pub(crate) window: Option<&'a Window>,
-    /// Start of the turn by its own events, before it was widened.
+    /// Start of the turn by its own events, before its children extended it.
     pub(crate) turn_start: Timestamp,
     pub(crate) settle: Option<Timestamp>,
-    /// When time alone would change something next.
+    /// Next time at which passing time changes something.
     pub(crate) deadline: Option<Timestamp>,
 }

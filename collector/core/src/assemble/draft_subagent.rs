@@ -1,4 +1,4 @@
-//! Calls, and the subagents and conversations below them.
+//! Adds calls to a draft, with the subagents and conversations below them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn lifetimes(
 }
 
 impl<'a> Tree<'a> {
-    /// A delegating call whose subagent events never came (CLI) still has a subagent when a child is known.
+    /// A delegating call without subagent events (CLI) still has a subagent if a child is known.
     pub(crate) fn silent_agent(
         &self,
         world: World<'a>,
@@ -73,7 +73,7 @@ impl<'a> Tree<'a> {
             node.end = Some(End { at, reason: EndReason::Matched });
             node.end_inferred = true;
         } else if let Some(at) = again.filter(|_| background != Some(true)) {
-            // It was denied, or lost: nothing of what comes after the second try is its own.
+            // The call was denied or lost. Nothing after the second try belongs to it.
             node.end = Some(End { at, reason: EndReason::Superseded });
             node.end_inferred = true;
             node.incomplete = true;
@@ -121,7 +121,7 @@ impl<'a> Tree<'a> {
         let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
         let started = agent.start.map(|(fact, _)| fact.at);
         let call_end = self.nodes[frame.parent].end.filter(|end| {
-            // A call in the background may be over before its subagent is.
+            // A background call may end before its subagent does.
             frame.parent > 0 && (!frame.detached || alive.is_none_or(|alive| alive <= end.at))
         });
         node.end = match stop {
@@ -146,7 +146,7 @@ impl<'a> Tree<'a> {
             let how = link.confidence as u64 * 8 + link.source as u64;
             node.made_of = node.made_of.with(child.count as u64).with(how);
         }
-        // Whatever is still open in a child ends with it, or with the call that waits for it.
+        // Open nodes in a child end with the child, or with the call that waits for it.
         let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
@@ -164,7 +164,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the children that hang below the turn itself, because no delegation of theirs is known.
+    /// Adds the children that are linked to the turn itself, because no delegation is known.
     pub(crate) fn add_loose(
         &mut self,
         world: World<'a>,
@@ -176,7 +176,7 @@ impl<'a> Tree<'a> {
             return;
         }
         for child in loose_children(world, conversation, generation) {
-            // Helpers of the host itself do nothing that anybody could be shown.
+            // The host's own helpers do nothing that could be shown.
             if !child.does_something() {
                 continue;
             }
@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the turns of a child conversation that the delegation `key` asked for.
+    /// Adds the turns of a child conversation that belong to the delegation `key`.
     pub(crate) fn add_child(
         &mut self,
         world: World<'a>,
@@ -225,14 +225,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The last sign of life of the children that a delegation asked for.
+/// The last fact of a delegation's children.
 fn last_life(world: World<'_>, conversation: &Conversation, key: &str) -> Option<Timestamp> {
     let children = children_by_key(world, conversation, key);
     children.filter_map(|child| lifetime(world, child, base(key))).map(|(_, last)| last).max()
 }
 
-/// What runs on after its turn does not end with it: a call that said so, one whose end came later, and one whose child still
-/// works.
+/// Nodes that continue after their turn do not end with it: a background call, a call whose end came later, and a call whose
+/// child still works.
 fn outlive(
     frame: Frame,
     (over, alive): (Option<Timestamp>, Option<Timestamp>),
@@ -255,7 +255,7 @@ fn outlive(
     }
 }
 
-/// The end of what surrounds something that has none of its own.
+/// The end of the surrounding node, for a node without an end of its own.
 fn around(end: End) -> End {
     match end.reason {
         EndReason::Matched => End { reason: EndReason::Stopped, ..end },

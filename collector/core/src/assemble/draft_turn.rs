@@ -1,4 +1,4 @@
-//! How a turn becomes a tree: who is whose parent, when each part starts, ends and settles.
+//! Builds the tree of a turn: parents, and when each part starts, ends and settles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::model::time::nanos;
 use crate::model::tolerance::AT_ONCE;
 use crate::model::tool::ToolClass;
 
-/// What surrounds a conversation's facts.
+/// The surroundings of a conversation's facts in the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) parent: usize,
     pub(crate) agent: Option<usize>,
     pub(crate) depth: u32,
-    /// When and why whatever is open in it ends.
+    /// When and why open nodes end.
     pub(crate) end: Option<End>,
     /// Facts after this are late.
     pub(crate) cutoff: Timestamp,
@@ -36,13 +36,13 @@ pub(crate) struct Frame {
     /// Whether settled parts may leave before the turn.
     pub(crate) flush: bool,
     pub(crate) detached: bool,
-    /// The last sign of life of what runs in the background.
+    /// The last fact of work that runs in the background.
     pub(crate) alive: Timestamp,
 }
 
-/// Grows the tree of `turn`, a turn of the root conversation `root`.
+/// Builds the tree of `turn`, a turn of the root conversation `root`.
 ///
-/// With a `window`, only of what is left besides it; the turn must still be open then.
+/// With a `window`, the tree covers only the rest of the turn. The turn must still be open then.
 pub(crate) fn grow<'a>(
     world: World<'a>,
     root: &'a Conversation,
@@ -64,7 +64,7 @@ pub(crate) fn grow<'a>(
     let last = last.unwrap_or(turn.start);
     // Late hooks belong to the turn, but the turn ends when it was closed.
     let last = close.map_or(last, |close| last.min(close.at));
-    // Print mode sends no prompt and no stop: the session's own hooks are the turn's first and last.
+    // Print mode sends no prompt and no stop, so the session's start and end hooks are the turn's.
     let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
     let printed = is_printed.then(|| root.session_start_before(turn)).flatten();
     let last = match close {
@@ -159,7 +159,7 @@ fn turn_node<'a>(
     }
 }
 
-/// When equal work was handed on, in order of time.
+/// Times at which equal work was delegated, in order.
 struct Tries(BTreeMap<(u64, Option<Box<str>>), Vec<Timestamp>>);
 
 impl Tries {
@@ -172,7 +172,7 @@ impl Tries {
         Self(tries)
     }
 
-    /// When the work of a call was handed on once more, in a later answer of the model.
+    /// When the work of a call was delegated again, in a later answer of the model.
     fn after(&self, call: &Call<'_>) -> Option<Timestamp> {
         if self.0.is_empty() {
             return None;
@@ -190,7 +190,7 @@ fn work(call: &Call<'_>) -> Option<(u64, Option<Box<str>>)> {
 }
 
 impl<'a> Tree<'a> {
-    /// Adds the parts of one reading below `frame.parent`. Gives the reading back, emptied of them.
+    /// Adds the parts of one reading below `frame.parent`. Returns the rest of the reading.
     pub(crate) fn add(
         &mut self,
         world: World<'a>,
@@ -224,7 +224,7 @@ impl<'a> Tree<'a> {
         let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
         for agent in std::mem::take(&mut reading.agents) {
             match agent.call {
-                // Of two of one call, the second is as one without.
+                // A second subagent of one call counts as one without a call.
                 Some(call) if !by_call.contains_key(&call) => drop(by_call.insert(call, agent)),
                 _ => agents.push(agent),
             }
@@ -313,7 +313,7 @@ impl<'a> Tree<'a> {
             siblings.filter_map(|node| node.end.map(|end| end.at)).collect();
         ends.sort_unstable();
         for (index, (key, fact, response)) in responses.iter().enumerate() {
-            // Responses before it have ended, too, and come in order.
+            // Earlier responses have ended, too, and are in order.
             let before = index.checked_sub(1).map(|before| responses[before].1.at);
             let ended = ends.partition_point(|at| *at <= fact.at).checked_sub(1);
             let sibling = ended.map(|last| ends[last]).max(before.filter(|&at| at <= fact.at));
@@ -322,7 +322,7 @@ impl<'a> Tree<'a> {
             let mut node = self.blank(conversation, generation, SpanKind::Response, key, frame);
             let duration = response.duration_ms.filter(|ms| *ms >= 0.0).map(nanos);
             let prompt = self.nodes[frame.parent].start.min(fact.at);
-            // Of a late one nothing tells when it began.
+            // The start of a late response is unknown.
             let began =
                 if frame.detached { fact.at } else { sibling.unwrap_or(prompt).max(prompt) };
             node.start = duration.map_or(began, |ns| fact.at.plus(-ns));
@@ -332,7 +332,7 @@ impl<'a> Tree<'a> {
             let stop = reading.stop.map_or(0, |(fact, _)| fact.seq);
             let stop = if last { stop.wrapping_add(1) } else { 0 };
             node.made_of = Fingerprint::of(Made::Response).with(fact.seq).with(stop);
-            // It may come once more, with more.
+            // The response may be delivered again with token counts.
             node.made_of = node.made_of.flag(response.tokens.said().is_some());
             let usage = if last { tokens } else { None };
             node.what = What::Response(fact, response, usage);
@@ -343,7 +343,7 @@ impl<'a> Tree<'a> {
         reading.responses = responses;
     }
 
-    /// Adds what came after its turn had left: new calls only, each on its own.
+    /// Adds facts that arrived after their turn settled: only new calls, each on its own.
     pub(crate) fn add_late(
         &mut self,
         world: World<'a>,
@@ -359,7 +359,7 @@ impl<'a> Tree<'a> {
         let known = |kind: SpanKind, key: &str| {
             nodes.contains(&SpanId::derive(&conversation.id, generation, kind.as_str(), key))
         };
-        // Of each call its place among those that stay.
+        // For each call, its index among the remaining calls.
         let mut count = 0;
         let places: Vec<Option<usize>> = reading
             .calls
@@ -378,7 +378,7 @@ impl<'a> Tree<'a> {
         for agent in &mut reading.agents {
             agent.call = agent.call.and_then(|at| places[at]);
         }
-        // The turn has left without its usage: a response that brings it is the one span to carry it.
+        // The turn settled without its usage, so a late response is the one span that carries it.
         let counted = frame.parent != 0 || self.reading.tokens().is_some();
         let carrier = reading.responses.pop().filter(|_| !counted && reading.tokens().is_some());
         reading.responses = carrier.into_iter().collect();
@@ -426,11 +426,11 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Decides when a part is final, and adds it.
+    /// Decides when a node is final, and adds it.
     pub(crate) fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
         let delay = world.config.settle_delay_ns;
         let ended = node.end.map(|end| match &node.what {
-            // Its end lies before the hooks that told of it, and others of it may come as long after those as ever.
+            // Its end lies before the hooks that reported it, and its other hooks may be as late as any.
             What::Call(call) if call.clock_step().is_some() => {
                 call.hooks().map(|fact| fact.at).fold(end.at, Timestamp::max).plus(delay)
             }
@@ -459,7 +459,7 @@ impl<'a> Tree<'a> {
         self.nodes.len() - 1
     }
 
-    /// Parents cover their children; no child is cut to fit.
+    /// Extends parents to cover their children. No child is shortened.
     pub(crate) fn widen(&mut self) {
         let aside = self.window.and_then(|window| window.start);
         self.nodes[0].start = self.nodes[0].start.min(aside.unwrap_or(self.nodes[0].start));
@@ -479,14 +479,14 @@ impl<'a> Tree<'a> {
     }
 
     pub(crate) fn note_deadlines(&mut self, world: World<'_>, last: Timestamp) {
-        // A turn waits longer for a call that is open.
+        // A turn waits longer if a call is open.
         let waits = self.nodes.iter().any(|n| n.kind == SpanKind::Tool && n.end.is_none());
         let (idle, session) = (world.config.generation_idle_ns, world.config.session_idle_ns);
         let open = match self.close {
             None => Some(last.plus(if waits { session.max(idle) } else { idle })),
             Some(_) => None,
         };
-        // Idleness is "longer than": it shows one nanosecond after.
+        // Idle means longer than the limit, so the deadline is one nanosecond later.
         let open = open.map(|at| at.plus(1));
         let parts = self.nodes.iter().filter_map(|node| node.settle);
         let aside = self.window.and_then(|window| window.recheck);

@@ -1,9 +1,9 @@
-//! The finished part of a long open turn, put aside so that a poll costs what changed and not what the turn holds.
+//! The window: the finished part of a long open turn. It is kept apart, so that a poll costs what changed and not the length of
+//! the turn.
 //!
-//! A call that has both its halves and ended a while ago does not change any more, so an open turn reads only what is
-//! left. Everything here is a shortcut for values that are still provisional: whatever does not fit (a hook in the part
-//! put aside, a late half of a call, the end of the turn) makes the turn be read again as a whole, and what leaves when
-//! it closes always comes from such a reading.
+//! A call with both halves that ended a while ago does not change any more, so an open turn reads only the rest. This affects
+//! only provisional values. If a hook does not fit (it lies in the finished part, is the late half of a call, or ends the
+//! turn), the whole turn is read again. What settles when the turn closes always comes from such a full reading.
 
 use std::collections::BTreeMap;
 
@@ -17,35 +17,35 @@ use crate::model::summary::Parts;
 use crate::model::time::Timestamp;
 use crate::model::tool::ToolClass;
 
-/// What was put aside, as far as the rest of the turn needs it.
+/// The facts about the finished part that the rest of the turn needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// Facts before this index are put aside, but for `kept`.
+    /// Facts before this index are finished, except `kept`.
     pub(crate) from: usize,
-    /// Key of the last fact before `from`: another one there means that a fact came in late.
+    /// Key of the last fact before `from`. If another fact is there now, a fact arrived late.
     pub(crate) edge: Option<(Timestamp, u8, u64)>,
     pub(crate) kept: Vec<usize>,
-    /// The turn was seen alive at this time, without a gap before.
+    /// The turn was active at this time, without an idle gap before.
     pub(crate) alive: Timestamp,
-    /// Equal thoughts so far.
+    /// Number of equal thoughts so far.
     pub(crate) thoughts: BTreeMap<String, usize>,
-    /// Ends, sorted.
+    /// Ends of finished nodes, sorted.
     pub(crate) ends: Vec<Timestamp>,
     pub(crate) start: Option<Timestamp>,
     pub(crate) sum: Sum,
     pub(crate) tool_errors: u64,
     pub(crate) last_error: Option<(Timestamp, String)>,
-    /// Where the time before `swept` went.
+    /// Breakdown of the time before `swept`.
     pub(crate) parts: Parts,
     pub(crate) swept: Option<Timestamp>,
-    /// When something put aside settles.
+    /// When something in the finished part settles.
     pub(crate) recheck: Option<Timestamp>,
-    /// What the spans put aside share with the rest.
+    /// Values that the finished spans share with the rest.
     pub(crate) shared: Fingerprint,
 }
 
 impl Window {
-    /// Whether the rest of the turn may be read alone.
+    /// Whether the rest of the turn may be read without the finished part.
     pub(crate) fn fits(
         &self,
         conversation: &Conversation,
@@ -61,7 +61,7 @@ impl Window {
             && loose_is_plain(conversation, turn)
     }
 
-    /// The facts that are left, in order.
+    /// The remaining facts, in order.
     pub(crate) fn facts<'a>(&self, conversation: &'a Conversation, turn: &Turn) -> Vec<&'a Fact> {
         let explicit = conversation.explicit.get(&turn.generation);
         let explicit = explicit.map(Vec::as_slice).unwrap_or_default();
@@ -81,7 +81,7 @@ impl Window {
     }
 }
 
-/// Loose facts are read on every poll, so a call that has some cannot be put aside.
+/// Loose facts are read on every poll, so a call with loose facts cannot be finished early.
 pub(crate) fn loose_is_plain(conversation: &Conversation, turn: &Turn) -> bool {
     turn.loose.iter().all(|&at| {
         let kind = &conversation.loose[at].kind;

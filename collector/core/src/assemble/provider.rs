@@ -1,4 +1,4 @@
-//! What a model's label says about its provider.
+//! Derives the provider from a model's label.
 
 /// `gen_ai.provider.name` for a model label; `cursor` when nothing is known.
 #[must_use]

@@ -1,4 +1,4 @@
-//! Segments: a conversation's stretches between start, `sessionEnd` and long silence, and the spans outside turns.
+//! Cuts a conversation into segments (between start, `sessionEnd` and long silence), and builds the spans outside turns.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,24 +31,24 @@ pub(crate) struct Segment {
     pub(crate) failed: bool,
 }
 
-/// Starts of the segments, as far as turns need them: by their first facts alone.
+/// Starts of the segments for turns, computed from their first facts alone.
 pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Timestamp> {
     let turns = conversation.turns.iter().map(|turn| item(conversation, turn));
     cut(world, conversation, turns).into_iter().map(|segment| segment.start).collect()
 }
 
-/// [`starts`], kept between polls: a poll costs the turns that changed and the segments.
+/// The result of [`starts`], kept between polls: a poll costs only the changed turns and the segments.
 #[derive(Debug, Default)]
 pub(crate) struct Starts {
-    /// Turns and what lies around them that are joined in `segments`.
+    /// Number of turns and other items that `segments` already contains.
     turns: usize,
     around: usize,
     segments: Vec<Segment>,
 }
 
 impl Starts {
-    /// Turns that start before `changed` are as they were the last time, and so is what lies around turns, unless everything
-    /// has changed.
+    /// Turns that start before `changed` have not changed since the last call, and neither have items outside turns, unless
+    /// everything has changed.
     pub(crate) fn of(
         &mut self,
         world: World<'_>,
@@ -68,7 +68,7 @@ impl Starts {
             self.join_before(item(conversation, turn), &around, idle);
             self.turns += 1;
         }
-        // What comes from the last turn on is joined anew every time.
+        // Everything from the last turn on is joined again every time.
         let mut rest = Self { segments: self.segments.clone(), ..*self };
         rest.join_before(item(conversation, last), &around, idle);
         for item in around.get(rest.around..).unwrap_or_default() {
@@ -77,7 +77,7 @@ impl Starts {
         rest.segments.into_iter().map(|segment| segment.start).collect()
     }
 
-    /// Joins a turn, after what lies before it.
+    /// Joins a turn, after the items before it.
     fn join_before(&mut self, turn: Item<'_>, around: &[Item<'_>], idle: i64) {
         while let Some(item) = around.get(self.around).filter(|item| order(item) < order(&turn)) {
             join(&mut self.segments, *item, idle);
@@ -87,14 +87,14 @@ impl Starts {
     }
 }
 
-/// A turn, or what lies around turns: first and last sign of it, and what it says of the session's beginning or end.
+/// A turn, or an item outside turns: first and last fact, and what it says about the session's beginning or end.
 type Item<'a> = (Timestamp, Timestamp, Says<'a>);
 
-/// What an item says of the session around it.
+/// What an item says about its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says<'a> {
     Nothing,
-    /// A prompt or a `sessionStart`: a person went on.
+    /// A prompt or a `sessionStart`: a person continued.
     Begins,
     Ends(&'a SessionEnd),
 }
@@ -119,7 +119,7 @@ fn begins<'a>(with_prompt: bool) -> Says<'a> {
     if with_prompt { Says::Begins } else { Says::Nothing }
 }
 
-/// The segments with everything known about them.
+/// The segments with all their facts.
 pub(crate) fn segments(
     world: World<'_>,
     conversation: &Conversation,
@@ -140,7 +140,7 @@ pub(crate) fn segments(
                 None if world.evicted && next.is_none() => EndReason::Evicted,
                 None => EndReason::Idle,
             };
-            // What comes later than the grace does not make a session longer that has left.
+            // A fact after the grace period does not extend a session that has settled.
             let at = segment
                 .ended
                 .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE)));
@@ -155,7 +155,7 @@ pub(crate) fn segments(
     segments
 }
 
-/// Turns by start, each with its place among all.
+/// Turns by start, each with its index.
 fn by_start<'a>(turns: &[&'a Tally]) -> Vec<(usize, &'a Tally)> {
     let mut turns: Vec<(usize, &'a Tally)> = turns.iter().copied().enumerate().collect();
     turns.sort_by_key(|(_, turn)| turn.start);
@@ -171,14 +171,14 @@ fn inside<'a>(turns: &[(usize, &'a Tally)], start: Timestamp, next: Timestamp) -
     inside.into_iter().map(|(_, turn)| turn).collect()
 }
 
-/// Facts, in order, of a stretch of time.
+/// Facts within a period, in order.
 fn facts_inside(facts: &[Fact], start: Timestamp, next: Timestamp) -> &[Fact] {
     let from = facts.partition_point(|fact| fact.at < start);
     let to = facts.partition_point(|fact| fact.at < next);
     facts.get(from..to).unwrap_or_default()
 }
 
-/// Loose facts outside turns, of a stretch of time.
+/// Loose facts outside turns within a period.
 fn outside_inside(
     conversation: &Conversation,
     start: Timestamp,
@@ -206,7 +206,7 @@ fn cut<'a>(
     segments
 }
 
-/// What lies around turns, in order.
+/// Items outside turns, in order.
 fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     let outside = conversation.outside.iter().map(|&index| &conversation.loose[index]);
     let mut items: Vec<Item<'_>> = outside.map(|fact| (fact.at, fact.at, Says::Nothing)).collect();
@@ -222,7 +222,8 @@ fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     items
 }
 
-/// Takes the next item into the last segment, or begins another. An end never does, and after one a person may go on at once.
+/// Adds the next item to the last segment, or begins a new one. An end never begins a segment. After an end, a person may
+/// continue at once.
 fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     let joins = segments.last().is_some_and(|open| match (open.ended, says) {
         (Some(_), Says::Ends(_)) => true,
@@ -243,7 +244,7 @@ fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     if let Says::Ends(end) = says {
         let is_error = |text: &Option<String>| text.as_deref() == Some("error");
         open.failed |= is_error(&end.reason) || is_error(&end.final_status);
-        // What was over already does not last until its end is told.
+        // A segment that was over already is not extended to a late end event.
         if is_late {
             return;
         }
@@ -522,7 +523,7 @@ fn blank(conversation: &Conversation, kind: SpanKind, key: &str, mut own: Attrib
     }
 }
 
-/// Adds what depends on start and end.
+/// Adds the attributes that depend on start and end.
 fn finish(span: &mut Span, (start_inferred, end_inferred): (bool, bool)) {
     let mut own = Attributes::default();
     own.text("hookspan.timing", timing(start_inferred, end_inferred && span.end.is_some()));

@@ -1,4 +1,4 @@
-//! Turning nodes into spans: names, attributes, statuses. The one place that knows the conventions.
+//! Turns nodes into spans: names, attributes, statuses. The only file that knows the conventions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::model::summary::Tokens;
 use crate::model::tolerance::MS;
 use crate::model::tool::ToolClass;
 
-/// What a turn's spans share.
+/// Values that all spans of a turn share.
 pub(crate) struct Shared<'a> {
     pub(crate) root: Arc<str>,
     pub(crate) trace: TraceId,
@@ -38,18 +38,18 @@ pub(crate) struct Shared<'a> {
     pub(crate) index: u64,
     pub(crate) tool_calls: u64,
     pub(crate) tool_errors: u64,
-    /// Of each node, the tool calls inside it.
+    /// Number of tool calls below each node.
     pub(crate) calls_below: Vec<u64>,
     pub(crate) model: Option<&'a str>,
-    /// Changes whenever the trace does.
+    /// Changes whenever the trace changes.
     pub(crate) traced: Fingerprint,
-    /// The turn of an unbound child: its root span says so.
+    /// The turn belongs to an unbound child. Its root span says so.
     pub(crate) ambiguous: bool,
-    /// How many delegations it may belong to, if not all of them are linked to.
+    /// Number of delegations that it may belong to, if not all of them are linked.
     pub(crate) candidates: Option<u64>,
-    /// Hooks of the turn that found no room in memory.
+    /// Number of dropped hooks of the turn.
     pub(crate) lost: u64,
-    /// Of nodes that several delegations may have asked for, how many there are, and links to those that are kept.
+    /// For nodes that fit several delegations: their number, and links to the kept ones.
     pub(crate) possible: BTreeMap<usize, (usize, Vec<crate::model::span::Link>)>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn surface(version: Option<&str>) -> &'static str {
     }
 }
 
-/// `request.model` of a turn: of prompt or stop the id, else the label; else that of a tool, a thought or a response.
+/// `request.model` of a turn: the id of prompt or stop, else their label, else the label of a tool, a thought or a response.
 pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
     let prompt = reading.prompt.map(|(fact, _)| fact);
     let stop = reading.stop.map(|(fact, _)| fact);
@@ -75,7 +75,7 @@ pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
     [prompt, stop].into_iter().flatten().find_map(said).or_else(|| reading.other_model())
 }
 
-/// How a call came out: `hookspan.tool.outcome` and the status.
+/// The result of a call: `hookspan.tool.outcome` and the status.
 pub(crate) fn verdict(
     call: &Call<'_>,
     node: &Node<'_>,
@@ -228,7 +228,7 @@ fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'stat
     (name.clone(), Cow::Owned(name))
 }
 
-/// The keys of §2.3, in order.
+/// Adds the attributes that every span has, in order.
 fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: &str) {
     attributes.text("cursor.conversation.id", node.conversation.id.clone());
     if !node.generation.is_empty() {
@@ -445,7 +445,7 @@ pub(crate) fn agent_type<'a>(agent: &Agent<'a>) -> Option<&'a str> {
     agent.find(|facts| facts.agent.as_deref())
 }
 
-/// The status `subagentStop` gave the agent that the call at `at` started.
+/// The status in the `subagentStop` of the agent that the call at `at` started.
 pub(crate) fn agent_status<'a>(tree: &'a Tree<'_>, at: usize) -> Option<&'a str> {
     let next = tree.nodes.get(at + 1).filter(|node| node.parent == Some(at))?;
     match &next.what {
@@ -454,7 +454,7 @@ pub(crate) fn agent_status<'a>(tree: &'a Tree<'_>, at: usize) -> Option<&'a str>
     }
 }
 
-/// Of each node, the tool calls inside it if it is a subagent, without delegating ones.
+/// For each subagent node, the number of tool calls below it, without delegating calls.
 pub(crate) fn calls_below(nodes: &[Node<'_>]) -> Vec<u64> {
     let mut calls = vec![0; nodes.len()];
     for node in nodes.iter().filter(|node| is_call(node)) {
@@ -467,7 +467,7 @@ pub(crate) fn calls_below(nodes: &[Node<'_>]) -> Vec<u64> {
     calls
 }
 
-/// Whether a node counts as a tool call; a delegating one does not.
+/// Whether a node counts as a tool call. A delegating call does not.
 pub(crate) fn is_call(node: &Node<'_>) -> bool {
     matches!(&node.what, What::Call(call) if call.class() != ToolClass::Task)
 }

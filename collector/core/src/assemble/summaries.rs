@@ -1,4 +1,4 @@
-//! What lists show of a turn and of a session.
+//! Builds the rows of lists: one for a turn, one for a session.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
             sum.last = sum.last.max(last);
         }
         sum.tool_calls += u64::from(is_call(node));
-        // A child of no known delegation is the subagent of one that is counted, or of none.
+        // A child without a known delegation is a subagent that is already counted, or none.
         let is_agent = node.kind == SpanKind::Subagent;
         sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
@@ -73,7 +73,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         }
     }
     sum.last_error = last_error.map(|(_, _, message)| message);
-    // What outlives the turn keeps its session going, unless that was idle for so long that it has left.
+    // Work that outlives the turn keeps the session active, unless the session was idle so long that it has settled.
     apart.sort_unstable();
     for at in apart {
         if at.since(sum.last) <= config.session_idle_ns {
@@ -105,13 +105,13 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
     }
 }
 
-/// Those of the turn; a stop that came after it had left adds what nobody had said.
+/// The tokens of the turn. A stop that arrived after the turn settled adds missing counts.
 fn tokens(tree: &Tree<'_>) -> Option<Tokens> {
     let late = tree.late_stop.map(|stop| stop.tokens).unwrap_or_default();
     tree.reading.tokens().unwrap_or_default().or(late).said()
 }
 
-/// The label for lists: what was asked for, else `default`.
+/// The model label for lists: the requested model, else `default`.
 fn model(tree: &Tree<'_>) -> Option<Arc<str>> {
     let prompt = tree.reading.prompt.map(|(fact, _)| fact);
     let stop = tree.reading.stop.map(|(fact, _)| fact);
@@ -127,7 +127,7 @@ fn is_ambiguous(node: &Node<'_>) -> bool {
     matches!(&node.what, What::Agent(_, Some(link), _) if link.confidence == Confidence::Ambiguous)
 }
 
-/// When something last happened. A hook that was delivered again makes no session longer.
+/// Time of the last event. A repeated delivery does not count.
 fn last_sign(conversation: &Conversation, segments: &[Segment]) -> Timestamp {
     let tab = conversation.tabs.last().map(|tab| tab.at);
     let last = segments.last().map(|segment| segment.last).max(tab);

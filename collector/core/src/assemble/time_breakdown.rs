@@ -1,4 +1,4 @@
-//! Where a turn's time went: a sweep over its leaves.
+//! Computes where a turn's time went, by a sweep over its leaf nodes.
 
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::tool_span::{hook_ms, wait_ms};
@@ -7,7 +7,7 @@ use crate::model::time::Timestamp;
 use crate::model::time::nanos;
 use crate::model::tool::ToolClass;
 
-/// Kinds of part, as indexes. `SUBAGENT` counts only where none of the agent's own leaves runs.
+/// Kinds of part, as indexes. `SUBAGENT` counts only while none of the agent's own leaves runs.
 const THINKING: usize = 0;
 const TOOLS: usize = 1;
 const SHELL: usize = 2;
@@ -19,7 +19,7 @@ const RESPONDING: usize = 7;
 const SUBAGENT: usize = 8;
 const KINDS: usize = 9;
 
-/// Splits the time from `start` to `end` among the leaves. Parallel time is shared evenly, so the parts add up to the whole.
+/// Divides the time from `start` to `end` among the leaves. Parallel leaves share evenly, so the parts add up to the whole.
 pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
     let Some((window, swept)) = tree.window.and_then(|w| Some((w, w.swept?))) else {
         return sweep_nodes(tree, start, end);
@@ -29,7 +29,7 @@ pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts 
     parts
 }
 
-/// Where the first leaf of a node begins; `None` when it has none.
+/// Start of a node's first leaf; `None` if it has none.
 pub(crate) fn first_instant(node: &Node<'_>) -> Option<Timestamp> {
     match &node.what {
         What::Thought(..) | What::Agent(..) | What::Response(..) => Some(node.start),
@@ -40,7 +40,7 @@ pub(crate) fn first_instant(node: &Node<'_>) -> Option<Timestamp> {
     }
 }
 
-/// Splits one stretch of time among the leaves of the nodes that are there.
+/// Divides one period among the leaves of these nodes.
 pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
     let mut edges: Vec<(Timestamp, usize, i64)> = Vec::with_capacity(tree.nodes.len() * 2);
     let mut leaf = |from: Timestamp, to: Timestamp, kind: usize| {
@@ -50,7 +50,7 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
             edges.push((to, kind, -1));
         }
     };
-    // Of what has no length of its own, nothing says how much of the time was its own.
+    // A node of unknown duration gets no time.
     for node in tree.nodes.iter().filter(|node| !(node.incomplete && node.end.is_some())) {
         let until = node.end.map_or(end, |end| end.at);
         match &node.what {
@@ -60,7 +60,7 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
             What::Call(call) => {
                 if let Some(kind) = kind_of(call.class()) {
                     let mut from = node.start;
-                    // The call of a server that asks a person waits until the answer.
+                    // While an MCP server asks a person, its call waits for the answer.
                     let asks = if kind == MCP { &*tree.reading.questions } else { &[] };
                     for &(asked, answered) in asks.iter().filter(|(asked, _)| *asked >= node.start)
                     {
@@ -120,7 +120,7 @@ fn sweep(edges: &[(Timestamp, usize, i64)], start: Timestamp, end: Timestamp) ->
     }
 }
 
-/// Gives each active leaf its share of `length`; what does not divide goes to the first. Returns what was given away.
+/// Gives each active leaf its share of `length`. The remainder goes to the first. Returns the time given.
 fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
     let leaves: i64 = active[..SUBAGENT].iter().sum();
     if length <= 0 || (leaves == 0 && active[SUBAGENT] == 0) {
@@ -132,7 +132,7 @@ fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
     }
     let mut rest = length;
     if leaves == 1 {
-        // Nearly always; no division is needed to give all of it to one.
+        // The usual case: a single leaf gets everything, without a division.
         rest = 0;
         let kind = active[..SUBAGENT].iter().position(|count| *count == 1);
         sums[kind.unwrap_or_default()] += length;

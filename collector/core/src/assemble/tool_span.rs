@@ -1,4 +1,4 @@
-//! What a call says of itself: name, timing, attributes by class of tool, contents.
+//! Describes a call: name, timing, attributes by class of tool, contents.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ pub(crate) fn describe(
     contents_of(call, contents);
 }
 
-/// What an edit changed. The hook after it compares the file before and after; the input of a call may hold the new text alone.
+/// The change of an edit. The hook after the edit compares the file before and after; the call's input may hold only the new
+/// text.
 fn edits(call: &Call<'_>) -> Option<Edits> {
     told_after(call).or_else(|| call.find(|tool| tool.more()?.edits))
 }
@@ -99,13 +100,13 @@ pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     Some(wait).filter(|wait| *wait <= (HOOKS / MS) as f64 || !asks_nobody(call))
 }
 
-/// Nobody is asked about reading and searching.
+/// Cursor asks nobody for approval of reading and searching.
 fn asks_nobody(call: &Call<'_>) -> bool {
     matches!(call.class(), ToolClass::Read | ToolClass::Search)
 }
 
-/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers and between the closing
-/// ones; and all of it where nobody is asked. `None` when the hooks that arrived tell no part of it.
+/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers, and between the closing
+/// hooks. All of it, if nobody is asked for approval. `None` if the hooks do not tell.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
     if asks_nobody(call) {
@@ -125,7 +126,7 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
         ToolClass::Shell => {
             let background = call.is_background();
             attributes.flag("cursor.shell.background", background.then_some(true));
-            // Its own end, which came after its call was over: no time of the turn.
+            // Its own end event, after the call was over. That time does not count for the turn.
             let own =
                 call.after.filter(|after| background && call.post.is_some_and(|p| p.at < after.at));
             attributes.double("cursor.shell.background_ms", Call::measured(own));
@@ -153,7 +154,7 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
     }
 }
 
-/// The root that the file of a call lies below, where the project's folder does not tell: another root, or a worktree.
+/// The root above a call's file, if the project's folder is not above it: another root, or a worktree.
 pub(crate) fn own_root(call: &Call<'_>, project: Option<&Arc<str>>) -> Option<Arc<str>> {
     let root = call.hooks().find_map(|fact| fact.root.as_ref())?;
     if project == Some(root) {
@@ -172,7 +173,7 @@ fn process(call: &Call<'_>, attributes: &mut Attributes) {
     attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
 }
 
-/// What its hooks say of the server. The one before the call names it best; the one after it may leave it out.
+/// The server as its hooks describe it. The hook before the call describes it best; the hook after it may omit it.
 fn servers<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Server> {
     let hooks = [call.before, call.after, call.post, call.pre];
     hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.more()?.server.as_deref())
@@ -188,7 +189,7 @@ fn server(call: &Call<'_>, attributes: &mut Attributes) {
 }
 
 fn contents_of(call: &Call<'_>, contents: &mut Vec<ContentRef>) {
-    // The generic pre has the input from the start; a post repeats it.
+    // The generic pre hook has the input first; the post hook repeats it.
     if let Some(fact) = [call.pre, call.post, call.before, call.after].into_iter().flatten().next()
     {
         content(contents, "gen_ai.tool.call.arguments", fact, Field::ToolInput);

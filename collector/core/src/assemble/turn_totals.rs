@@ -1,4 +1,4 @@
-//! What turns add to their session.
+//! Totals that turns add to their session.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::model::span::Link;
 use crate::model::summary::{Tokens, TurnSummary};
 use crate::model::time::Timestamp;
 
-/// Links of a session to its turns; the oldest stay.
+/// Maximum links of a session to its turns. The oldest stay.
 pub(crate) const MAX_LINKS: usize = 128;
 
-/// What a turn adds to its session.
+/// The part of a session's totals from one turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) start: Timestamp,
@@ -22,18 +22,18 @@ pub(crate) struct Sum {
     pub(crate) last_error: Option<String>,
     pub(crate) idle: bool,
     pub(crate) failed: bool,
-    /// It begins with a prompt.
+    /// The turn begins with a prompt.
     pub(crate) begins: bool,
 }
 
-/// What one turn, or a stretch of them, comes to.
+/// Totals of one turn or of consecutive turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) start: Timestamp,
     pub(crate) last: Timestamp,
-    /// When the last of them settles; `None` while that is not known of one.
+    /// When the last of them settles; `None` if that is unknown for one of them.
     pub(crate) settle: Option<Timestamp>,
-    /// The first of them begins with a prompt.
+    /// The first turn begins with a prompt.
     pub(crate) begins: bool,
     pub(crate) generations: u64,
     pub(crate) tool_calls: u64,
@@ -42,16 +42,16 @@ pub(crate) struct Tally {
     pub(crate) subagents: u64,
     pub(crate) active_ns: i64,
     pub(crate) tokens: Option<Tokens>,
-    /// Of the first that has one.
+    /// From the first turn that has one.
     pub(crate) prompt: Option<String>,
-    /// Of the last that has one, like the error.
+    /// From the last turn that has one, like the error.
     pub(crate) model: Option<Arc<str>>,
     pub(crate) last_error: Option<String>,
-    /// Of the last turn.
+    /// From the last turn.
     pub(crate) open: bool,
     pub(crate) tool_open: bool,
     pub(crate) failed: bool,
-    /// To each turn, in order.
+    /// Links to each turn, in order.
     pub(crate) links: Vec<Link>,
 }
 
@@ -80,7 +80,7 @@ impl Tally {
         }
     }
 
-    /// Adds the turns after these.
+    /// Adds the totals of later turns.
     pub(crate) fn add(&mut self, later: Self) {
         self.start = self.start.min(later.start);
         self.last = self.last.max(later.last);

@@ -1,4 +1,4 @@
-//! In which turn a call was first named.
+//! Remembers the turn in which a call was first named.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::correlate::tool_call::tool_facts;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
-/// By call id, when and in which generation it was first named.
+/// Time and generation of the first hook that named a call, by call id.
 pub(super) type Homes = BTreeMap<Arc<str>, (Timestamp, Arc<str>)>;
 
-/// Notes that a hook names its call in a generation: the first place counts.
+/// Notes the generation in which a hook names its call. The first one counts.
 pub(super) fn note_home(homes: &mut Homes, fact: &Fact, generation: &Arc<str>) {
     let Some(id) = call_id(&fact.kind) else { return };
     match homes.get_mut(id) {

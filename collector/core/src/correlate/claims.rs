@@ -1,4 +1,4 @@
-//! Parents that hooks name outright: the child in a stop, the call in the hooks of the child.
+//! Parents that hooks name explicitly: a stop names its child, and a child's hooks name the call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::correlate::conversation::Conversation;
 use crate::model::time::Timestamp;
 
-/// Delegations by what names them from outside: the child conversation in a `subagentStop`, the call in the child's hooks.
+/// Delegations by the ids that other hooks use for them: the child conversation in a `subagentStop`, the call in the child's
+/// hooks.
 #[derive(Default)]
 pub(crate) struct Claims<'a> {
     by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,
-    /// `None` where several conversations have such a call.
+    /// `None` if several conversations have such a call.
     by_call: BTreeMap<&'a str, Option<&'a Arc<str>>>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The call that a child's own hooks name, where they do not name its conversation.
+/// The call that a child's own hooks name, if they do not name its conversation.
 fn lineage_by_call(child: &Conversation) -> Option<&str> {
     let lineage = child.lineage.as_ref().filter(|lineage| lineage.parent.is_empty())?;
     Some(&lineage.subagent)

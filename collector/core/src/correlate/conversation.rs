@@ -1,4 +1,4 @@
-//! One conversation: its facts, cut into turns.
+//! A conversation: its facts, divided into turns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,69 +19,68 @@ use crate::model::event::{About, Evidence, Host, Lineage};
 use crate::model::fingerprint::{Fingerprint, Made, digest, mix};
 use crate::model::time::Timestamp;
 
-/// Turns for which lost events are counted.
+/// Maximum number of turns with a counter of dropped events.
 const MAX_LOST: usize = 1_024;
-/// A fact is held against this many before it to see whether it was delivered twice.
+/// Number of earlier facts that a fact is compared with to detect a repeated delivery.
 pub(crate) const MAX_REPEATS: usize = 8;
 
-/// Everything held of one conversation.
+/// Everything in memory about one conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) id: Arc<str>,
     pub(crate) host: Host,
-    /// First workspace root and when it was said; the earliest wins.
+    /// First workspace root with its time. The earliest wins.
     workspace: Option<SaidAt>,
-    /// Values of `cursor_version`, each with the first time it was said, in that order; the last one wins. Two that are said
-    /// in turns do not change what wins.
+    /// Values of `cursor_version` with their first time, in that order. The last value wins, so two alternating values do not
+    /// change the winner.
     versions: Vec<SaidAt>,
     /// `transcript_path`; the latest wins.
     transcript: Option<SaidAt>,
     /// Facts that name their generation.
     pub(crate) explicit: BTreeMap<Arc<str>, Vec<Fact>>,
-    /// Facts that belong to whatever turn is open.
+    /// Loose facts: they name no generation and belong to the open turn.
     pub(crate) loose: Vec<Fact>,
     /// `sessionStart`, `sessionEnd`.
     pub(crate) session: Vec<Fact>,
     /// Tab events.
     pub(crate) tabs: Vec<Fact>,
-    /// Which generation a call id was first named in.
-    /// Kept once something asks for it: events without a generation, or delegations.
+    /// The generation that first named each call id.
     pub(super) homes: Option<Homes>,
-    /// Work handed to other agents, by subagent key.
+    /// Delegations, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
-    /// A session without a hook for so long is over, see [`Config`](crate::model::config::Config).
+    /// A session without a hook for this long has ended, see
     pub(crate) session_idle_ns: i64,
-    /// Delegations of hooks that do not name them, by hook.
+    /// Delegations of hooks that do not name their delegation, by hook.
     pub(crate) names: Names,
     /// Delegations by other ids of their subagents.
     pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
     /// Some delegation names its child.
     pub(crate) names_children: bool,
-    /// Some hook names its delegation in part only, so that all are matched anew when one more comes.
+    /// Some hooks name their delegation incompletely, so each new hook causes all of them to be matched again.
     pub(super) vague: bool,
     pub(super) unresolved: bool,
-    /// Stops and prompts, each with a digest of what it says: a foreground delegation does not outlive them.
+    /// Stops and prompts, each with a digest of its content. A foreground delegation ends with the next one at the latest.
     pub(super) breaks: Vec<(Timestamp, u64)>,
-    /// Thoughts: where nothing else tells of it, the next one ends a foreground delegation.
+    /// Thoughts. If nothing else ends a foreground delegation, the next thought does.
     pub(super) thoughts: Vec<Timestamp>,
-    /// When delegations began, the latest.
+    /// Start of the latest delegation.
     pub(super) delegated: Timestamp,
     /// Prompts by (time, hook), with their generation.
     pub(super) prompts: BTreeMap<(Timestamp, u64), Arc<str>>,
     /// Session ends.
     ends: Vec<Timestamp>,
-    /// The first hook that has a model label worth showing.
+    /// The first hook with a usable model label.
     label: Option<((Timestamp, u8, u64), Arc<str>)>,
-    /// Changes whenever a transcript's path names another parent.
+    /// Changes whenever a transcript path names another parent.
     transcripts: u32,
-    /// Events of each turn that found no room, as far as the turn is known.
+    /// Number of dropped events of each known turn.
     lost: BTreeMap<Arc<str>, u64>,
-    /// Facts since the session was last told of.
+    /// Number of facts since the session was last reported.
     pub(crate) fresh: usize,
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) steady: Steady,
-    /// It did what only a root does: prompt, response, stop, session events.
+    /// It has events that only a root can have: prompt, response, stop, session events.
     pub(crate) root_only: bool,
     pub(crate) evidence: Option<(u64, Evidence)>,
     pub(crate) lineage: Option<Lineage>,
@@ -89,31 +88,31 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<Turn>,
     /// Indexes of loose facts outside any turn.
     pub(crate) outside: Vec<usize>,
-    /// Facts, those of sealed turns included.
+    /// Number of facts, including evicted ones.
     pub(crate) count: usize,
-    /// Facts in memory; a sealed turn counts as one.
+    /// Number of facts in memory. A sealed turn counts as one.
     pub(crate) held: usize,
-    /// Turns whose facts have left memory.
+    /// Turns whose facts were evicted.
     pub(crate) sealed: SealedTurns,
     pub(super) reload: Option<Reload>,
-    /// Whether new facts may move turns, so that all are to be laid out anew.
+    /// Whether new facts may move turns, so that the layout must be computed again.
     pub(super) moved: bool,
     pub(super) placed: Placed,
-    /// Generations whose first fact is new, as far as they alone moved.
+    /// Generations whose first fact is new, if only they moved.
     pub(super) begun: Vec<Arc<str>>,
-    /// Turns that start before this are as they were when it was last taken; see [`Self::take_changed`].
+    /// Turns that start before this have not changed since the last [`Self::take_changed`].
     pub(super) changed: Timestamp,
-    /// Grows whenever turns are laid out anew, so that one may be gone.
+    /// Increases with every new layout. A turn may have disappeared then.
     pub(crate) layout: u64,
-    /// Of what hooks say about the conversation as a whole: the workspace, the host, the version.
+    /// Fingerprint of facts about the whole conversation: workspace, host, version.
     pub(crate) described: Fingerprint,
-    /// What `described` covers.
+    /// The values that `described` covers.
     description: ((Option<u64>, Host), Option<Arc<str>>),
-    /// Whether it is among those with new facts.
+    /// Whether it is in the list of conversations with new facts.
     pub(crate) touched: bool,
 }
 
-/// What decides whose child a conversation is, or which children it may have.
+/// Facts that decide the parent of a conversation, or its possible children.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KinFacts {
     pub(crate) first: Timestamp,
@@ -200,14 +199,14 @@ impl Conversation {
         }
     }
 
-    /// Takes the host an event names, see [`Host::weight`].
+    /// Records the host that an event names,
     pub(crate) fn meet(&mut self, host: Host) {
         if host.weight() > self.host.weight() {
             self.host = host;
         }
     }
 
-    /// Notes what the envelope says about the conversation as a whole.
+    /// Records what the envelope says about the whole conversation.
     pub(crate) fn describe(&mut self, (at, seq): (Timestamp, u64), host: Host, about: &About) {
         self.first = self.first.min(at);
         self.last = self.last.max(at);
@@ -240,7 +239,7 @@ impl Conversation {
         }
     }
 
-    /// Takes evidence; the stronger stays, of equals the earlier.
+    /// Records evidence. The strongest stays; among equals, the earliest.
     pub(crate) fn consider(&mut self, seq: u64, evidence: Evidence) {
         let rank = |seq: u64, e: &Evidence| (e.confidence, e.source, std::cmp::Reverse(seq));
         if self.evidence.as_ref().is_none_or(|(s, old)| rank(seq, &evidence) > rank(*s, old)) {
@@ -248,7 +247,7 @@ impl Conversation {
         }
     }
 
-    /// Files a fact. Returns how many there are more: none if that hook is known already.
+    /// Adds a fact. Returns the increase in facts: none if that hook is known already.
     pub(crate) fn add(&mut self, generation: &Arc<str>, fact: Fact) -> usize {
         let again = self.reload.as_mut().and_then(|reload| reload.takes(fact.seq, generation));
         self.note(generation, &fact);
@@ -262,7 +261,7 @@ impl Conversation {
         is_new
     }
 
-    /// Notes what a fact says besides its own turn.
+    /// Records what a fact says beyond its own turn.
     fn note(&mut self, generation: &Arc<str>, fact: &Fact) {
         use EventKind as K;
         self.note_delegation(fact);
@@ -282,7 +281,7 @@ impl Conversation {
             self.thoughts.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
-            // It is the next prompt of whatever began since the one before.
+            // It is the next prompt for everything that began since the previous one.
             let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
             let since = before.map(|(&(at, _), generation)| self.start_around(generation, at));
             self.touch(since.unwrap_or(Timestamp(i64::MIN)));
@@ -297,7 +296,7 @@ impl Conversation {
         );
     }
 
-    /// Puts a fact among those of its kind. False if it is there already.
+    /// Adds a fact to the list of its kind. False if the list has it already.
     fn file(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
         use EventKind as K;
         match &fact.kind {
@@ -306,7 +305,7 @@ impl Conversation {
                 insert(&mut self.session, fact)
             }
             K::SessionEnd(_) => {
-                // What comes later and names no turn is of another one.
+                // Later facts that name no turn belong to another turn.
                 if self.loose.last().is_some_and(|last| last.at >= fact.at) {
                     self.move_turns();
                 }
@@ -317,7 +316,7 @@ impl Conversation {
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => {
-                // The next one: where the rest lies does not change.
+                // It is the next fact, so the others keep their place.
                 if self.loose.last().is_some_and(|last| last.key() >= fact.key()) {
                     self.move_turns();
                 }
@@ -327,7 +326,7 @@ impl Conversation {
         }
     }
 
-    /// Puts a fact that names its generation with the others of that.
+    /// Adds a fact to the facts of the generation that it names.
     fn file_named(&mut self, generation: &Arc<str>, fact: Fact) -> bool {
         if self.moves_loose(generation, &fact) {
             self.move_turns();
@@ -348,7 +347,7 @@ impl Conversation {
         is_new
     }
 
-    /// Files a fact that is read again with its turn, whether or not it names the turn. Returns how many facts that makes more.
+    /// Adds a fact that is reloaded with its turn, whether or not it names the turn. Returns the increase in facts.
     fn put_back(&mut self, place: usize, fact: Fact) -> usize {
         let ready = self.reload.as_mut().map(|reload| reload.file(place, fact)).unwrap_or_default();
         let mut filed = 0;
@@ -367,7 +366,7 @@ impl Conversation {
         filed
     }
 
-    /// How many turns lie before the entry at `position`.
+    /// Number of turns before the entry at `position`.
     pub(crate) fn turns_before(&self, position: usize) -> usize {
         let (hidden, last) = self.sealed.hidden();
         let turns = self.turns.get(..position).unwrap_or(&self.turns);
@@ -379,13 +378,13 @@ impl Conversation {
         turns.iter().map(more).sum()
     }
 
-    /// The position of a turn, which most probably has `number` turns before it.
+    /// The position of a turn. `number` is the likely number of turns before it.
     pub(crate) fn position_of(&self, generation: &Arc<str>, number: usize) -> Option<usize> {
         let at = number.checked_sub(self.sealed.hidden().0)?;
         self.turns.get(at).filter(|turn| turn.generation == *generation).map(|_| at)
     }
 
-    /// Notes that an event of a turn found no room. One that names no turn is of the last one.
+    /// Counts a dropped event of a turn. An event that names no turn counts for the last turn.
     pub(crate) fn lose(&mut self, generation: &Arc<str>) {
         let last = self.turns.last().map(|turn| &turn.generation);
         let named = Some(generation).filter(|generation| !generation.is_empty());
@@ -402,40 +401,39 @@ impl Conversation {
         !self.lost.is_empty()
     }
 
-    /// How many events of a turn found no room.
+    /// Number of dropped events of a turn.
     pub(crate) fn lost(&self, generation: &Arc<str>) -> u64 {
         self.lost.get(generation).copied().unwrap_or_default()
     }
 
-    /// Notes that every turn may lie elsewhere.
+    /// Marks the whole layout as changed.
     pub(super) fn move_turns(&mut self) {
         self.moved = true;
         self.touch(Timestamp(i64::MIN));
     }
 
-    /// When the turn of a prompt begins, which is not after it.
+    /// Start of a prompt's turn, which is not after the prompt.
     fn start_around(&self, generation: &Arc<str>, at: Timestamp) -> Timestamp {
         if let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) {
             return first.at.min(at);
         }
-        // Loose prompts lie in turns that they, or others like them, began.
+        // A loose prompt lies in a turn that it, or another loose prompt, began.
         let before = self.turns.partition_point(|turn| turn.start <= at);
         let own = self.turns[..before].iter().rfind(|turn| turn.synthetic);
         own.map_or(at, |turn| turn.start)
     }
 
-    /// Notes that turns may differ which start at `from` or later.
+    /// Marks turns that start at `from` or later as changed.
     pub(super) fn touch(&mut self, from: Timestamp) {
         self.changed = self.changed.min(from);
     }
 
-    /// Turns that start before this are as they were the last time this was asked: neither their facts nor their place
-    /// among the others has changed.
+    /// Turns that start before the returned time have not changed since the last call: neither their facts nor their order.
     pub(crate) fn take_changed(&mut self) -> Timestamp {
         std::mem::replace(&mut self.changed, Timestamp(i64::MAX))
     }
 
-    /// When its last hook came, not counting one that was delivered twice.
+    /// Time of its last hook, without repeated deliveries.
     pub(crate) fn last_sign(&self) -> Timestamp {
         let own = |facts: &[Fact]| {
             let is_new = |at: &usize| {
@@ -467,7 +465,7 @@ impl Conversation {
         homes
     }
 
-    /// Whether a prompt came at this time.
+    /// Whether there is a prompt at this time.
     pub(crate) fn has_prompt_at(&self, at: Timestamp) -> bool {
         self.prompts.range((at, 0)..=(at, u64::MAX)).next().is_some()
     }
@@ -495,7 +493,7 @@ impl Conversation {
         self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
     }
 
-    /// Whether it called a tool, thought, answered or handed work on.
+    /// Whether it called a tool, thought, answered or delegated.
     pub(crate) fn does_something(&self) -> bool {
         let mut facts = self.explicit.values().flatten().chain(&self.loose);
         facts.any(|fact| {
@@ -504,7 +502,7 @@ impl Conversation {
         })
     }
 
-    /// Whether nothing but completions of the editor is known of it.
+    /// Whether it has only completions of the editor.
     pub(crate) fn is_tab(&self) -> bool {
         !self.tabs.is_empty() && self.tabs.len() == self.count
     }
@@ -514,7 +512,7 @@ impl Conversation {
         turn.synthetic && self.prompts.is_empty()
     }
 
-    /// When the session began whose first turn this is.
+    /// Start of the session whose first turn this is.
     pub(crate) fn session_start_before(&self, turn: &Turn) -> Option<Timestamp> {
         let before = self.turns.partition_point(|other| other.start < turn.start);
         let start = |turn: &Turn| {
@@ -539,7 +537,7 @@ impl Conversation {
     }
 }
 
-/// What a stop or a prompt says, to know it again when it is delivered twice.
+/// Digest of a stop or a prompt, to recognise a repeated delivery.
 fn said(kind: &EventKind) -> Option<u64> {
     let digest = |text: Option<&str>| digest(&[text.unwrap_or_default().as_bytes()]);
     match kind {

@@ -1,31 +1,31 @@
-//! Work handed to another agent, as hooks tell of it.
+//! A delegation: work given to another agent, as hooks describe it.
 
 use crate::correlate::fact::Fact;
 use crate::model::event::EventKind;
 use crate::model::time::{Timestamp, nanos};
 
-/// Work handed to another agent, as far as it matters for finding its conversation.
+/// The facts of a delegation that help to find its conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delegation {
     /// First hook that says it has begun.
     pub(crate) start: Option<Timestamp>,
-    /// What the reported duration says, for when no hook of the beginning arrived. Never preferred: hooks that are
-    /// delivered late together would put it before the turn.
+    /// Start by the reported duration, if no hook of the start arrived. It is never preferred: for hooks that are delivered
+    /// late together it would lie before the turn.
     pub(crate) computed_start: Option<Timestamp>,
     pub(crate) stop: Option<Timestamp>,
-    /// `subagentStart` came, so a stop is to be expected.
+    /// `subagentStart` arrived, so a stop is expected.
     pub(crate) announced: bool,
     pub(crate) background: bool,
     pub(crate) model: Option<String>,
-    /// Digest of the task and type of the agent, where they are said.
+    /// Digest of the agent's task and type, if known.
     pub(crate) task: u64,
     pub(crate) agent: Option<Box<str>>,
-    /// The child's conversation, where a hook names it.
+    /// The child's conversation, if a hook names it.
     pub(crate) child: Option<Box<str>>,
 }
 
 impl Delegation {
-    /// Takes what a hook says of it.
+    /// Adds the facts of a hook.
     pub(crate) fn tell(&mut self, fact: &Fact) {
         use EventKind as K;
         let (ended, duration_ms) = match &fact.kind {

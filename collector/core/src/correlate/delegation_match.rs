@@ -1,8 +1,8 @@
-//! Which hooks tell of one delegation, where they name it in part only: `subagentStop` without an id, as documented, a subagent
-//! whose id is not that of its call, a subagent without ids at all.
+//! Decides which hooks describe one delegation if they name it incompletely: a `subagentStop` without an id, as documented; a
+//! subagent whose id is not that of its call; a subagent without any id.
 //!
-//! An id that is known decides, and two ids of one kind that differ speak against. Else an end goes to what is open: to equal
-//! type and task, else to an equal task, else to an equal type, else to the only one; among equals by the duration.
+//! A known id decides, and two different ids of one kind exclude each other. Otherwise an end goes to an open delegation: with
+//! equal type and task, else equal task, else equal type, else the only one. Among equals the duration decides.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub(crate) type Names = BTreeMap<u64, Box<str>>;
 pub(crate) struct Resolved {
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
     pub(crate) names: Names,
-    /// Delegations by ids of their subagents, where these are not their own.
+    /// Delegations by their subagents' ids, if those differ from the delegation's.
     pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// Whether a fact tells of a delegation.
+/// Whether a fact describes a delegation.
 pub(crate) fn tells(kind: &EventKind) -> bool {
     match kind {
         EventKind::SubagentStart(_) | EventKind::SubagentStop(_) => true,
@@ -35,7 +35,7 @@ pub(crate) fn tells(kind: &EventKind) -> bool {
     }
 }
 
-/// Reads all facts that tell of delegations, which are in order.
+/// Reads all facts that describe delegations, in order.
 pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
     let mut matching = Matching::default();
     for fact in facts {
@@ -57,7 +57,7 @@ pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
     matching.resolved
 }
 
-/// One delegation, as far as it is told.
+/// One delegation, by the facts so far.
 struct Told<'a> {
     key: Box<str>,
     /// Ids of the call and of the subagent.
@@ -76,12 +76,12 @@ struct Matching<'a> {
     by_id: BTreeMap<&'a str, usize>,
     /// Calls by the subagent that their result names.
     proven: BTreeMap<&'a str, &'a str>,
-    /// Those before this are over.
+    /// Delegations before this index have ended.
     over: usize,
     resolved: Resolved,
 }
 
-/// What a hook of a subagent says.
+/// The facts in a subagent's hook.
 struct Said<'a> {
     call: Option<&'a str>,
     subagent: Option<&'a str>,
@@ -99,7 +99,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// A delegation that no earlier hook told of.
+    /// A delegation that no earlier hook described.
     fn first_told(&self, key: &str, begun: Timestamp) -> Told<'a> {
         Told {
             key: key.into(),
@@ -113,7 +113,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// How well it fits a delegation; `None` where something speaks against it.
+    /// How well it fits a delegation; `None` if something excludes it.
     fn fits(&self, told: &Told<'_>) -> Option<u8> {
         let differ =
             |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(a, b)| a != b);
@@ -161,7 +161,7 @@ impl<'a> Matching<'a> {
         self.all.len() - 1
     }
 
-    /// Those that may still end, the oldest first.
+    /// Delegations that may still end, oldest first.
     fn open(&mut self) -> impl Iterator<Item = (usize, &Told<'a>)> {
         while self.all.get(self.over).is_some_and(|told| told.over) {
             self.over += 1;
@@ -243,7 +243,7 @@ impl<'a> Matching<'a> {
                     Some((at, said.fits(told)?, told.announced, off))
                 })
                 .collect();
-            // What was announced is expected to end.
+            // An announced delegation is expected to end.
             if open.iter().any(|(_, _, announced, _)| *announced) {
                 open.retain(|(_, _, announced, _)| *announced);
             }
@@ -261,7 +261,7 @@ impl<'a> Matching<'a> {
         Some(at)
     }
 
-    /// Takes what a hook says besides what is known.
+    /// Adds the new facts of a hook.
     fn learn(&mut self, at: usize, said: &Said<'a>) {
         for id in [said.call, said.subagent].into_iter().flatten() {
             self.by_id.entry(id).or_insert(at);
@@ -278,10 +278,10 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// Open delegations that a hook is held against.
+/// Maximum number of open delegations that a hook is compared with.
 const MAX_OPEN: usize = 256;
 
-/// The oldest of those that fit best; of those that nothing speaks for, only a single one.
+/// The oldest of the best fits. Without any evidence, only a single candidate.
 fn best(open: &[(usize, u8)]) -> Option<usize> {
     let most = open.iter().map(|(_, fits)| *fits).max()?;
     let mut fit = open.iter().filter(|(_, fits)| *fits == most);

@@ -1,4 +1,4 @@
-//! What lies below a conversation: its children, by the delegations that asked for them.
+//! Walks the descendants of a conversation: its children, by their delegations.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::correlate::parent_link::below_turn;
 use crate::correlate::snapshot::World;
 use crate::model::time::Timestamp;
 
-/// Children nest no deeper than this; what would be deeper hangs below the last level.
+/// Maximum depth of children. Deeper ones are placed at the last level.
 pub(crate) const MAX_DEPTH: u32 = 16;
 
 /// Times of all facts below a conversation's facts, at any depth.
@@ -32,7 +32,7 @@ pub(crate) fn gather<'a>(
     }
 }
 
-/// Children that hang below a turn itself, because no delegation of theirs is known.
+/// Children that are linked to a turn itself, because no delegation is known.
 pub(crate) fn loose_children<'a>(
     world: World<'a>,
     conversation: &Conversation,
@@ -77,7 +77,7 @@ pub(crate) fn base(key: &str) -> &str {
     key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base)
 }
 
-/// The turns of a child that the delegation `key` asked for: all of them, unless others resumed the child.
+/// The turns of a child that belong to the delegation `key`: all of them, unless other delegations resumed the child.
 pub(crate) fn turns_for<'a>(
     world: World<'a>,
     child: &'a Conversation,
@@ -87,7 +87,7 @@ pub(crate) fn turns_for<'a>(
     child.turns.iter().filter(move |turn| link.is_none_or(|l| l.key_at(turn.start) == Some(key)))
 }
 
-/// First and last sign of life of a child in the turns a delegation asked for.
+/// First and last fact of a child in the turns of a delegation.
 pub(crate) fn lifetime(
     world: World<'_>,
     child: &Conversation,

@@ -1,4 +1,4 @@
-//! The order of a conversation's hooks where the wall clock is set back while they come.
+//! Orders a conversation's hooks although the wall clock is set back meanwhile.
 
 use std::num::NonZeroU64;
 
@@ -12,8 +12,8 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    /// When a hook happened. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back,
-    /// the result is the time of the previous hook plus the time the machine ran since.
+    /// Time of a hook. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back: the
+    /// previous hook's time plus the time that the machine ran since.
     pub(crate) fn time(&mut self, wall: Timestamp, boottime: Option<NonZeroU64>) -> Timestamp {
         let Some(boot) = boottime else { return wall };
         let mut at = wall;

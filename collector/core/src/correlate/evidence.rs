@@ -1,11 +1,11 @@
-//! What one hook says for and against belonging with another. The same rules decide for calls, subagents and thoughts:
-//! what is missing says nothing, what differs speaks against, an equal duration and the order speak for.
+//! Evidence for and against two hooks describing the same thing. The same rules apply to calls, subagents and thoughts: a
+//! missing value says nothing, a different value excludes, an equal duration and the order support.
 
 use crate::correlate::fact::Fact;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// What joined two hooks, the strongest first.
+/// What joined two hooks, strongest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strength {
     /// The same id, or the same input.
@@ -18,7 +18,7 @@ pub(crate) enum Strength {
 }
 
 impl Strength {
-    /// The value of `hookspan.tool.match`; nothing where ids or inputs are equal.
+    /// The value of `hookspan.tool.match`; `None` if ids or inputs are equal.
     pub(crate) const fn as_str(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
@@ -28,12 +28,12 @@ impl Strength {
     }
 }
 
-/// Whether one of two hooks is the other one, delivered again.
+/// Whether one of two hooks is a repeated delivery of the other.
 pub(crate) fn is_repeat(first: &Fact, second: &Fact) -> bool {
     (-DISORDER..=REPEAT).contains(&second.at.since(first.at)) && first.kind == second.kind
 }
 
-/// Which class of generic call a specific hook can belong to.
+/// The class of generic calls that a specific hook can belong to.
 pub(crate) fn family(class: ToolClass) -> ToolClass {
     match class {
         ToolClass::Attachment | ToolClass::Delete => ToolClass::Edit,
@@ -41,23 +41,23 @@ pub(crate) fn family(class: ToolClass) -> ToolClass {
     }
 }
 
-/// Whether two values agree; `None` where one of them is missing.
+/// Whether two values agree; `None` if one is missing.
 fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<bool> {
     Some(one? == other?)
 }
 
-/// What two hooks say about the input of one call: command, path, or input of an MCP tool.
+/// Evidence from the inputs of two hooks: command, path, or input of an MCP tool.
 pub(crate) fn same_content(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
     let said = |tool: &ToolFacts| Some(tool.content).filter(|content| *content != 0);
     agree(said(one), said(other))
 }
 
-/// What two hooks say about the length of one call.
+/// Evidence from the durations in two hooks.
 pub(crate) fn same_duration(one: Option<f64>, other: Option<f64>) -> Option<bool> {
     agree(one.map(f64::to_bits), other.map(f64::to_bits))
 }
 
-/// What two hooks say about the tool's name. MCP tools are named with and without their server.
+/// Evidence from the tool names in two hooks. MCP tools are named with and without their server.
 pub(crate) fn same_name(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
     let named = |tool: &'_ ToolFacts| !matches!(&*tool.tool, "" | "unknown");
     if !named(one) || !named(other) {
@@ -77,7 +77,7 @@ pub(crate) fn same_name(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
     )
 }
 
-/// Whether two hooks may tell of one tool: the same name, or other names of one class with the same input.
+/// Whether two hooks may describe one tool: the same name, or other names of one class with the same input.
 pub(crate) fn may_be_one_tool(one: &ToolFacts, other: &ToolFacts) -> bool {
     same_name(one, other) != Some(false)
         || (family(one.class) == family(other.class)
@@ -85,7 +85,7 @@ pub(crate) fn may_be_one_tool(one: &ToolFacts, other: &ToolFacts) -> bool {
             && same_content(one, other) == Some(true))
 }
 
-/// `srv-lookup` and `srv:lookup` are one, and end with the word `lookup`.
+/// `srv-lookup` and `srv:lookup` are the same name, and end with the word `lookup`.
 fn is_one_word(one: &str, other: &str) -> bool {
     let plain = |name: &str| name.replace(['-', ':', '.', '/'], "_");
     let (one, other) = (plain(one), plain(other));

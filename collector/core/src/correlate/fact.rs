@@ -18,7 +18,7 @@ pub(crate) struct Fact {
     pub(crate) seq: u64,
     /// [`Event::damaged`].
     pub(crate) damaged: bool,
-    /// Which of several of one hook it is; 0 of one that stands alone.
+    /// Index among several facts of one hook; 0 for a single fact.
     part: u8,
     /// Model label as sent.
     pub(crate) model: Option<Arc<str>>,
@@ -29,14 +29,14 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    /// The event, which happened `at`.
+    /// The fact of an event that happened `at`.
     pub(crate) fn new(event: Event, at: Timestamp) -> Self {
         let Event { at: wall, boottime_ns, seq, damaged, about, kind, .. } = event;
         let About { model, labels, root, .. } = about;
         Self { at, wall, boottime_ns, seq, damaged, part: 0, model, labels, root, kind }
     }
 
-    /// The facts of an event that tells of several calls.
+    /// The facts of an event that describes several calls.
     pub(crate) fn all(mut event: Event, at: Timestamp) -> Vec<Self> {
         let EventKind::ToolBatch(calls) = &mut event.kind else { return Vec::new() };
         let calls = std::mem::take(calls).into_iter().zip(1..);
@@ -47,32 +47,32 @@ impl Fact {
         calls.map(fact).collect()
     }
 
-    /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative when it was set back. `None`
-    /// where it was not, or nobody can tell: the time since boot, which also runs while the machine sleeps, is not known of
-    /// every hook, and begins anew with each boot.
+    /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative if it was set back. `None` if it
+    /// was not set, or if that is unknown: not every hook has the time since boot (which also runs during sleep), and it
+    /// restarts with each boot.
     pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
         let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
         (step.saturating_abs() > CLOCK_STEP).then_some(step)
     }
 
-    /// Nanoseconds from `earlier` to this, by the time since boot where the wall clock was set between them.
+    /// Nanoseconds from `earlier` to this. If the wall clock was set between them, by the time since boot.
     pub(crate) fn since(&self, earlier: &Self) -> i64 {
         let ran = self.clock_step(earlier).and_then(|_| self.ran(earlier));
         ran.unwrap_or_else(|| self.at.since(earlier.at))
     }
 
-    /// Nanoseconds that the machine ran and slept since `earlier`, in one boot.
+    /// Nanoseconds since `earlier` by the time since boot, including sleep.
     fn ran(&self, earlier: &Self) -> Option<i64> {
         let ran = self.boottime_ns?.get().checked_sub(earlier.boottime_ns?.get())?;
         i64::try_from(ran).ok()
     }
 
-    /// Whether it happened when the wall clock says.
+    /// Whether its time is the wall clock's.
     pub(crate) fn is_by_the_clock(&self) -> bool {
         self.at == self.wall
     }
 
-    /// The order of facts: by time; at one time as things happen, whatever order the hooks were written in.
+    /// The order of facts: by time. At equal times, in the logical order of events, whatever the arrival order.
     pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
         (self.at, rank(&self.kind).saturating_add(self.part.saturating_mul(16)), self.seq)
     }
@@ -102,7 +102,7 @@ fn rank(kind: &EventKind) -> u8 {
     }
 }
 
-/// The delegation that an event tells of.
+/// The delegation that an event describes.
 pub(crate) fn delegation(kind: &EventKind) -> Option<&str> {
     use EventKind as K;
     match kind {
@@ -112,10 +112,10 @@ pub(crate) fn delegation(kind: &EventKind) -> Option<&str> {
     }
 }
 
-/// Puts a fact in its place. False if that hook is already there.
+/// Inserts a fact in order. False if that hook is there already.
 pub(crate) fn insert(facts: &mut Vec<Fact>, fact: Fact) -> bool {
     let key = fact.key();
-    // Nearly always at the end.
+    // The usual place is the end.
     if facts.last().is_none_or(|last| last.key() < key) {
         facts.push(fact);
         return true;

@@ -1,4 +1,4 @@
-//! The work that a conversation hands to subagents: which hooks tell of which delegation, and when one is over.
+//! The delegations of a conversation: which hooks describe each one, and when it has ended.
 
 use crate::correlate::call_home::call_id;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS};
@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 
 impl Conversation {
-    /// When a foreground delegation that began at `start` is over at the latest: the parent waits, so whatever it does next
-    /// ended it.
+    /// Latest end of a foreground delegation that began at `start`: the parent waits for it, so the parent's next action ended
+    /// it.
     pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
         if delegation.background {
             return None;
@@ -23,7 +23,7 @@ impl Conversation {
         [self.break_after(start), thought].into_iter().flatten().min()
     }
 
-    /// The first stop or prompt after `start` that is not an earlier one, delivered again.
+    /// The first stop or prompt after `start` that is not a repeated delivery of an earlier one.
     fn break_after(&self, start: Timestamp) -> Option<Timestamp> {
         let first = self.breaks.partition_point(|(at, _)| *at <= start);
         let is_new = |index: &usize| {
@@ -35,8 +35,7 @@ impl Conversation {
         (first..self.breaks.len()).find(is_new).map(|index| self.breaks[index].0)
     }
 
-    /// Whether a thought at `at` may be the one that ends a delegation: one began since the last sign before it. True more
-    /// often than need be.
+    /// Whether a thought at `at` may end a delegation, because one began since the previous thought. May be true without need.
     pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
         if self.delegations.is_empty() {
             return false;
@@ -48,7 +47,7 @@ impl Conversation {
         sign.is_none_or(|sign| self.delegated.plus(DISORDER) >= sign)
     }
 
-    /// Takes what a hook tells of a delegation.
+    /// Adds a hook's facts about a delegation.
     pub(super) fn note_delegation(&mut self, fact: &Fact) {
         use EventKind as K;
         let Some(key) = delegation(&fact.kind) else { return };
@@ -73,7 +72,7 @@ impl Conversation {
         }
     }
 
-    /// Matches delegations anew, where some hooks name theirs in part only.
+    /// Matches delegations again, if some hooks name theirs incompletely.
     pub(super) fn resolve_delegations(&mut self) {
         if !std::mem::take(&mut self.unresolved) {
             return;
@@ -85,12 +84,12 @@ impl Conversation {
         (self.delegations, self.aliases) = (delegations, aliases);
         if self.names != names {
             self.names = names;
-            // A hook without a turn of its own is of its delegation's.
+            // A hook without a turn belongs to its delegation's turn.
             self.move_turns();
         }
     }
 
-    /// The delegation that a fact tells of.
+    /// The delegation that a fact describes.
     pub(crate) fn delegation_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
         match self.names.get(&fact.seq) {
             Some(name) => Some(name),
@@ -98,7 +97,7 @@ impl Conversation {
         }
     }
 
-    /// The call or subagent that a fact names, or was found to be about.
+    /// The call or subagent that a fact names or was matched with.
     pub(crate) fn call_of<'a>(&'a self, fact: &'a Fact) -> Option<&'a str> {
         match self.names.get(&fact.seq) {
             Some(name) => Some(name),

@@ -21,7 +21,7 @@ pub(crate) struct Leaving {
     pub(crate) facts: usize,
 }
 
-/// What has left with some turns.
+/// Parts that were evicted with some turns.
 #[derive(Default)]
 struct Gone {
     /// Indexes of loose facts.
@@ -31,7 +31,7 @@ struct Gone {
 }
 
 impl Conversation {
-    /// Whether every fact of a turn can be read again to the same effect: one whose time the clock does not say cannot.
+    /// Whether every fact of a turn can be reloaded with the same result. A fact whose time is not the wall clock's cannot.
     pub(crate) fn is_sealable(&self, turn: &Turn) -> bool {
         !self.sealed.contains(&turn.generation)
             && self.facts(turn).iter().all(|fact| fact.is_by_the_clock())
@@ -44,7 +44,7 @@ impl Conversation {
         lists.flatten().map(|fact| fact.seq).chain(evidence)
     }
 
-    /// Lets go of the facts of turns. Returns how many facts left, less one for each turn.
+    /// Evicts the facts of turns. Returns the number of evicted facts, minus one for each turn.
     pub(crate) fn seal(&mut self, turns: Vec<Leaving>) -> usize {
         let mut gone = Gone::default();
         for leaving in turns {
@@ -89,13 +89,13 @@ impl Conversation {
         self.sealed.insert(generation, sealed, calls.iter().map(|id| &**id), turn.synthetic);
     }
 
-    /// Takes sealed turns, one behind the other, together as one entry. Returns how many facts that counts less, and the
-    /// children below the turns. `None` if the turns cannot share an entry now.
+    /// Bundles consecutive sealed turns into one entry. Returns by how many facts the count decreases, and the children below
+    /// the turns. `None` if the turns cannot share an entry now.
     pub(crate) fn bundle(&mut self, places: Range<usize>) -> Option<(usize, Vec<Arc<str>>)> {
         let turns = self.turns.get(places.clone())?;
         let start = turns.first()?.start;
         let next = self.turns.get(places.end)?.start;
-        // A delegation that began among them asks for the first sign of life after it.
+        // A delegation that began in them needs the first fact after it.
         let begins_here = |at: &Timestamp| (start..next).contains(at);
         if self
             .delegations
@@ -113,11 +113,11 @@ impl Conversation {
         Some((freed, children))
     }
 
-    /// Of the prompts and breaks in a stretch of time, leaves what the turns before it may ask for: which one comes first.
+    /// Keeps, of the prompts and breaks in a period, only those that earlier turns may need: the first ones.
     fn thin_out(&mut self, start: Timestamp, next: Timestamp) {
         let mut inside = self.prompts.split_off(&(start, 0));
         let mut after = inside.split_off(&(next, 0));
-        // The first may be the own prompt of the turn before.
+        // The first may be the previous turn's own prompt.
         let mut names: Vec<Arc<str>> = Vec::new();
         inside.retain(|_, generation| {
             let is_first = names.len() < 2 && !names.contains(generation);
@@ -144,7 +144,7 @@ impl Conversation {
             return Some(own.clone());
         }
         let id = call_id(&event.kind).filter(|id| {
-            // A beginning is of a new call, and what is open in memory is nearer.
+            // A start belongs to a new call, and an open call in memory is closer.
             let is_start = matches!(event.kind, EventKind::ToolStart(_));
             event.generation.is_empty() && !is_start && !self.placed.homes.contains_key(*id)
         });
@@ -161,7 +161,7 @@ impl Conversation {
         last.map(|turn| turn.generation.clone())
     }
 
-    /// Makes room for the facts of a sealed turn, which come next.
+    /// Prepares for the facts of a sealed turn, which are handed in next.
     pub(crate) fn unseal(&mut self, name: &Arc<str>) -> Option<Sealed> {
         let sealed = self.sealed.take(name)?;
         if sealed.turns() > 1 {
@@ -173,7 +173,7 @@ impl Conversation {
         Some(sealed)
     }
 
-    /// What is read again has been handed in.
+    /// Call this when the reloaded facts were handed in.
     pub(crate) fn end_reload(&mut self) {
         self.reload = None;
     }

@@ -1,4 +1,4 @@
-//! From events to turns: which hooks belong together, and when a turn begins and ends. Blind to bytes.
+//! From events to turns: which hooks belong together, and when a turn begins and ends. Knows no bytes of payloads.
 
 pub(crate) mod call_home;
 pub(crate) mod call_match;

@@ -1,4 +1,4 @@
-//! Delegations by the time in which their child may begin.
+//! Delegations, by the period in which their child may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl<'a> Candidate<'a> {
         delegation: &'a Delegation,
     ) -> Option<Self> {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        // Its own end is proof, also that it outlived its turn, as long as a child that began since is still held.
+        // Its own end proves that it ran, even beyond its turn, as long as a child that began since is in memory.
         let over = parent.over(start, delegation);
         let end = match (delegation.stop, over) {
             (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
@@ -36,8 +36,8 @@ impl<'a> Candidate<'a> {
         Some(Self { parent: &parent.id, key, delegation, start, end })
     }
 
-    /// Where it was asked for once more, with nothing to tell that it ever ran, it was denied and is over. An end that comes when
-    /// the session would be over tells nothing in time.
+    /// If the same delegation was requested again and nothing shows that it ran, it was denied. An end that arrives when the
+    /// session would have ended proves nothing in time.
     fn tried_again(mut self, parent: &Conversation, starts: &Starts<'_>) -> Self {
         if is_unproven(parent, self.delegation)
             && !self.delegation.background
@@ -63,7 +63,7 @@ pub(crate) fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidat
     })
 }
 
-/// Whether no end of a delegation came while its session would have waited for it.
+/// Whether no end of a delegation arrived while its session would have waited.
 fn is_unproven(parent: &Conversation, delegation: &Delegation) -> bool {
     let start = delegation.start;
     delegation
@@ -71,7 +71,7 @@ fn is_unproven(parent: &Conversation, delegation: &Delegation) -> bool {
         .is_none_or(|stop| start.is_some_and(|start| stop.since(start) > parent.session_idle_ns))
 }
 
-/// When equal work was handed on, in order.
+/// Times at which equal work was delegated, in order.
 struct Starts<'a> {
     by_task: BTreeMap<(u64, Option<&'a str>), Vec<Timestamp>>,
 }
@@ -89,14 +89,14 @@ impl<'a> Starts<'a> {
         Self { by_task }
     }
 
-    /// When the same was asked for after `start`, in a later answer.
+    /// When the same was requested after `start`, in a later answer of the model.
     fn next(&self, delegation: &Delegation, start: Timestamp) -> Option<Timestamp> {
         let starts = self.by_task.get(&(delegation.task, delegation.agent.as_deref()))?;
         starts.get(starts.partition_point(|at| *at < start.plus(AT_ONCE))).copied()
     }
 }
 
-/// Delegations, in an order that finds those open at a time without a look at the others.
+/// Delegations, ordered so that those open at a time are found without reading the others.
 #[derive(Default)]
 pub(crate) struct OpenDelegations<'a> {
     /// By start, parent and key.
@@ -132,13 +132,13 @@ impl<'a> OpenDelegations<'a> {
         self.list.len()
     }
 
-    /// How many are open at `at`.
+    /// Number of delegations open at `at`.
     pub(crate) fn count_at(&self, at: Timestamp) -> usize {
         let begun = self.list.partition_point(|c| c.start <= at);
         begun - self.ends.partition_point(|end| *end < at)
     }
 
-    /// Indexes of those open at `at`: the last `most` that began, the last one first.
+    /// Indexes of delegations open at `at`: the `most` that began last, newest first.
     pub(crate) fn open_at(&self, at: Timestamp, most: usize) -> Vec<usize> {
         let begun = self.list.partition_point(|c| c.start <= at);
         let size = self.latest.len() / 2;

@@ -1,4 +1,4 @@
-//! Whose child a conversation is.
+//! Finds the parent of each child conversation.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,24 +12,24 @@ use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::time::Timestamp;
 use crate::model::tolerance::DISORDER;
 
-/// Candidates of a child that are kept and linked to. The others are counted.
+/// Maximum number of candidates that a child links to. The others are only counted.
 pub(crate) const MAX_CANDIDATES: usize = 8;
-/// More delegations than this were open when a child began: what they do later is not held against each of them.
+/// If more delegations than this were open when a child began, their later events are not checked.
 pub(crate) const CROWD: usize = 64;
 
 /// A child conversation's place below its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) parent: Arc<str>,
-    /// Subagent key in the parent; `None` while several are possible.
+    /// Subagent key in the parent; `None` if several are possible.
     pub(crate) key: Option<Box<str>>,
     pub(crate) confidence: Confidence,
     pub(crate) source: LinkSource,
-    /// The turn of the parent that it hangs below where no delegation is known, as a key.
+    /// Key of the parent's turn, if no delegation is known.
     pub(crate) below: Option<Box<str>>,
-    /// What is possible, when ambiguous.
+    /// The candidates, if ambiguous.
     pub(crate) candidates: Candidates,
-    /// Later delegations of the parent that went on with the same child, by start.
+    /// Later delegations of the parent that resumed the same child, by start.
     pub(crate) resumed: Vec<(Timestamp, Box<str>)>,
 }
 
@@ -43,13 +43,13 @@ impl Link {
         Self { parent, key, confidence, source, below: None, candidates, resumed }
     }
 
-    /// All delegations the child worked for, in order; else the turn that it hangs below.
+    /// All delegations that the child worked for, in order; otherwise the turn that it is linked to.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Box<str>> {
         let keys = self.key.iter().chain(self.resumed.iter().map(|(_, key)| key));
         keys.chain(self.below.iter())
     }
 
-    /// The delegation a turn that began at `at` belongs to.
+    /// The delegation of a turn that began at `at`.
     pub(crate) fn key_at(&self, at: Timestamp) -> Option<&str> {
         let later = self.resumed.partition_point(|(start, _)| *start <= at);
         let resumed = later.checked_sub(1).map(|last| &self.resumed[last].1);
@@ -57,7 +57,7 @@ impl Link {
     }
 }
 
-/// The key of what hangs below a turn itself, for want of a delegation.
+/// The key for children that are linked to a turn itself.
 pub(crate) fn below_turn(generation: &str) -> Box<str> {
     format!("?{generation}").into()
 }
@@ -67,7 +67,7 @@ pub(crate) fn turn_of_key(key: &str) -> Option<&str> {
     key.strip_prefix('?')
 }
 
-/// The turn of `parent` in which `child` began: the one it names, else the last one before it.
+/// The turn of `parent` in which `child` began: the turn that it names, otherwise the last turn before it.
 fn turn_of_child<'a>(parent: &'a Conversation, child: &Conversation) -> Option<&'a Arc<str>> {
     let named = child.turns.first().map(|turn| &turn.generation);
     let turns = &parent.turns;
@@ -78,7 +78,7 @@ fn turn_of_child<'a>(parent: &'a Conversation, child: &Conversation) -> Option<&
     Some(&turns.get(before.saturating_sub(1))?.generation)
 }
 
-/// Delegations that a child may belong to: how many, and the [`MAX_CANDIDATES`] of them that began last before it.
+/// Delegations that a child may belong to: their number, and the last [`MAX_CANDIDATES`] that began before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
     pub(crate) count: usize,
@@ -86,7 +86,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Of how many they are, and which, and when they began.
+    /// Their number, which ones, and their starts.
     pub(crate) fn fingerprint(&self, conversations: &Conversations) -> Fingerprint {
         let all = Fingerprint::of(Made::Candidates).with(self.count as u64);
         self.kept.iter().fold(all, |all, (parent, key)| {
@@ -99,7 +99,7 @@ impl Candidates {
 
 pub(crate) type Conversations = BTreeMap<Arc<str>, Conversation>;
 pub(crate) type Links = BTreeMap<Arc<str>, Link>;
-/// Children whose candidates have different parents: each stays a root of its own, and says so.
+/// Children whose candidates have different parents. Each stays a root, and says so.
 pub(crate) type Unclear = BTreeMap<Arc<str>, Candidates>;
 /// Children by parent and subagent key.
 pub(crate) type Children = BTreeMap<(Arc<str>, Box<str>), Vec<Arc<str>>>;
@@ -110,25 +110,25 @@ pub(crate) type Strays = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 /// Delegations that have a child, by parent and key.
 type Taken = BTreeSet<(Arc<str>, Box<str>)>;
 
-/// What [`link`] found.
+/// Result of [`link`].
 #[derive(Default)]
 pub(crate) struct Linked {
     pub(crate) links: Links,
     pub(crate) unclear: Unclear,
-    /// A child names a parent that is not held.
+    /// A child names a parent that is not in memory.
     pub(crate) waits: bool,
-    /// Conversations, delegations and candidates that were looked at.
+    /// Number of conversations, delegations and candidates read.
     pub(crate) work: usize,
 }
 
-/// Links all children among `conversations`. A pure function of what they hold.
+/// Links all children among `conversations`. The result depends only on their content.
 pub(crate) fn link(conversations: &Conversations) -> Linked {
     let mut linked = Linked { work: conversations.len(), ..Linked::default() };
     let claims = Claims::of(conversations.values());
     let mut taken = Taken::new();
     let mut parents: BTreeMap<Arc<str>, OpenDelegations<'_>> = BTreeMap::new();
     for conversation in conversations.values() {
-        // A session whose settled turns have left memory stays a session.
+        // A session with evicted settled turns stays a session.
         if !conversation.sealed.is_empty() {
             continue;
         }
@@ -154,7 +154,7 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
             taken.insert((parent.id.clone(), key.clone()));
         }
         let mut link = Link::new(parent.id.clone(), key, confidence);
-        // A call that no hook told of is a place nobody can show.
+        // A call without any hook cannot be shown.
         if link.key.as_ref().is_none_or(|key| !parent.delegations.contains_key(key)) {
             let turn = turn_of_child(parent, conversation).map(|turn| below_turn(turn));
             let is_told = link.key.is_some();
@@ -195,18 +195,18 @@ fn told_call(child: &Conversation, parent: &Conversation) -> Option<Box<str>> {
         return Some(parent.aliases.get(subagent).map_or(subagent, |key| &**key).into());
     }
     let (_, evidence) = child.evidence.as_ref()?;
-    // A call that no hook told of would be a place nobody can show.
+    // A call without any hook could not be shown.
     let told = |call: &&str| parent.delegations.contains_key(*call);
     evidence.call.as_deref().filter(told).map(Into::into)
 }
 
-/// The one delegation of a parent that was open when `child` began.
+/// The only delegation of a parent that was open when `child` began.
 fn only_delegation(open: &OpenDelegations<'_>, child: &Conversation) -> Option<Box<str>> {
     let found = open.open_at(child.first, 2);
     (found.len() == 1).then(|| open.get(found[0]).key.into())
 }
 
-/// A delegation that no child of its own answers, while one that had ended works again: the call resumed that child.
+/// A delegation without a child of its own, while a child that had ended works again: the call resumed that child.
 fn resume(conversations: &Conversations, links: &mut Links, taken: &mut Taken) {
     let mut siblings: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
     for (id, link) in &*links {
@@ -264,7 +264,7 @@ fn names_itself(child: &Conversation) -> bool {
     named_parent(child).is_some_and(|(name, _)| *name == *child.id)
 }
 
-/// A child that nothing proves, and the delegations that fit it, as indexes.
+/// An unproven child, and the indexes of delegations that fit it.
 struct Guess<'a> {
     child: &'a Conversation,
     open: &'a OpenDelegations<'a>,
@@ -272,7 +272,7 @@ struct Guess<'a> {
     fits: Vec<usize>,
 }
 
-/// Links what looks like a child and nothing proves: by workspace and time, while exactly one delegation fits.
+/// Links unproven children by workspace and time, if exactly one delegation fits.
 fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) {
     let mut by_workspace: BTreeMap<Option<&Arc<str>>, Vec<Candidate<'_>>> = BTreeMap::new();
     for parent in conversations.values().filter(|c| !c.delegations.is_empty()) {
@@ -294,7 +294,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
         if child.root_only || linked.links.contains_key(&child.id) || child.count == 0 {
             continue;
         }
-        // Its own hooks name another parent, which has not come yet, or itself.
+        // Its own hooks name another parent, which has not arrived yet, or itself.
         if child.lineage.as_ref().is_some_and(|lineage| !lineage.parent.is_empty())
             || names_itself(child)
         {
@@ -321,8 +321,8 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
     }
 }
 
-/// Takes, for one child after another, the only delegation that fits. What is taken fits nobody else, which may decide others:
-/// the first of them is next.
+/// Assigns, for one child after another, the only delegation that fits. An assigned delegation fits no other child, which may
+/// decide others: the first of those is next.
 fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     let mut wanted: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, Guess { workspace, fits, .. }) in guesses.iter().enumerate() {
@@ -356,8 +356,8 @@ fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     }
 }
 
-/// Notes that several delegations fit a child: of one parent, or of several below one root, it is a child all the same. Else it
-/// stays a root.
+/// Records that several delegations fit a child. If they have one parent, or lie below one root, it is still a child. Otherwise
+/// it stays a root.
 fn undecided(
     conversations: &Conversations,
     child: &Conversation,
@@ -391,13 +391,13 @@ fn undecided(
     linked.links.insert(child.id.clone(), Link { candidates, below, ..link });
 }
 
-/// The topmost ancestor of a conversation, as far as a chain of honest length goes.
+/// The topmost ancestor of a conversation, within the maximum chain length.
 fn top<'a>(links: &'a Links, conversation: &'a Arc<str>) -> &'a Arc<str> {
     let above = |at: &&'a Arc<str>| links.get(*at).map(|link| &link.parent);
     std::iter::successors(Some(conversation), above).take(32).last().unwrap_or(conversation)
 }
 
-/// Drops delegations of another model, and those that ended while the child still worked. True if one is left.
+/// Drops delegations of another model, and delegations that ended while the child still worked. True if one is left.
 fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize>) -> bool {
     if fits.len() > 1 {
         let model = |at: &usize| open.get(*at).delegation.model.as_deref();
@@ -408,13 +408,13 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
         if fits.iter().any(|at| !differs(at)) {
             fits.retain(|at| !differs(at));
         }
-        // The hooks of one instant come in any order, and what is delivered again is no sign of life.
+        // Hooks of one moment may arrive in any order, and a repeated delivery does not count.
         let last = child.last_sign().plus(-DISORDER);
         let stopped = |at: &usize| open.get(*at).delegation.stop.is_some_and(|at| at < last);
         if fits.iter().any(|at| !stopped(at)) {
             fits.retain(|at| !stopped(at));
         }
-        // The label of the child supports one of them when every start named its model.
+        // The child's label supports one of them if every start named its model.
         let agrees = |at: &usize| label.is_some() && model(at) == label;
         if fits.iter().all(|at| model(at).is_some())
             && fits.iter().filter(|at| agrees(at)).count() == 1
@@ -425,14 +425,14 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
     fits.len() == 1
 }
 
-/// Whether two labels may name one model: the phases of a turn name it with and without its effort.
+/// Whether two labels may name one model. The phases of a turn name it with and without its effort.
 fn is_one_model(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let rest = long.strip_prefix(short);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// A forged circle of parents is cut at its smallest id, and so is a chain of more than 32.
+/// A forged circle of parents is cut at its smallest id. A chain of more than 32 is cut, too.
 fn break_cycles(links: &mut Links) {
     let is_nested = |link: &Link| links.contains_key(&link.parent);
     let nested = links.iter().filter(|(_, link)| is_nested(link)).map(|(child, _)| child.clone());

@@ -1,16 +1,16 @@
-//! Which of several values holds: the order in which hooks arrive must not matter.
+//! Decides which of several values is valid, independent of the order in which hooks arrive.
 
 use std::sync::Arc;
 
 use crate::model::time::Timestamp;
 
-/// What was said when, and in which hook.
+/// A value with its time and hook.
 pub(super) type SaidAt = (Timestamp, u64, Arc<str>);
 
-/// Values kept by [`note_first`]: the first ones.
+/// Maximum number of values kept by [`note_first`]: the first ones.
 const MAX_VALUES: usize = 8;
 
-/// Notes when a value was said first. Values are in the order of that time, whatever order they are noted in.
+/// Records the first time of a value. Values are ordered by that time, in whatever order they are recorded.
 pub(super) fn note_first(
     known: &mut Vec<SaidAt>,
     (at, seq): (Timestamp, u64),
@@ -28,7 +28,7 @@ pub(super) fn note_first(
     known.truncate(MAX_VALUES);
 }
 
-/// Takes what was said, unless something else was said later.
+/// Replaces the value, unless the present one is later.
 pub(super) fn latest(known: &mut Option<SaidAt>, (at, seq): (Timestamp, u64), value: &Arc<str>) {
     match known {
         Some((known_at, known_seq, known)) if (at, seq) > (*known_at, *known_seq) => {

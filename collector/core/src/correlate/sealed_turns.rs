@@ -1,6 +1,6 @@
-//! Turns whose facts have left memory. Of each, the numbers of its hooks in the raw log stay, so that the caller can read them
-//! again when one more hook of the turn comes late. Old turns share entries: a bundle stands for neighbours, and costs some
-//! 30 bytes for each of them.
+//! Turns whose facts were evicted (sealed turns). For each turn the hook numbers in the raw log stay, so that the caller can
+//! reload them when a late hook arrives. Old turns share entries: a bundle stands for consecutive turns and costs some 30 bytes
+//! per turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::correlate::fact::Fact;
 use crate::model::fingerprint::{digest, mix};
 use crate::model::time::Timestamp;
 
-/// The low bits of a key name its bundle, the others are a hash.
+/// The low bits of a key are the bundle's number, the others are a hash.
 const BUNDLE_BITS: u32 = 20;
 const BUNDLE_MASK: u64 = (1 << BUNDLE_BITS) - 1;
 /// Bytes that count as one fact in memory.
 const FACT_BYTES: usize = 1_024;
 
-/// What a key was made from.
+/// The source of a key.
 #[derive(Clone, Copy)]
 enum Of {
     Generation = 1,
@@ -23,16 +23,16 @@ enum Of {
     Child = 3,
 }
 
-/// What is kept of a turn whose facts have left memory, or of a bundle.
+/// The entry of a sealed turn or of a bundle.
 #[derive(Debug)]
 pub(crate) struct Sealed {
-    /// Time of its first and last fact, and of its last stop.
+    /// Times of its first fact, last fact and last stop.
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) closed: Option<Timestamp>,
-    /// Numbers of the hooks of each turn, and of those below it: see [`pack`].
+    /// Hook numbers of each turn and its descendants:
     hooks: Box<[u8]>,
-    /// Children whose conversations left with it. Those of a bundle are known by their keys alone.
+    /// Children whose conversations were evicted with it. Children of a bundle are known only by their keys.
     pub(crate) children: Box<[Arc<str>]>,
     /// How many turns it stands for.
     turns: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// A turn with the hooks of itself and of all below it. `number` is that of a turn which has no name of its own.
+    /// A turn with its hooks and those of its descendants. `number` belongs to a turn without a name.
     pub(crate) fn new(
         (first, last, closed): (Timestamp, Timestamp, Option<Timestamp>),
         number: Option<u64>,
@@ -63,10 +63,10 @@ impl Sealed {
         self.turns
     }
 
-    /// How many facts in memory it counts as.
+    /// Its weight as a number of facts in memory.
     pub(crate) const fn weight(&self) -> usize {
         match self.bundle {
-            // A key of eight bytes, and one or two bytes a hook.
+            // A key of eight bytes, and one or two bytes per hook.
             Some(_) => 1 + (self.hooks.len() + self.turns * 8) / FACT_BYTES,
             None => 1,
         }
@@ -125,7 +125,7 @@ fn unpack(bytes: &[u8]) -> Vec<Packed> {
     turns
 }
 
-/// The name of a turn that has none of its own.
+/// The name given to a turn without one.
 pub(crate) fn numbered(number: u64) -> Arc<str> {
     format!("~{number}").into()
 }
@@ -134,26 +134,26 @@ fn number_of(name: &str) -> Option<u64> {
     name.strip_prefix('~')?.parse().ok()
 }
 
-/// The turns of one conversation whose facts have left memory.
+/// The sealed turns of one conversation.
 #[derive(Debug, Default)]
 pub(crate) struct SealedTurns {
-    /// By name: of a bundle, that of its first turn.
+    /// Entries by name. A bundle has the name of its first turn.
     entries: BTreeMap<Arc<str>, Sealed>,
-    /// Which turn a call was in, by a hash of its id. Only kept where hooks come without a generation. Not those of bundles.
+    /// The turn of each call, by a hash of the call's id. Kept only if hooks come without a generation, and not for bundles.
     calls: BTreeMap<u64, Arc<str>>,
-    /// They end before this.
+    /// All of them end before this.
     until: Timestamp,
-    /// Names, calls and children of bundles, as hashes, each with the number of its bundle. Sorted.
+    /// Names, calls and children of bundles, as sorted hashes, each with the number of its bundle.
     keys: Vec<u64>,
     bundles: BTreeMap<u32, Arc<str>>,
-    /// Number of the last bundle, and when the last of them begins.
+    /// Number of the last bundle, and the start of the last bundle.
     newest: u32,
     begins: Timestamp,
-    /// How many turns there are less because some share an entry.
+    /// Number of turns minus number of entries.
     hidden: usize,
-    /// Turns without a name that were here once: their facts name them now.
+    /// Unnamed turns that were sealed before: their facts name them now.
     numbered: BTreeSet<Arc<str>>,
-    /// How many of those are in bundles.
+    /// Number of those that are in bundles.
     numbers_in_bundles: usize,
 }
 
@@ -162,7 +162,7 @@ impl SealedTurns {
         self.entries.is_empty()
     }
 
-    /// Turns that have an entry of their own.
+    /// Turns with their own entry.
     pub(crate) fn singles(&self) -> usize {
         self.entries.len() - self.bundles.len()
     }
@@ -188,22 +188,22 @@ impl SealedTurns {
         self.entries.values().flat_map(|sealed| sealed.children.iter())
     }
 
-    /// Whether a turn without a name of its own was here once.
+    /// Whether an unnamed turn was sealed before.
     pub(crate) fn is_numbered(&self, name: &str) -> bool {
         self.numbered.contains(name)
     }
 
-    /// How many turns without a name were here once.
+    /// Number of unnamed turns that were sealed before.
     pub(crate) fn numbers(&self) -> usize {
         self.numbered.len() + self.numbers_in_bundles
     }
 
-    /// How many turns share an entry with the one before, and when the last entry of several begins.
+    /// Number of turns that share an entry with the previous one, and the start of the last bundle.
     pub(crate) const fn hidden(&self) -> (usize, Timestamp) {
         (self.hidden, self.begins)
     }
 
-    /// Whether an event `at` may lie among them.
+    /// Whether an event `at` may belong to one of them.
     pub(crate) fn reach(&self, at: Timestamp) -> bool {
         at <= self.until
     }
@@ -214,7 +214,7 @@ impl SealedTurns {
         own.or_else(|| self.bundle_of(Of::Generation, generation))
     }
 
-    /// The entry of the turn that a call was in, as far as that is kept.
+    /// The entry of a call's turn, if that is kept.
     pub(crate) fn entry_of_call(&self, id: &str) -> Option<&Arc<str>> {
         let own = self.calls.get(&digest(&[id.as_bytes()])).filter(|turn| self.contains(turn));
         own.or_else(|| self.bundle_of(Of::Call, id))
@@ -235,7 +235,7 @@ impl SealedTurns {
         self.bundles.get(&bundle)
     }
 
-    /// Takes a turn in. `calls` are those that happened in it, if hooks come without a generation.
+    /// Adds a turn. `calls` are its calls, if hooks come without a generation.
     pub(crate) fn insert<'a>(
         &mut self,
         name: Arc<str>,
@@ -252,7 +252,7 @@ impl SealedTurns {
         self.entries.insert(name, sealed);
     }
 
-    /// Lets a turn or a bundle go, whose facts come back.
+    /// Removes a turn or a bundle whose facts are reloaded.
     pub(crate) fn take(&mut self, name: &str) -> Option<Sealed> {
         let sealed = self.entries.remove(name)?;
         if let Some(bundle) = sealed.bundle {
@@ -267,7 +267,7 @@ impl SealedTurns {
         Some(sealed)
     }
 
-    /// Takes turns that follow each other together. Returns by how much less they weigh, and their children.
+    /// Bundles consecutive turns. Returns by how much their weight decreases, and their children.
     pub(crate) fn bundle(&mut self, names: &[Arc<str>]) -> Option<(usize, Vec<Arc<str>>)> {
         let bundle = self.free_number()?;
         let mut turns: Vec<(&Arc<str>, Sealed)> = Vec::with_capacity(names.len());
@@ -331,14 +331,14 @@ fn of_hash(of: Of, hash: u64, bundle: u32) -> u64 {
     (hash & !BUNDLE_MASK) | u64::from(bundle)
 }
 
-/// Turns whose hooks are read again.
+/// Turns whose hooks are being reloaded.
 #[derive(Debug)]
 pub(crate) struct Reload {
-    /// By hook, the place of its turn in `names`. One hook may tell of several calls.
+    /// Index in `names` of each hook's turn. One hook may describe several calls.
     hooks: BTreeMap<u64, usize>,
-    /// Names, as far as they are known: most turns of a bundle are named by their own hooks.
+    /// Names known so far: most turns of a bundle are named by their own hooks.
     names: Vec<Option<Arc<str>>>,
-    /// Facts that do not name their turn, until a hook does.
+    /// Facts that do not name their turn, kept until a hook names it.
     waiting: Vec<(usize, Fact)>,
 }
 
@@ -353,7 +353,7 @@ impl Reload {
         Self { hooks, names, waiting: Vec::new() }
     }
 
-    /// The place of a hook that is read again, if it is one. Takes its turn's name if the hook has it.
+    /// The index of a reloaded hook; `None` for other hooks. Records its turn's name if the hook has it.
     pub(crate) fn takes(&mut self, seq: u64, generation: &Arc<str>) -> Option<usize> {
         let place = *self.hooks.get(&seq)?;
         if let Some(name) = self.names.get_mut(place)
@@ -365,7 +365,7 @@ impl Reload {
         Some(place)
     }
 
-    /// Takes the fact of a hook that [`Self::takes`] gave a place. Returns what can be filed now.
+    /// Adds the fact of a hook that [`Self::takes`] gave an index. Returns facts that can be added now.
     pub(crate) fn file(&mut self, place: usize, fact: Fact) -> Vec<(Arc<str>, Fact)> {
         let Some(Some(name)) = self.names.get(place) else {
             self.waiting.push((place, fact));
@@ -379,7 +379,7 @@ impl Reload {
     }
 }
 
-/// The number of a turn that has no name of its own.
+/// The number of an unnamed turn.
 pub(crate) fn number(name: &str, synthetic: bool) -> Option<u64> {
     number_of(name).filter(|_| synthetic)
 }

@@ -1,4 +1,4 @@
-//! What is known of all conversations at one moment: the input of everything that assembles spans.
+//! The state of all conversations at one moment: the input of everything that assembles spans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::correlate::parent_link::{Children, Conversations, Links, Unclear};
 use crate::model::config::Config;
 use crate::model::time::Timestamp;
 
-/// What a tree is made from.
+/// The input of a tree.
 #[derive(Clone, Copy)]
 pub(crate) struct World<'a> {
     pub(crate) config: &'a Config,
@@ -16,10 +16,10 @@ pub(crate) struct World<'a> {
     pub(crate) unclear: &'a Unclear,
     /// Children by parent and subagent key.
     pub(crate) children: &'a Children,
-    /// Conversations that did nothing yet that only a root does.
+    /// Conversations without any event that only a root can have.
     pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
     /// How far time has passed for this group.
     pub(crate) clock: Timestamp,
-    /// Whether it passed early because room was needed.
+    /// Whether time was advanced early, to free memory.
     pub(crate) evicted: bool,
 }

@@ -1,4 +1,4 @@
-//! One tool call: the hooks that were found to belong together. How they are found: `call_match`.
+//! One tool call: the hooks that belong together. `call_match` finds them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// One tool call, whatever part of its hooks arrived.
+/// One tool call. Any part of its hooks may be missing.
 #[derive(Debug, Default)]
 pub(crate) struct Call<'a> {
     /// Key of its span id.
@@ -30,24 +30,24 @@ impl<'a> Call<'a> {
         Self { key, ..Self::default() }
     }
 
-    /// Hooks in the order whose first answer wins: generic post, specific after, generic pre, specific before.
+    /// Hooks in order of preference: generic post, specific after, generic pre, specific before.
     pub(crate) fn hooks(&self) -> impl Iterator<Item = &'a Fact> {
         [self.post, self.after, self.pre, self.before].into_iter().flatten()
     }
 
-    /// The first answer of its hooks.
+    /// The first value that its hooks give.
     pub(crate) fn find<T>(&self, get: impl Fn(&'a ToolFacts) -> Option<T>) -> Option<T> {
         self.hooks().find_map(|hook| tool_facts(&hook.kind).and_then(&get))
     }
 
-    /// The duration its hooks report. Of a call that went through another tool, that of the call itself.
+    /// The duration that its hooks report. For a call through another tool: the duration of the call itself.
     pub(crate) fn duration_ms(&self) -> Option<f64> {
         let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
         let inner = self.after.filter(|_| is_wrapped).and_then(|fact| tool_facts(&fact.kind));
         inner.and_then(|tool| tool.duration_ms).or_else(|| self.find(|tool| tool.duration_ms))
     }
 
-    /// What the hook that ended it says of its length.
+    /// The duration in the hook that ended it.
     pub(crate) fn measured(hook: Option<&Fact>) -> Option<f64> {
         tool_facts(&hook?.kind)?.duration_ms
     }
@@ -57,7 +57,8 @@ impl<'a> Call<'a> {
         self.opening().map(|fact| fact.at)
     }
 
-    /// Receipt of the hook that ended it; where the clock was set meanwhile, the time it had run for after [`Self::opened`].
+    /// Receipt of the hook that ended it. If the clock was set meanwhile: [`Self::opened`] plus the time that the machine ran
+    /// since.
     pub(crate) fn ended(&self) -> Option<Timestamp> {
         let closing = self.post.or(self.after)?;
         match self.opening().filter(|opening| closing.clock_step(opening).is_some()) {
@@ -71,7 +72,7 @@ impl<'a> Call<'a> {
         self.find(|tool| tool.more()?.background) == Some(true)
     }
 
-    /// By how much the clock was set while it ran, see [`Fact::clock_step`].
+    /// By how much the clock was set during the call,
     pub(crate) fn clock_step(&self) -> Option<i64> {
         self.post.or(self.after)?.clock_step(self.opening()?)
     }

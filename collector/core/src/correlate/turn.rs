@@ -1,4 +1,4 @@
-//! Reading one turn: what its facts amount to, before anything is a span.
+//! Reads one turn: summarises its facts before spans are made.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,19 +15,19 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolClass;
 
-/// A late hook is held against so many before its turn was final to see whether it was delivered again.
+/// Number of earlier facts that a late hook is compared with to detect a repeated delivery.
 const MAX_EARLIER: usize = 256;
 
-/// A thought or response is held against so many before it to see whether they are one in two wordings.
+/// Number of earlier thoughts or responses that one is compared with, to find the same one in other words.
 const MAX_WORDINGS: usize = 8;
 
-/// Hooks of unknown names that a turn shows. The others are counted by name, and stay in the raw log.
+/// Maximum number of unknown hooks that a turn shows. The others are counted by name, and stay in the raw log.
 pub(crate) const MAX_UNKNOWN: usize = 64;
 
-/// How often a key was seen, and where last.
+/// How often a key was seen, and its last index.
 type Seen<'a> = BTreeMap<&'a str, (usize, Option<usize>)>;
 
-/// A thought, a response or a compaction: its key, the first hook that told of it, and what the hook that says most tells.
+/// A thought, a response or a compaction: its key, its first hook, and the facts of the hook that says most.
 type Told<'a, T> = (String, &'a Fact, &'a T);
 
 /// A turn, read.
@@ -41,51 +41,51 @@ pub(crate) struct Reading<'a> {
     pub(crate) responses: Vec<Told<'a, Response>>,
     pub(crate) compactions: Vec<Told<'a, Compaction>>,
     pub(crate) agents: Vec<Agent<'a>>,
-    /// When compactions were over, in order.
+    /// Ends of compactions, in order.
     pub(crate) compaction_ends: Vec<Timestamp>,
-    /// When a person was asked in the middle of a call, and when the answer came.
+    /// Times at which a person was asked during a call, and the times of the answers.
     pub(crate) questions: Vec<(Timestamp, Option<Timestamp>)>,
     /// Hooks of unknown names, the first [`MAX_UNKNOWN`] of them.
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
     pub(crate) unknown_count: u64,
-    /// The label a tool event carries, for turns whose prompt and stop carry none.
+    /// Model label of a tool event, for turns whose
     pub(crate) tool_model: Option<&'a str>,
-    /// The label a thought carries: print mode of the CLI has nothing else.
+    /// Model label of a thought: print mode
     pub(crate) thought_model: Option<&'a str>,
-    /// The label a response carries: the oldest payloads name the model nowhere else.
+    /// Model label of a response: the oldest payloads
     pub(crate) response_model: Option<&'a str>,
 }
 
-/// A subagent as its parent tells of it.
+/// A subagent as its parent's hooks describe it.
 #[derive(Debug, Default)]
 pub(crate) struct Agent<'a> {
     /// Key of its span id.
     pub(crate) key: String,
     pub(crate) start: Option<(&'a Fact, &'a SubagentFacts)>,
     pub(crate) stop: Option<(&'a Fact, &'a SubagentFacts)>,
-    /// Its delegating call, as an index.
+    /// Index of its delegating call.
     pub(crate) call: Option<usize>,
 }
 
 impl<'a> Agent<'a> {
-    /// When its stop came.
+    /// Time of its stop.
     pub(crate) fn over(&self) -> Option<Timestamp> {
         self.stop.map(|(fact, _)| fact.at)
     }
 
-    /// The first answer of stop, then start.
+    /// The first value from stop, then start.
     pub(crate) fn find<T>(&self, get: impl Fn(&'a SubagentFacts) -> Option<T>) -> Option<T> {
         [self.stop, self.start].into_iter().flatten().find_map(|(_, facts)| get(facts))
     }
 }
 
 impl<'a> Reading<'a> {
-    /// Reads facts, which are in order.
+    /// Reads facts that are in order.
     pub(crate) fn of(facts: &[&'a Fact], names: &'a Names) -> Self {
         Self::after(facts, None, names)
     }
 
-    /// Reads facts that come after others, of which `earlier` counts the equal thoughts.
+    /// Reads facts that follow others. `earlier` counts the equal thoughts of those.
     pub(crate) fn after(
         facts: &[&'a Fact],
         earlier: Option<&'a BTreeMap<String, usize>>,
@@ -160,12 +160,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What names the model when prompt and stop do not.
+    /// The model label, if prompt and stop have none.
     pub(crate) fn other_model(&self) -> Option<&'a str> {
         self.tool_model.or(self.thought_model).or(self.response_model)
     }
 
-    /// Token counts, once: those of the stop, and where it says nothing, of the last response that does.
+    /// Token counts, counted once: from the stop, otherwise from the last response that has any.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         let stop = self.stop.map(|(_, stop)| stop.tokens).unwrap_or_default();
         let responses = self.responses.iter().rev().map(|(_, _, response)| response.tokens);
@@ -173,7 +173,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// When a compaction that began `from` was over, if that was told before the `next` one began.
+/// End of a compaction that began `from`, if it was reported before the `next` one began.
 pub(crate) fn compaction_end(
     ends: &[Timestamp],
     from: Timestamp,
@@ -183,13 +183,13 @@ pub(crate) fn compaction_end(
     next.is_none_or(|next| end <= next).then_some(end)
 }
 
-/// A model label worth showing.
+/// A usable model label.
 pub(crate) fn label(fact: &Fact) -> Option<&str> {
     fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
 }
 
-/// The thought that another one is, in other words: one of them names its step, and of two equal texts of one moment nothing
-/// else differs.
+/// Index of the same thought in other words: one of the two names its step, and of two equal texts of one moment nothing else
+/// differs.
 fn other_wording(thoughts: &[Told<'_, Thought>], fact: &Fact, thought: &Thought) -> Option<usize> {
     let near = thoughts.iter().enumerate().rev().take(MAX_WORDINGS);
     let mut near = near.take_while(|(_, (_, other, _))| fact.at.since(other.at) <= DISORDER);
@@ -220,8 +220,8 @@ fn add_thought<'a>(
     add((thoughts, seen), &thought.key, fact, thought, thought.step);
 }
 
-/// Whether a response is the one just before it in other words: of two equal texts of one moment, one lacks its tokens or
-/// its length. What says more stays.
+/// Whether a response is the previous one in other words: of two equal texts of one moment, one lacks its tokens or its
+/// duration. The fuller one stays.
 fn richer_response<'a>(
     responses: &mut [Told<'a, Response>],
     fact: &'a Fact,
@@ -244,7 +244,7 @@ fn richer_response<'a>(
     true
 }
 
-/// Facts after others, but for those that were delivered again.
+/// The late facts, without repeated deliveries.
 pub(crate) fn not_again<'a>(before: &[&'a Fact], after: &[&'a Fact]) -> Vec<&'a Fact> {
     let is_new = |fact: &&&'a Fact| {
         let near = before.iter().rev().take_while(|other| fact.at.since(other.at) <= REPEAT);
@@ -253,12 +253,12 @@ pub(crate) fn not_again<'a>(before: &[&'a Fact], after: &[&'a Fact]) -> Vec<&'a 
     after.iter().filter(is_new).copied().collect()
 }
 
-/// Whether `second` is `first` delivered again.
+/// Whether `second` is a repeated delivery of `first`.
 pub(crate) fn repeats(first: &Fact, second: &Fact) -> bool {
     is_repeat(first, second)
 }
 
-/// Adds a keyed fact unless it repeats one just before. A step is a key in itself; equal texts are numbered.
+/// Adds a fact unless it repeats a recent one. A step is unique by its key; equal texts are numbered.
 fn add<'a, T: PartialEq>(
     (list, seen): (&mut Vec<(String, &'a Fact, &'a T)>, &mut Seen<'a>),
     key: &'a str,
@@ -278,8 +278,8 @@ fn add<'a, T: PartialEq>(
     list.push((key, fact, value));
 }
 
-/// Pairs starts with stops: by the delegation that both name or were found to be about, else the oldest open start of the same
-/// type.
+/// Pairs starts with stops: by the delegation that both name or were matched with, otherwise with the oldest open start of the
+/// same type.
 fn pair_agents<'a>(
     facts: &[(&'a Fact, &'a SubagentFacts, bool)],
     calls: &[Call<'a>],
@@ -294,7 +294,7 @@ fn pair_agents<'a>(
     let mut agents: Vec<Agent<'a>> = Vec::new();
     let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();
     let mut by_key: BTreeMap<&str, usize> = BTreeMap::new();
-    // Starts without an id that have no stop yet, by type, the oldest first.
+    // Starts without an id and without a stop, by type, oldest first.
     let mut waiting: BTreeMap<Option<Box<str>>, VecDeque<usize>> = BTreeMap::new();
     for &(fact, agent, starts) in facts {
         let name = names.get(&fact.seq).map(|name| &**name).or(agent.named());

@@ -1,5 +1,5 @@
-//! Cutting a conversation into turns: a fact that names its generation is of that turn; the others are of the turn that was open
-//! then, or open one.
+//! Divides a conversation into turns. A fact that names its generation belongs to that turn. Other (loose) facts belong to the
+//! turn that was open then, or open one.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 
 impl Conversation {
-    /// Cuts the facts into turns. What was cut before stays, unless new facts may change it.
+    /// Divides the facts into turns. Earlier turns stay, unless new facts may change them.
     pub(crate) fn lay_out(&mut self, config: &Config) {
         self.session_idle_ns = config.session_idle_ns;
         self.resolve_delegations();
@@ -34,8 +34,8 @@ impl Conversation {
         self.placed.count = self.loose.len();
     }
 
-    /// Whether a fact of a generation may change where loose facts lie that have come before it. Nearly always all of them are
-    /// older, and then a turn that goes on concerns none, and one that begins only those just before it.
+    /// Whether a fact of a generation may change the turns of earlier loose facts. Usually all loose facts are older: then a
+    /// continuing turn affects none of them, and a new turn only those just before it.
     pub(super) fn moves_loose(&mut self, generation: &Arc<str>, fact: &Fact) -> bool {
         let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
         if self.loose.is_empty() && !is_stop(fact) {
@@ -48,9 +48,9 @@ impl Conversation {
         if is_stop(fact) {
             let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
             if first_stop.is_none_or(|first| fact.at < first) {
-                // A stop with the turn's own name is its end, whatever loose one came first.
+                // A stop that names the turn ends it, even if a loose stop came first.
                 let is_it = |turn: &Turn| turn.generation == *generation;
-                // A turn that began in this batch has no place yet: it is not looked for among all others.
+                // A turn that began in this batch has no place yet, so it is not searched among the others.
                 let may_have_place =
                     self.placed.named.contains(generation) || generation.starts_with('~');
                 let turn = may_have_place.then(|| self.turns.iter().rposition(is_it)).flatten();
@@ -63,7 +63,7 @@ impl Conversation {
         begins_earlier || named || was_closed || last.at.plus(slack) >= fact.at
     }
 
-    /// Starts over with the turns that name themselves.
+    /// Starts over with the named turns.
     fn begin_anew(&mut self) {
         self.layout += 1;
         let opened =
@@ -79,11 +79,11 @@ impl Conversation {
         (self.turns, self.placed.turns) = turns.into_iter().unzip();
     }
 
-    /// Gives a loose fact, the first of those without a place, to the turn that was open then.
+    /// Assigns the first unassigned loose fact to the turn that was open then.
     fn place_loose(&mut self, index: usize, config: &Config) {
         let fact = &self.loose[index];
         let at = fact.at;
-        // Both halves of a pair belong together, however long the pause between them.
+        // Both halves of a pair belong together, however long the time between them.
         let id: Option<Box<str>> = self.call_of(fact).map(Into::into);
         let is_stop = matches!(fact.kind, EventKind::Stop(_));
         let is_start = matches!(fact.kind, EventKind::ToolStart(_));
@@ -129,7 +129,7 @@ impl Conversation {
                 generation
             }
         };
-        // An id names a call while it is open: a later beginning is of another one.
+        // An id names a call only while it is open: a later start belongs to another call.
         if let Some(id) = id
             && (is_start || !self.placed.homes.contains_key(&id))
         {
@@ -137,7 +137,7 @@ impl Conversation {
         }
     }
 
-    /// Lets loose facts go whose turns have left memory. The others move up.
+    /// Drops loose facts of evicted turns. The others move up.
     pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
         let sealed = &self.sealed;
         self.placed.homes.retain(|_, (_, generation)| !sealed.contains(generation));
@@ -163,7 +163,7 @@ impl Conversation {
         self.outside = self.outside.iter().filter_map(place).collect();
     }
 
-    /// Lets the first of some turns, one behind the other, stand for all of them.
+    /// Replaces consecutive turns by one entry under the first turn's name.
     pub(super) fn bundle_places(&mut self, places: Range<usize>, names: &[Arc<str>]) {
         for name in names.iter().skip(1) {
             self.placed.named.remove(name);
@@ -180,7 +180,7 @@ impl Conversation {
         }
     }
 
-    /// Takes away the entry that stands for several turns, which come back.
+    /// Removes the entry of several turns that are reloaded.
     pub(super) fn part_places(&mut self, name: &Arc<str>, start: Timestamp) {
         self.placed.named.remove(name);
         let from = self.turns.partition_point(|turn| turn.start < start);
@@ -191,7 +191,7 @@ impl Conversation {
         }
     }
 
-    /// Puts one turn where its first fact says.
+    /// Inserts one turn by its first fact.
     fn place_turn(&mut self, generation: &Arc<str>) {
         let facts = self.explicit.get(generation);
         let Some((turn, open)) = facts.and_then(|facts| self.opened(generation, facts)) else {
@@ -209,7 +209,7 @@ impl Conversation {
         self.placed.turns.insert(at, open);
     }
 
-    /// The turn in which the call of a fact is open.
+    /// The turn in which a fact's call is open.
     fn home_of(&self, fact: &Fact) -> Option<&Arc<str>> {
         let id = self.call_of(fact)?;
         let is_start = matches!(fact.kind, EventKind::ToolStart(_));
@@ -220,7 +220,7 @@ impl Conversation {
         homes.max_by_key(|(at, _)| (*at <= fact.at.plus(DISORDER), *at)).map(|(_, home)| home)
     }
 
-    /// The last turn, if a fact repeats one that lies in it.
+    /// The last turn, if a fact repeats a fact in it.
     fn turn_of_repeat(&self, fact: &Fact) -> Option<usize> {
         let last = self.turns.len().checked_sub(1)?;
         let loose = self.turns[last].loose.iter().rev().take(MAX_REPEATS);
@@ -285,7 +285,7 @@ impl Conversation {
 }
 
 impl Conversation {
-    /// A turn that names itself, without loose facts. What names a generation proves that there is one, whatever it is.
+    /// A named turn, without loose facts. Any fact with a generation proves that the turn exists.
     fn opened(&self, generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
         let start = facts.first()?.at;
         let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));

@@ -1,4 +1,4 @@
-//! When and why a turn is over, and what came too late for it.
+//! Decides when and why a turn ends, and which facts are late.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::model::time::Timestamp;
 /// Why and when a turn closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Close {
-    /// The moment that closed it: a hook's, or the deadline's own.
+    /// The time that closed it: a hook's, or the deadline.
     pub(crate) at: Timestamp,
     pub(crate) reason: EndReason,
 }
 
-/// Parts facts from those that came too late. What ends a delegation is never late: it outlived its turn.
+/// Separates facts from late facts. The end of a delegation is never late, because the delegation outlived its turn.
 pub(crate) fn split<'a>(
     root: &'a Conversation,
     facts: Vec<&'a Fact>,
@@ -50,7 +50,7 @@ pub(crate) fn close(
         root.session_end_after(turn.start).map(|at| Close { at, reason: EndReason::Stopped });
     let around = [prompt, ended].into_iter().flatten().min_by_key(|close| close.at);
     let stop = stop.map(|at| Close { at, reason: EndReason::Matched });
-    // The hooks of one instant come in any order: a stop just behind what closed its turn is still its end.
+    // Hooks of one moment may arrive in any order: a stop just after the event that closed its turn is still the turn's end.
     let first = match (stop, around) {
         (Some(stop), Some(around)) if stop.at > around.at.plus(config.settle_delay_ns) => {
             Some(around)
@@ -89,7 +89,7 @@ pub(crate) fn close(
     idle.or(first)
 }
 
-/// When calls were open: a turn waits for them.
+/// Periods in which calls were open. A turn waits for them.
 struct OpenCalls {
     /// Beginning and end.
     calls: Vec<(Timestamp, Option<Timestamp>)>,
@@ -111,7 +111,7 @@ impl OpenCalls {
         self.calls.iter().filter(open).map(|(_, over)| *over)
     }
 
-    /// How long nothing may happen after `at` before the turn is idle.
+    /// How long after `at` nothing may happen before the turn is idle.
     fn idle_after(&self, at: Timestamp, config: &Config) -> i64 {
         match self.at(at).next() {
             Some(_) => config.session_idle_ns.max(config.generation_idle_ns),
@@ -119,7 +119,7 @@ impl OpenCalls {
         }
     }
 
-    /// Whether a call that is open at `at` ends later, so that nothing was idle.
+    /// Whether a call that is open at `at` ends later. Then the turn was not idle.
     fn ends_after(&self, at: Timestamp) -> bool {
         self.at(at).any(|over| over.is_some())
     }

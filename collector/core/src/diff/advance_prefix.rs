@@ -1,4 +1,4 @@
-//! What of an open turn is finished, and goes into its window.
+//! Moves the finished part of an open turn into the turn's window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolClass;
 
-/// Putting aside is itself work, so it waits until it is worth it.
+/// Minimum number of finished facts: moving them is work too.
 const WORTH: usize = 64;
 
-/// Puts aside what is finished in an open turn. Gives the new window and the spans that went into it.
+/// Moves the finished part of an open turn into a window. Returns the new window and the spans that it contains.
 pub(crate) fn put_aside(
     tree: &Tree<'_>,
     config: &Config,
@@ -96,13 +96,13 @@ impl Window {
     }
 }
 
-/// Hooks of nodes that stay.
+/// Hooks of nodes that stay outside the window.
 fn kept(tree: &Tree<'_>, done: &[usize]) -> BTreeSet<u64> {
     let nodes = tree.nodes.iter().enumerate().filter(|(at, _)| done.binary_search(at).is_err());
     nodes.flat_map(|(_, node)| hooks(node)).map(|fact| fact.seq).collect()
 }
 
-/// The hooks that were paired into a node.
+/// The hooks from which a node was made.
 fn hooks<'a>(node: &Node<'a>) -> impl Iterator<Item = &'a Fact> {
     let (call, thought) = match &node.what {
         What::Call(call) => (Some(call.hooks()), None),
@@ -112,7 +112,7 @@ fn hooks<'a>(node: &Node<'a>) -> impl Iterator<Item = &'a Fact> {
     call.into_iter().flatten().chain(thought)
 }
 
-/// What equal hooks have in common.
+/// The key that equal hooks share.
 type Content = (ContentKey, u64);
 
 fn content(fact: &Fact) -> Content {
@@ -125,7 +125,7 @@ fn content(fact: &Fact) -> Content {
     }
 }
 
-/// Facts after `edge` that no node took because they repeat another: what they repeat has to stay beside them.
+/// Facts after `edge` that belong to no node because they repeat another fact. That other fact must stay beside them.
 fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> BTreeMap<Content, Vec<&'a Fact>> {
     let taken = kept(tree, &[]);
     let all = tree
@@ -146,16 +146,16 @@ fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> BTreeMap<Content, Vec<&'a 
     unclaimed
 }
 
-/// What counts as finished.
+/// The condition for a finished node.
 struct Rule {
     clock: Timestamp,
-    /// Only what ended before.
+    /// The node must have ended before this time.
     edge: Timestamp,
-    /// Of events without an id, only those before: a repeat of a later one may still come.
+    /// A node of events without an id must lie before this time, because a repeat of a later event may still arrive.
     repeats: Timestamp,
-    /// Nothing runs at this time, and before it nothing is still open.
+    /// No node runs at this time, and no node before it is still open.
     calm: Timestamp,
-    /// When what ended in the turn's first while leaves early.
+    /// When nodes may settle before the turn does.
     flush: Option<Timestamp>,
     /// Hooks that name the turn's model.
     labels: [Option<u64>; 2],
@@ -169,7 +169,7 @@ impl Rule {
         edge: Timestamp,
         last: Timestamp,
     ) -> Option<Self> {
-        // A delegating call without an end borrows that of whatever comes next.
+        // A delegating call without an end takes the next event's time as its end.
         let waits = |node: &Node<'_>| matches!(&node.what, What::Call(call) if call.class() == ToolClass::Task && call.ended().is_none());
         if tree.nodes.iter().any(waits) {
             return None;
@@ -184,7 +184,7 @@ impl Rule {
             flush,
             labels: [first_label(tree, true), first_label(tree, false)],
         };
-        // Time is cut where nothing runs, so that the shares of parallel time stay as they are.
+        // Cut at a time where nothing runs, so that the shares of parallel time do not change.
         let end = |node: &Node<'_>| node.end.map_or(Timestamp(i64::MAX), |end| end.at);
         let leaves = tree.nodes.iter().filter_map(|node| Some((end(node), first_instant(node)?)));
         let mut leaves: Vec<(Timestamp, Timestamp)> = leaves.collect();

@@ -1,10 +1,10 @@
-//! The sums of settled turns that share an entry.
+//! Sums of settled turns that share an entry (a bundle).
 
 use crate::assemble::turn_totals::Tally;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::time::Timestamp;
 
-/// What a bundle of turns adds to its session.
+/// The part of its session's totals that comes from a bundle of turns.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub(crate) tally: Tally,

@@ -1,4 +1,4 @@
-//! Settled turns that have left memory share entries, so that a session may go on without end.
+//! Evicted settled turns share entries (bundles), so that a session of any length takes bounded memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crate::diff::group::Group;
 use crate::diff::lag::Lag;
 use crate::diff::settled_turns::Past;
 
-/// How large bundles are.
+/// Sizes of bundles.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
-    /// Turns of a bundle, and as many settled turns keep an entry of their own.
+    /// Turns per bundle. The same number of newest settled turns keep their own entry.
     turns: usize,
-    /// Hooks of a bundle: all of them are read again for one that comes late.
+    /// Maximum hooks of a bundle: all of them are read again for one late hook.
     hooks: usize,
 }
 
 impl Size {
-    /// By how many hooks of settled turns stay in memory.
+    /// Sizes that follow from the number of settled hooks kept in memory.
     pub(crate) fn of(settled_hooks: usize) -> Self {
         Self { turns: (settled_hooks / 16).max(4), hooks: (settled_hooks / 2).max(64) }
     }
 }
 
 impl Group {
-    /// The first settled turns, one behind the other, that may share an entry.
+    /// The first consecutive settled turns that may share an entry.
     pub(crate) fn next_bundle(
         &self,
         conversation: &Conversation,
@@ -76,7 +76,7 @@ impl Group {
         conversation.turns_before(position).saturating_sub(conversation.turns_before(first))
     }
 
-    /// Makes ready for the facts of sealed turns, which come next.
+    /// Prepares for the facts of sealed turns, which are handed in next.
     pub(crate) fn unseal(&mut self, name: &Arc<str>) {
         self.lag = Lag::default();
         self.sealed_turns = 0;
@@ -86,7 +86,7 @@ impl Group {
         }
     }
 
-    /// Takes the sums of turns together that share an entry now.
+    /// Adds up the sums of turns that share an entry now.
     pub(crate) fn bundle(&mut self, places: Range<usize>, turns: &[Turn], before: usize) {
         let mut bundle: Option<Bundle> = None;
         for turn in turns {

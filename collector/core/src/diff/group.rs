@@ -1,4 +1,4 @@
-//! What is remembered of a root conversation, with everything below it, between two derivations.
+//! State of a root conversation and all its descendants (a group), kept between two derivations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::model::span::{Span, SpanKind};
 use crate::model::summary::SessionSummary;
 use crate::model::time::Timestamp;
 
-/// What is remembered of a group between two derivations.
+/// State of a group between two derivations.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) clock: Timestamp,
-    /// Time passed early because room was needed.
+    /// Time was advanced early, to free memory.
     pub(crate) evicted: bool,
-    /// Derive every turn again, whatever its fingerprint says.
+    /// Derive every turn again, even with an unchanged fingerprint.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lag: Lag,
     /// Number of handled events after which settled turns may leave memory.
     pub(crate) next_seal: u64,
-    /// Turns from the first on that have left memory. None of them is looked at again before one comes back.
+    /// Number of turns, from the first, that were evicted. They are not read again until one of them comes back.
     pub(crate) sealed_turns: usize,
-    /// Turns above each conversation of the group, as they were told last.
+    /// The turns above each conversation of the group, as last reported.
     pub(super) above: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Turns below which a child has news; true if a link has changed, so that the turn is read anew.
+    /// Turns whose descendants have new facts. True if a link has changed, so that the turn must be read again.
     pub(super) stirred: BTreeMap<Arc<str>, bool>,
-    /// Every turn has settled: nothing would end for the sake of room.
+    /// Every turn has settled, so an eviction ends nothing.
     pub(crate) quiet: bool,
     pub(super) turns: BTreeMap<Arc<str>, TurnState>,
     /// Turns that time or a child may still change.
@@ -44,18 +44,18 @@ pub(crate) struct Group {
     pub(super) bundles: BTreeMap<Arc<str>, Bundle>,
     pub(super) past: Past,
     pub(super) starts: Starts,
-    /// The segments, as they were cut last: when they begin, and the hook that ended them.
+    /// The segments as last computed: start, and the hook that ended them.
     pub(super) cuts: Vec<(Timestamp, Option<Timestamp>)>,
-    /// The layout of turns that [`Self::turns`] was made for.
+    /// The layout of turns for which [`Self::turns`] was built.
     pub(super) layout: u64,
-    /// Turns of children that could belong to more than one delegation, by conversation and generation.
+    /// Turns of children that fit several delegations, by conversation and generation.
     pub(super) strays: BTreeMap<(Arc<str>, Arc<str>), Stray>,
-    /// Spans outside turns, as last told: session, compaction, tab.
+    /// Spans outside turns, as last reported: session, compaction, tab.
     pub(super) around: BTreeMap<SpanId, Span>,
     pub(super) session: Option<SessionSummary>,
-    /// Spans that other groups told and that lie here now: to be told again, or withdrawn.
+    /// Spans that other groups reported and that belong here now. They must be reported again or withdrawn.
     pub(crate) inherited: Shown,
-    /// The state in which evidence was asked for, by parent conversation and turn.
+    /// The state at the last question for evidence, by parent conversation and turn.
     pub(super) asked: BTreeMap<(Arc<str>, Arc<str>), Fingerprint>,
 }
 
@@ -89,19 +89,19 @@ impl Default for Group {
 }
 
 impl Group {
-    /// Until when a derivation may wait; `None` if it is due.
+    /// How long a derivation may wait; `None` if it is due.
     pub(crate) fn waits_until(&self, clock: Timestamp) -> Option<Timestamp> {
         self.lag.waits_until(clock)
     }
 
-    /// Notes that a child has news.
+    /// Notes that a child has new facts.
     pub(crate) fn stir(&mut self, child: &Arc<str>) {
         for generation in self.above.get(child).into_iter().flatten() {
             self.stirred.entry(generation.clone()).or_default();
         }
     }
 
-    /// How many turns from the first on are settled.
+    /// Number of settled turns, from the first.
     pub(crate) const fn settled_turns(&self) -> usize {
         self.past.turns()
     }
@@ -118,7 +118,7 @@ impl Group {
             && self.turns.get(generation).is_some_and(is_settled)
     }
 
-    /// Lets go of what was told of a turn, but for its sums.
+    /// Drops the reported spans of a turn, but keeps its sums.
     pub(crate) fn seal(&mut self, generation: &Arc<str>, children: &[Arc<str>]) {
         if let Some(state) = self.turns.get_mut(generation) {
             state.shown = Shown::new();
@@ -130,8 +130,7 @@ impl Group {
         });
     }
 
-    /// Makes the next derivation tell everything again that is held of the group, if that is needed: `always`, or where a
-    /// derivation may have waited.
+    /// Makes the next derivation report the whole group again: if `always`, or if a derivation may have waited.
     pub(crate) fn tell_again(&mut self, always: bool) -> bool {
         if !always && self.lag.is_light() {
             return false;
@@ -152,12 +151,12 @@ impl Group {
         self.stirred.insert(generation, true);
     }
 
-    /// Lets go of what was made for the entries of turns one by one.
+    /// Drops state that was kept per turn entry.
     pub(super) fn forget_starts(&mut self) {
         self.starts = Starts::default();
     }
 
-    /// When the segment of a turn begins, as it was cut last, and whether the turn lies behind the hook that ended it.
+    /// Start of a turn's segment as last computed, and whether the turn lies after the hook that ended it.
     pub(super) fn segment_at(&self, start: Timestamp) -> Option<(Timestamp, bool)> {
         let at = self.cuts.partition_point(|(begin, _)| *begin <= start);
         let (begin, ended) = self.cuts.get(at.checked_sub(1)?)?;
@@ -190,11 +189,12 @@ impl Group {
         })
     }
 
-    /// Withdraws what only a root conversation has, when this one turns out to be a child. Gives back what else it told.
+    /// Withdraws the spans that only a root conversation has, because this conversation is now a child. Returns its other
+    /// reported spans.
     pub(crate) fn withdraw_session(self, changes: &mut VecDeque<Change>) -> Shown {
         let mut rest = self.inherited;
         let strays = self.strays.into_values().map(|stray| stray.state);
-        // `append` would build the whole map anew for each turn.
+        // `append` would rebuild the whole map for each turn.
         for state in self.turns.into_values().chain(strays) {
             rest.extend(state.shown);
             rest.extend(state.aside);

@@ -1,27 +1,27 @@
-//! How long a session that costs much to derive waits.
+//! Delays the derivation of sessions that cost much to derive.
 
 use crate::model::time::Timestamp;
 use crate::model::tolerance::DERIVE_WAIT;
 
-/// What deriving costs, and how much is new since the last time.
+/// Cost of a derivation, and number of new facts since the last one.
 ///
-/// A derivation reads an open turn and all around turns anew. While there is much of that, a derivation waits for new facts
-/// in proportion, so that a fact costs about the same however much there is. What is final does not depend on it.
+/// A derivation reads an open turn and everything outside turns again. The more there is, the more new facts it waits for, so
+/// the cost per fact stays about the same. Final results do not depend on the delay.
 #[derive(Debug, Default)]
 pub(crate) struct Lag {
-    /// Facts, spans and turns that the last derivation looked at.
+    /// Number of facts, spans and turns that the last derivation read.
     work: usize,
     pub(crate) fresh: usize,
     derived_at: Timestamp,
 }
 
 impl Lag {
-    /// Below this, nothing waits.
+    /// Below this number, a derivation never waits.
     const LIGHT: usize = 1_024;
-    /// A derivation waits until this share of its last work is new, or [`DERIVE_WAIT`] has passed for each part of it.
+    /// A derivation waits until this share of its last work is new, or [`DERIVE_WAIT`] per item has passed.
     const SHARE: usize = 8;
 
-    /// After a derivation that looked at so much.
+    /// Call this after a derivation that read this many items.
     pub(crate) const fn after(work: usize, derived_at: Timestamp) -> Self {
         Self { work, fresh: 0, derived_at }
     }

@@ -1,4 +1,4 @@
-//! What the fold asks the collector to look for on disk.
+//! Questions to the collector about evidence on disk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::model::event::Confidence;
 use crate::model::fingerprint::{Fingerprint, Made};
 
 impl Group {
-    /// Asks for evidence when subagents' conversations are not proven: at their stop, at the turn's end. Once for all of
-    /// one conversation's in one turn, and again only when something about them has changed.
+    /// Asks for evidence about subagents whose conversation is not proven, at their stop and at the turn's end. It asks once
+    /// per conversation and turn, and again only if something about them changed.
     pub(super) fn ask(
         &mut self,
         tree: &Tree<'_>,

@@ -1,4 +1,4 @@
-//! A root conversation with everything below it: deriving what to store, once per poll.
+//! Derives the changes of a root conversation and all its descendants, once per poll.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::model::config::Config;
 use crate::model::id::SpanId;
 use crate::model::time::Timestamp;
 
-/// Where derivation reads from and writes to.
+/// The inputs and outputs of a derivation.
 pub(crate) struct Out<'a> {
     pub(crate) config: &'a Config,
     pub(crate) conversations: &'a Conversations,
@@ -28,13 +28,13 @@ pub(crate) struct Out<'a> {
     pub(crate) strays: &'a [Arc<str>],
     pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
     pub(crate) changes: &'a mut VecDeque<Change>,
-    /// Spans whose conversation belongs to another group now.
+    /// Spans whose conversation now belongs to another group.
     pub(crate) moved: &'a mut Vec<(SpanId, Told)>,
 }
 
 impl Group {
-    /// Tells everything that changed; of turns, those from `changed` on and those that are watched. True when nothing is
-    /// left to do and the group may be forgotten.
+    /// Reports everything that changed. Of turns it reads those from `changed` on and the watched ones. Returns true if nothing
+    /// is left to do and the group may be dropped.
     pub(crate) fn derive(&mut self, id: &Arc<str>, changed: Timestamp, out: Out<'_>) -> bool {
         let world = World {
             config: out.config,
@@ -51,7 +51,7 @@ impl Group {
         let inherited: BTreeSet<SpanId> = gone.keys().copied().collect();
         self.note_layout(conversation, &mut gone);
         if changed == Timestamp(i64::MIN) {
-            // Something between turns, which may part them or hold them together.
+            // An event between turns may separate or join segments.
             self.past = Past::default();
         }
         let reach = self.reach(id, world, conversation, changed);
@@ -76,11 +76,11 @@ impl Group {
         self.schedule(world, conversation, &around.segments)
     }
 
-    /// Whether a span that a turn told before is told in another place now.
+    /// Whether a span that a turn reported before is now reported elsewhere.
     fn is_told_elsewhere(&self, span: SpanId, old: &Told, told: &Retold<'_>) -> bool {
         let has =
             |state: &TurnState| state.shown.contains_key(&span) || state.aside.contains_key(&span);
-        // A span that moved within the group was told by a turn of this derivation.
+        // A span that moved within the group was reported by a turn of this derivation.
         let mut turns = told.derived.iter().filter_map(|generation| self.turns.get(generation));
         turns.any(has)
             || self.strays_above(&old.conversation, told.links).any(has)
@@ -89,7 +89,7 @@ impl Group {
             || self.around.contains_key(&span)
     }
 
-    /// Drops what was made for turns that lay otherwise.
+    /// Drops state that was built for another layout of turns.
     fn note_layout(&mut self, conversation: &Conversation, gone: &mut Shown) {
         if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
             self.drop_vanished(conversation, gone);
@@ -122,7 +122,7 @@ impl Group {
         conversation: &Conversation,
         segments: &[Segment],
     ) -> bool {
-        // What is not watched has settled.
+        // Turns that are not watched have settled.
         let watched = self.watched.iter().filter_map(|generation| self.turns.get(generation));
         let strays = self.strays.values().map(|stray| &stray.state);
         let turns: Vec<&TurnState> = watched.chain(strays).collect();
@@ -157,12 +157,12 @@ impl Group {
     }
 }
 
-/// Where a span may be told that a turn does not tell any more.
+/// The places that may now report a span that a turn no longer reports.
 struct Retold<'a> {
     id: &'a Arc<str>,
     links: &'a Links,
     /// Turns of this derivation.
     derived: &'a [Arc<str>],
-    /// Spans that other groups told before.
+    /// Spans that other groups reported before.
     inherited: &'a BTreeSet<SpanId>,
 }

@@ -1,4 +1,4 @@
-//! What lies around the turns of a session: its own spans, spans outside turns, and its row.
+//! Derives the parts of a session outside its turns: its own spans, spans outside turns, and its row.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,14 +14,14 @@ use crate::model::change::{Change, SpanKey};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::span::Span;
 
-/// What lies around turns, and how much was looked at for it.
+/// The parts outside turns, and how many items were read for them.
 pub(super) struct Around {
     pub(super) segments: Vec<Segment>,
     pub(super) work: usize,
 }
 
 impl Group {
-    /// Tells session spans, spans outside turns, and the session's row.
+    /// Reports session spans, spans outside turns, and the session's row.
     pub(super) fn tell_around(
         &mut self,
         world: World<'_>,
@@ -60,7 +60,7 @@ impl Group {
         Around { segments, work }
     }
 
-    /// What the turns behind the past come to, each with whether nothing of it changes any more.
+    /// The totals of the turns after the settled ones, each with whether it can still change.
     fn tallies_after_past(&self, conversation: &Conversation) -> Vec<(Tally, bool)> {
         let tally = |turn: &Turn| match self.turns.get(&turn.generation) {
             Some(state) => {
@@ -84,7 +84,7 @@ impl Group {
         for span in spans {
             let told = self.around.get_mut(&span.id);
             let settles = span.settled && told.as_ref().is_some_and(|told| !told.settled);
-            // Compared but for that, since it alone has a change of its own.
+            // Compare without this field, because it has its own change.
             let same = told.is_some_and(|told| {
                 told.settled |= settles;
                 *told == span

@@ -1,4 +1,4 @@
-//! Children of a session that several delegations fit: each turn of them is told in a trace of its own.
+//! Reports children that several delegations fit. Each of their turns has its own trace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::change::Change;
 use crate::model::id::TraceId;
 
 impl Group {
-    /// Tells children that several delegations fit, each turn in a trace of its own. Gives what was looked at.
+    /// Reports children that several delegations fit, each turn in its own trace. Returns how many items were read.
     pub(super) fn tell_strays(
         &mut self,
         id: &Arc<str>,

@@ -1,4 +1,4 @@
-//! The turns of a session: which are to be read again, and what they tell.
+//! Decides which turns of a session are read again, and reports their changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::model::id::{SpanId, TraceId};
 use crate::model::span::SpanKind;
 use crate::model::time::Timestamp;
 
-/// How far a derivation reaches.
+/// The scope of a derivation.
 pub(super) struct Reach {
     id: Arc<str>,
-    /// Turns that start at this time or later are looked at.
+    /// Turns that start at this time or later are read.
     changed: Timestamp,
-    /// All of them are read again.
+    /// All turns are read again.
     force: bool,
-    /// Turns below which a child has news; true if they are read anew.
+    /// Turns whose descendants have new facts. True if the turn must be read again.
     stirred: BTreeMap<Arc<str>, bool>,
-    /// Starts of the segments, where spans depend on them.
+    /// Starts of the segments, if spans depend on them.
     segments: Vec<Timestamp>,
     /// The delegations that the whole conversation may belong to.
     unclear: Option<Possible>,
@@ -67,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Tells the turns that have changed. Gives them, and how much was looked at.
+    /// Reports the changed turns. Returns them, and how many items were read.
     pub(super) fn tell_turns(
         &mut self,
         world: World<'_>,
@@ -99,7 +99,7 @@ impl Group {
         (derived, work)
     }
 
-    /// Reads a turn and tells it. Gives how much was looked at.
+    /// Reads a turn and reports it. Returns how many items were read.
     fn tell_turn(
         &mut self,
         world: World<'_>,
@@ -147,8 +147,8 @@ impl Group {
         }
     }
 
-    /// Indexes of the turns that have to be looked at: those from `changed` on, those below which a child has news, and of
-    /// the watched ones those whose time has come.
+    /// Indexes of the turns to read: those from `changed` on, those whose descendants have new facts, and the watched ones that
+    /// are due.
     fn stale(&self, conversation: &Conversation, reach: &Reach) -> Vec<usize> {
         let turns = &conversation.turns;
         let from = turns.partition_point(|turn| turn.start < reach.changed);
@@ -157,14 +157,14 @@ impl Group {
             deadline.is_none_or(|at| at.is_some_and(|at| at <= self.clock))
         };
         let due = self.watched.iter().filter(is_due).chain(reach.stirred.keys());
-        // Most are where they were when they were told last.
+        // Most turns have the same index as in the last report.
         let told_at = |due: &Arc<str>| {
             let before = self.turns.get(due)?.row.index.checked_sub(1)?;
             conversation.position_of(due, usize::try_from(before).ok()?)
         };
         let due = due.filter_map(|due| match told_at(due) {
             Some(at) => (at < from).then_some(at),
-            // One that was never told lies at the end.
+            // A turn that was never reported is at the end.
             None if turns[from..].iter().any(|turn| turn.generation == *due) => None,
             None => turns[..from].iter().rposition(|turn| turn.generation == *due),
         });
@@ -197,7 +197,7 @@ impl Group {
         }
     }
 
-    /// The trace a turn lives in, its own span, and its start; of a bundle, those of its last turn.
+    /// A turn's trace, its own span, and its start. For a bundle: those of its last turn.
     fn place_of(
         &self,
         world: World<'_>,

@@ -1,15 +1,15 @@
-//! The settled turns of a session, taken together.
+//! Totals over the settled turns of a session.
 
 use crate::assemble::session_segment::Segment;
 use crate::assemble::turn_totals::Tally;
 use crate::model::time::Timestamp;
 
-/// The first turns of a session, which do not change any more, taken together by segment: a poll costs what changed and not
-/// what the session holds. A turn of them that changes all the same makes them be taken together anew.
+/// Totals of a session's first turns, which do not change any more, by segment. So a poll costs what changed and not the length
+/// of the session. If one of these turns changes after all, the totals are computed again.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     tallies: Vec<Tally>,
-    /// Start of the segment that the last tally lies in.
+    /// Start of the segment of the last total.
     segment: Timestamp,
     turns: usize,
 }
@@ -24,20 +24,20 @@ impl Past {
         &self.tallies
     }
 
-    /// The turn at `index` has changed.
+    /// Call this when the turn at `index` has changed.
     pub(crate) fn note(&mut self, index: usize) {
         if index < self.turns {
             *self = Self::default();
         }
     }
 
-    /// Of the turns in it, so many share one entry now.
+    /// Call this when so many of its turns share one entry now.
     pub(crate) fn bundle(&mut self, turns: usize) {
         self.turns = (self.turns + 1).saturating_sub(turns);
     }
 
-    /// Takes in the next turn. False if it lies in no segment. One after the hook that ended its segment stays by itself: the
-    /// order of the two counts.
+    /// Adds the next turn. False if it lies in no segment. A turn after the hook that ended its segment is not added, because
+    /// the order of the two matters.
     pub(crate) fn take(&mut self, turn: &Tally, segments: &[Segment]) -> bool {
         let at = segments.partition_point(|segment| segment.start <= turn.start);
         let Some(segment) = at.checked_sub(1).map(|at| &segments[at]) else { return false };

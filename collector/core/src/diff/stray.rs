@@ -1,15 +1,15 @@
-//! Children that several delegations fit: each turn is told in a trace of its own.
+//! State of children that several delegations fit. Each of their turns has its own trace.
 
 use crate::correlate::conversation::Conversation;
 use crate::diff::turn::TurnState;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::time::Timestamp;
 
-/// A turn of a child that several delegations fit, as last told.
+/// A turn of such a child, as last reported.
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) state: TurnState,
-    /// What it was told from: number of facts and description of the child, and its candidates.
+    /// The input of that report: number of facts and description of the child, and its candidates.
     pub(crate) facts: usize,
     described: Fingerprint,
     candidates: Fingerprint,

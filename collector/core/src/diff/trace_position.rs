@@ -22,16 +22,16 @@ pub(crate) struct Place {
     pub(crate) segment: usize,
     /// The delegations that an unbound child may belong to.
     pub(crate) candidates: Option<Possible>,
-    /// It is told below another root, which its candidates share.
+    /// The turn is reported below another root, which its candidates share.
     pub(crate) stray: bool,
 }
 
 /// The delegations that an unbound child may belong to.
 #[derive(Clone, Debug)]
 pub(crate) struct Possible {
-    /// How many there are.
+    /// Number of delegations.
     pub(crate) count: usize,
-    /// Links to the subagent spans of those that are kept.
+    /// Links to the subagent spans of the kept delegations.
     pub(crate) links: Vec<Link>,
 }
 
@@ -55,7 +55,7 @@ impl Possible {
     }
 }
 
-/// The trace of a delegating call at any depth: that of the turn of the root which it lies below.
+/// The trace of a delegating call at any depth: the trace of the root's turn above it.
 pub(crate) fn trace_of_call<'a>(
     mut conversation: &'a Conversation,
     mut key: &'a str,
@@ -80,7 +80,7 @@ pub(crate) fn trace_of_call<'a>(
     Some(trace(world.config, &conversation.id, &generation, segment))
 }
 
-/// The trace a turn lives in.
+/// The trace of a turn.
 pub(crate) fn trace(
     config: &Config,
     root: &Arc<str>,
@@ -93,7 +93,8 @@ pub(crate) fn trace(
     }
 }
 
-/// Of a turn's own facts and its place. What lies below the turn is not covered: a child with news stirs its turns.
+/// Fingerprint of a turn's own facts and its place. It does not cover the turn's descendants: new facts of a child mark the
+/// turn directly.
 pub(crate) fn fingerprint(conversation: &Conversation, turn: &Turn, place: &Place) -> Fingerprint {
     let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
     let loose = turn.loose.iter().map(|&index| conversation.loose[index].seq);

@@ -1,4 +1,4 @@
-//! What is told of a turn, once it has grown: what differs from what was told before.
+//! Reports a turn's changes: the difference between its tree and what was reported before.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::model::span::{Link, SpanKind};
 use crate::model::summary::TurnSummary;
 use crate::model::time::Timestamp;
 
-/// Spans as last told.
+/// Spans as last reported.
 pub(crate) type Shown = BTreeMap<SpanId, Told>;
 
-/// What a span was when it was last told.
+/// Fingerprint of a span when it was last reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) conversation: Arc<str>,
@@ -34,21 +34,21 @@ pub(crate) struct Told {
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    /// Of its facts and its place, see [`crate::diff::trace_position::fingerprint`].
+    /// Fingerprint of its facts and its place, see
     pub(crate) made_of: Fingerprint,
-    /// Conversations below it.
+    /// Descendant conversations.
     pub(crate) below: BTreeSet<Arc<str>>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) settle: Option<Timestamp>,
     pub(crate) shown: Shown,
-    /// Spans that are put aside.
+    /// Spans in the window.
     pub(crate) aside: Shown,
     pub(crate) window: Option<Window>,
     pub(crate) row: TurnSummary,
     pub(crate) sum: Sum,
 }
 
-/// Tells a turn's spans and row as far as they changed.
+/// Reports the changed spans and the row of a turn.
 pub(crate) fn tell(
     tree: &Tree<'_>,
     world: World<'_>,
@@ -87,7 +87,7 @@ pub(crate) fn tell(
     }
 }
 
-/// What the spans of a turn have in common.
+/// Values that all spans of a turn share.
 fn shared<'a>(tree: &Tree<'a>, world: World<'_>, place: Place, sum: &Sum) -> Shared<'a> {
     let Place { root, trace, index, previous, segment, candidates: possible, stray } = place;
     let session_mode = world.config.trace_mode == TraceMode::Session;
@@ -122,7 +122,7 @@ fn shared<'a>(tree: &Tree<'a>, world: World<'_>, place: Place, sum: &Sum) -> Sha
     }
 }
 
-/// Tells spans that differ from what was told of them. Gives what is told of them now.
+/// Reports spans that differ from the last report. Returns their new state.
 fn tell_spans(
     tree: &Tree<'_>,
     world: World<'_>,
@@ -149,7 +149,7 @@ fn tell_spans(
     shown
 }
 
-/// Of children that several delegations may have asked for, these.
+/// The children that several delegations fit.
 fn possible_parents(tree: &Tree<'_>, world: World<'_>) -> BTreeMap<usize, (usize, Vec<Link>)> {
     let loose = tree.nodes.iter().enumerate().filter(|(_, node)| node.is_loose());
     let possible = loose.filter_map(|(at, node)| match &node.what {
@@ -162,7 +162,7 @@ fn possible_parents(tree: &Tree<'_>, world: World<'_>) -> BTreeMap<usize, (usize
     possible.collect()
 }
 
-/// Events of a turn, and of the turns below, that found no room in memory.
+/// Number of events of a turn and its descendants that were dropped.
 fn lost(tree: &Tree<'_>) -> u64 {
     let mut turns: BTreeMap<(&Arc<str>, &Arc<str>), u64> = BTreeMap::new();
     for node in tree.nodes.iter().filter(|node| node.conversation.has_lost()) {
@@ -192,7 +192,7 @@ fn below(tree: &Tree<'_>) -> BTreeSet<Arc<str>> {
     below
 }
 
-/// Of what the spans of the turn and of its responses show of the turn as a whole.
+/// Fingerprint of the values of the whole turn that its own span and its responses show.
 fn context(made_of: Fingerprint, shared: &Shared<'_>) -> Fingerprint {
     let links = shared.links.iter().map(|link| u64::from_be_bytes(link.span.0));
     made_of
@@ -204,7 +204,7 @@ fn context(made_of: Fingerprint, shared: &Shared<'_>) -> Fingerprint {
         .with(shared.lost)
 }
 
-/// Of all that the span of a node is made from, but for whether it has settled, which is told by itself.
+/// Fingerprint of everything that a node's span is made from, except whether it has settled, which is reported separately.
 fn fingerprint(
     tree: &Tree<'_>,
     at: usize,
@@ -235,7 +235,7 @@ fn fingerprint(
             made_of.and(context).with(shared.tool_calls).with(shared.tool_errors)
         }
         SpanKind::Response => made_of.and(context),
-        // What lies deeper than the own child is in none of the hooks.
+        // Deeper descendants are in none of these hooks.
         SpanKind::Subagent => {
             let calls = shared.calls_below.get(at).copied().unwrap_or_default();
             made_of.with(u64::from(node.depth)).with(calls)

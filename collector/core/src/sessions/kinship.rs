@@ -1,4 +1,4 @@
-//! Who is whose child, kept up to date: when links are looked for again, and what a changed link concerns.
+//! Keeps the links between conversations up to date: when they are searched again, and what a changed link affects.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +13,12 @@ use crate::model::change::Change;
 use crate::model::time::Timestamp;
 use crate::model::tolerance::LINK_WAIT;
 
-/// Looking for links costs as much as there is to look at. Below this it is done whenever something has changed.
+/// Searching links reads every conversation and delegation. Below this number it runs after every change.
 const LIGHT: usize = 512;
-/// Above it, only once this share of it is new, or [`LINK_WAIT`] has passed for each part of it.
+/// Above that number it runs only once this share is new, or [`LINK_WAIT`] per item has passed.
 const SHARE: usize = 8;
 
-/// Links between conversations, and what they were made from.
+/// Links between conversations, and the input of the last search.
 #[derive(Debug, Default)]
 pub(super) struct Kinship {
     pub(super) links: Links,
@@ -29,21 +29,21 @@ pub(super) struct Kinship {
     below: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     /// Children that several delegations of one parent fit, by root.
     pub(super) strays: Strays,
-    /// Conversations that did nothing yet that only a root does.
+    /// Conversations without any event that only a root can have.
     pub(super) perhaps_children: BTreeSet<Arc<str>>,
-    /// Root last told for each conversation.
+    /// Last reported root of each conversation.
     bound: BTreeMap<Arc<str>, Arc<str>>,
-    /// Conversations whose root was not told yet.
+    /// Conversations whose root was not reported yet.
     new: Vec<Arc<str>>,
-    /// Something that decides about links has changed.
+    /// An input of the search has changed.
     pub(super) relink: bool,
-    /// A child hangs below a turn, for want of a delegation.
+    /// A child is linked to a turn because no delegation is known.
     pub(super) loose: bool,
     /// Conversations with delegations.
     delegating: usize,
-    /// A child names a parent that is not held.
+    /// A child names a parent that is not in memory.
     waits: bool,
-    /// What the last look cost, how many events came since, and when it was.
+    /// Cost and time of the last search, and number of events since.
     work: usize,
     since: usize,
     looked_at: Timestamp,
@@ -57,7 +57,7 @@ impl Kinship {
     pub(super) fn note_new(&mut self, id: &Arc<str>) {
         self.new.push(id.clone());
         self.perhaps_children.insert(id.clone());
-        // Somebody may have named it.
+        // Another conversation may have named it.
         self.relink |= self.waits;
     }
 
@@ -74,7 +74,7 @@ impl Kinship {
         }
         self.delegating += usize::from(after.delegations > 0 && before.delegations == 0);
         let linked = self.links.get(id);
-        // A new turn of a child may belong to a call that resumed it.
+        // A child's new turn may belong to a call that resumed the child.
         let resumed = linked.is_some() && before.generations != after.generations;
         let several = linked.map_or_else(
             || self.unclear.get(id).map(|candidates| candidates.count),
@@ -93,7 +93,7 @@ impl Kinship {
             || resumed;
     }
 
-    /// Whether links are to be looked for now.
+    /// Whether a search is due.
     pub(super) fn is_due(&self, now: Option<Timestamp>) -> bool {
         self.relink
             && (self.work < LIGHT
@@ -101,7 +101,7 @@ impl Kinship {
                 || self.due().zip(now).is_some_and(|(due, now)| due <= now))
     }
 
-    /// When links are looked for at the latest.
+    /// Latest time of the next search.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let wait = LINK_WAIT.saturating_mul(i64::try_from(self.work).unwrap_or(i64::MAX));
         self.relink.then(|| self.looked_at.plus(wait))
@@ -118,7 +118,7 @@ impl Kinship {
         members
     }
 
-    /// Links are looked for at the next round, whatever that costs.
+    /// Makes the next round search links, at any cost.
     pub(super) fn link_soon(&mut self) {
         self.relink = true;
         self.work = 0;
@@ -144,7 +144,7 @@ impl Kinship {
         own.iter().for_each(|place| drop(self.children.remove(place)));
     }
 
-    /// Takes new links. Gives what they change.
+    /// Replaces the links. Returns what has changed.
     fn replace(&mut self, linked: Linked, now: Option<Timestamp>) -> Relinked {
         self.relink = false;
         (self.work, self.since, self.waits) = (linked.work, 0, linked.waits);
@@ -170,7 +170,7 @@ impl Kinship {
         }
         let hangs = |link: &Link| link.keys().any(|key| turn_of_key(key).is_some());
         self.loose = self.links.values().any(hangs);
-        // A child that not even a turn is known for is told apart.
+        // A child without even a known turn is reported separately.
         let is_stray = |link: &Link| link.keys().next().is_none();
         if !links.is_empty() && (!self.strays.is_empty() || self.links.values().any(is_stray)) {
             self.strays.clear();
@@ -182,7 +182,7 @@ impl Kinship {
         Relinked { links, unclear }
     }
 
-    /// Takes a child from the place that a link gave it.
+    /// Removes a child from its linked place.
     fn unplace(&mut self, child: &Arc<str>, link: &Link) {
         for key in link.keys() {
             let place = (link.parent.clone(), key.clone());
@@ -202,15 +202,15 @@ impl Kinship {
     }
 }
 
-/// What new links have changed.
+/// Changes of new links.
 struct Relinked {
-    /// Children whose link differs, with the old one.
+    /// Children whose link changed, with the old link.
     links: Vec<(Arc<str>, Option<Link>)>,
-    /// Children whose candidates differ.
+    /// Children whose candidates changed.
     unclear: Vec<Arc<str>>,
 }
 
-/// Keys whose values differ, in order. Both maps are read once, side by side.
+/// Keys whose values differ, in order. Each map is read once.
 fn different<T: PartialEq>(
     old: &BTreeMap<Arc<str>, T>,
     new: &BTreeMap<Arc<str>, T>,
@@ -245,7 +245,7 @@ fn remove_sorted(list: &mut Vec<Arc<str>>, id: &Arc<str>) {
 }
 
 impl Sessions {
-    /// Tells that new conversations are roots, until something shows otherwise.
+    /// Reports new conversations as roots. A link may change that later.
     pub(super) fn bind_new(&mut self) {
         for id in std::mem::take(&mut self.kinship.new) {
             if self.conversations.contains_key(&id) && !self.kinship.bound.contains_key(&id) {
@@ -255,7 +255,7 @@ impl Sessions {
         }
     }
 
-    /// Looks for links again, and marks what they change.
+    /// Searches links again, and marks everything that they change.
     pub(super) fn link(&mut self, now: Option<Timestamp>) {
         let linked = link(&self.conversations);
         self.room.work += linked.work as u64;
@@ -264,7 +264,7 @@ impl Sessions {
             let new = self.kinship.links.get(child).cloned();
             old.iter().chain(&new).for_each(|link| self.mark(link));
         }
-        // A link moves its child, and all below the child.
+        // A link moves its child and the child's descendants.
         let moved: BTreeSet<Arc<str>> =
             links.iter().flat_map(|(child, _)| self.kinship.family(child)).collect();
         self.room.work += moved.len() as u64;
@@ -293,14 +293,14 @@ impl Sessions {
         }
     }
 
-    /// Marks the turns above a conversation whose root is another one now, though its own link may be as before.
+    /// Marks the turns above a conversation whose root has changed, even if its own link has not.
     fn remark(&mut self, id: &Arc<str>) {
         if let Some(link) = self.kinship.links.get(id).cloned() {
             self.mark(&link);
         }
     }
 
-    /// A conversation that turns out to be a child has no session of its own any more.
+    /// A conversation that is now a child no longer has its own session.
     fn give_up_group(&mut self, id: &Arc<str>, root: &Arc<str>) {
         let Some(group) = self.groups.remove(id) else { return };
         if let Some(at) = group.deadline {
@@ -310,7 +310,7 @@ impl Sessions {
         self.groups.entry(root.clone()).or_default().inherited.extend(rest);
     }
 
-    /// Marks the turns of roots that a link leads to. Where no hook with an id says which turn that is, all are read anew.
+    /// Marks the root's turns that a link affects. If no hook with an id tells which turn that is, all are read again.
     fn mark(&mut self, link: &Link) {
         let keys = link.keys().map(|key| (link.parent.clone(), key.clone()));
         let mut above: Vec<(Arc<str>, Box<str>)> = keys.collect();
@@ -337,7 +337,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a session that links may still change could settle something at `now`.
+    /// Whether the session could settle something at `now` although its links may still change.
     pub(super) fn may_settle_with_kin(&self, root: &Arc<str>, now: Timestamp) -> bool {
         let Some(conversation) = self.conversations.get(root) else { return false };
         let has_kin = !conversation.root_only

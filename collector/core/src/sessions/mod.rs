@@ -1,4 +1,4 @@
-//! All conversations that are still open: routing of events, deadlines, and what has to be told next.
+//! Holds all open conversations: routes events, keeps deadlines, and decides what to report next.
 
 mod kinship;
 mod replay;
@@ -47,20 +47,20 @@ pub struct Sessions {
     groups: BTreeMap<Arc<str>, Group>,
     /// Conversations with new facts, each once.
     touched: Vec<Arc<str>>,
-    /// Roots to derive again.
+    /// Roots whose derivation is due.
     dirty: BTreeSet<Arc<str>>,
-    /// Set while sessions are derived. The inner value is how far time has passed, if time has passed.
+    /// Set during a round of derivations. The inner value is how far time has passed, if it has passed.
     round: Option<Option<Timestamp>>,
     deadlines: BTreeSet<(Timestamp, Arc<str>)>,
     room: Room,
-    /// Conversations that left memory with a settled turn: whose, and which.
+    /// Conversations evicted together with a settled turn: their session and entry.
     sealed_children: BTreeMap<Arc<str>, (Arc<str>, Arc<str>)>,
-    /// Sessions in which turns that left memory share entries.
+    /// Sessions with bundles: evicted turns that share entries.
     bundled: BTreeSet<Arc<str>>,
-    /// The session that a turn is being brought back to.
+    /// The session whose evicted turn is being reloaded.
     reloading: Option<Arc<str>>,
-    /// Conversations of which hooks of the past came, while a history is being handed in. No session ends then, and time passes
-    /// for these alone.
+    /// Conversations whose past hooks are being handed in. Meanwhile no session ends, and time passes only for these
+    /// conversations.
     replayed: Option<BTreeSet<Arc<str>>>,
     /// Sessions that would have ended while a history was handed in.
     over: BTreeSet<Arc<str>>,
@@ -98,8 +98,8 @@ impl Sessions {
         self.room.left_out
     }
 
-    /// Facts, spans, turns and conversations that were looked at so far. It does not depend on the machine, so tests can tell
-    /// whether a hook costs more in a longer stream.
+    /// Number of facts, spans, turns and conversations read so far. It does not depend on the machine, so tests can check that
+    /// a hook does not cost more in a longer stream.
     #[must_use]
     pub const fn work(&self) -> u64 {
         self.room.work
@@ -111,8 +111,8 @@ impl Sessions {
         self.room.held
     }
 
-    /// Whether `conversation` is held, or belongs to a session that is. If not, and the raw log has hooks of it (or of its
-    /// root) before this event, hand those in first, see [`Self::handle_history`]. If so, see [`Self::poll_missing`].
+    /// Whether `conversation` or its session is in memory. If not, and the raw log has earlier hooks of it or its root, hand
+    /// those in first, see [`Self::handle_history`]. If so, see [`Self::poll_missing`].
     #[must_use]
     pub fn holds(&self, conversation: &str) -> bool {
         self.conversations.contains_key(conversation)
@@ -195,11 +195,11 @@ impl Sessions {
                 self.dirty.insert(root);
             }
         }
-        // New facts are told as of now, not once before and once after.
+        // Report new facts as of now, instead of once before and once after the deadline.
         self.begin_round(Some(now));
     }
 
-    /// When [`Self::handle_deadline`] next has something to do, once all changes have been polled.
+    /// When [`Self::handle_deadline`] is due next, once all changes have been polled.
     #[must_use = "come back then"]
     pub fn poll_deadline(&self) -> Option<Timestamp> {
         let first = self.deadlines.first().map(|(at, _)| *at);
@@ -208,7 +208,7 @@ impl Sessions {
 
     /// The next change to store, until `None`.
     ///
-    /// Sessions are derived one at a time, as changes are polled: the changes of a batch are never all in memory here.
+    /// Sessions are derived one at a time while changes are polled, so that the changes of a batch are never all in memory.
     #[must_use = "a change has to be stored"]
     pub fn poll_change(&mut self) -> Option<Change> {
         while self.out.is_empty() {
@@ -222,7 +222,7 @@ impl Sessions {
         self.out.pop_front()
     }
 
-    /// Notes what depends on new facts, to be brought up to date as of `now` if time has passed.
+    /// Marks everything that depends on new facts. It is derived as of `now` if time has passed.
     fn begin_round(&mut self, now: Option<Timestamp>) {
         self.round = Some(now);
         let touched = std::mem::take(&mut self.touched);
@@ -231,7 +231,7 @@ impl Sessions {
                 conversation.touched = false;
                 let layout = conversation.layout;
                 conversation.lay_out(&self.config);
-                // Children without a known delegation hang below turns.
+                // Children without a known delegation are linked to turns.
                 self.kinship.relink |= self.kinship.loose && layout != conversation.layout;
             }
         }
@@ -244,7 +244,7 @@ impl Sessions {
         }
     }
 
-    /// Marks the session of a conversation with new facts, and the turns that the conversation lies below.
+    /// Marks the session of a conversation with new facts, and the turns above the conversation.
     fn note_touched(&mut self, id: &Arc<str>) {
         let root = root(&self.kinship.links, id).clone();
         if let Some(conversation) = self.conversations.get_mut(id) {
@@ -259,13 +259,13 @@ impl Sessions {
         self.dirty.insert(root);
     }
 
-    /// Brings one session up to date. False when none is left; then sessions are evicted if there is no room.
+    /// Derives one session. False if none is due; then sessions are evicted if memory is short.
     fn go_on(&mut self) -> bool {
         let Some(now) = self.round else { return false };
         let Some(root) = self.dirty.pop_first() else {
             let is_crowded = self.conversations.len() > MAX_CONVERSATIONS;
             if is_crowded && self.replayed.is_none() && self.kinship.relink && self.needs_room() {
-                // A child that is not linked yet would leave as a session of its own.
+                // A child without a link would be evicted as its own session.
                 self.link(now);
                 return true;
             }
@@ -286,7 +286,7 @@ impl Sessions {
         true
     }
 
-    /// Whether a session that costs much to derive waits until more of it is new. Time ends the wait, too.
+    /// Whether a costly session waits for more new facts. Passing time ends the wait, too.
     fn waits(&mut self, root: &Arc<str>, now: Option<Timestamp>) -> bool {
         let Some(group) = self.groups.get_mut(root) else { return false };
         let clock = now.unwrap_or(group.clock).max(group.clock);
@@ -300,13 +300,13 @@ impl Sessions {
         true
     }
 
-    /// Finishes a round whose changes were not all polled.
+    /// Completes a round whose changes were not all polled.
     fn finish_round(&mut self) {
         while self.go_on() {}
     }
 
-    /// Makes the next poll tell again what may not be in the store after a replay whose changes were not stored: all that is
-    /// held, or, unless `always`, what a session was told late of because it costs much to derive.
+    /// Makes the next poll repeat changes that may be missing from the store after a replay whose changes were not stored:
+    /// everything in memory if `always`, otherwise what costly sessions reported late.
     pub fn handle_restart(&mut self, always: bool) {
         self.finish_round();
         for (root, group) in &mut self.groups {
@@ -349,7 +349,7 @@ impl Sessions {
         let done = group.derive(id, changed, out);
         self.room.work += group.lag.work() as u64;
         for (span, told) in moved {
-            // Whoever has the conversation now tells the span again, or nobody does.
+            // The group that has the conversation now reports the span again, or no group does.
             let home = root(&self.kinship.links, &told.conversation).clone();
             if self.conversations.contains_key(&home) {
                 self.groups.entry(home.clone()).or_default().inherited.insert(span, told);

@@ -1,4 +1,4 @@
-//! Hooks that the fold has seen before and let go, and that come again because of one more.
+//! Replays evicted hooks of the past that the fold needs again.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::model::change::Change;
 use crate::model::event::Event;
 use crate::model::time::Timestamp;
 
-/// A history of so many times the hooks that settled turns keep is long.
+/// A history is long if it has more than this multiple of the hooks kept for settled turns.
 const LONG: usize = 8;
 
 /// Hands in hooks of the past. See [`Sessions::handle_history`] and [`Sessions::handle_missing`].
 ///
-/// What the fold would tell of them is in the store already, and is left out; what is not there is given by [`Self::finish`].
-/// While it lives, nothing else can be asked of the fold.
+/// Their changes are in the store already and are left out. [`Self::finish`] returns changes that are not. While this value
+/// exists, the fold accepts no other call.
 ///
 /// ```compile_fail,E0499
 /// # fn example(mut sessions: hookspan_core::Sessions, old: hookspan_core::Event, new: hookspan_core::Event) {
@@ -36,20 +36,20 @@ const LONG: usize = 8;
 #[must_use = "hand in the hooks, and then call `finish`"]
 pub struct Replay<'a> {
     sessions: &'a mut Sessions,
-    /// What was to be told before.
+    /// Changes that were pending before the replay.
     before: VecDeque<Change>,
     told: Vec<Change>,
     /// Whether it is a part of another.
     nested: bool,
     /// Conversations whose hooks came.
     own: BTreeSet<Arc<str>>,
-    /// Another conversation turned out to belong to these: what is told is not in the store.
+    /// Another conversation belongs to these, so their changes are not in the store.
     moves_others: bool,
 }
 
 impl Sessions {
-    /// Begins to hand in the history of conversations that are not held: all their raw hooks before the next one, in the order
-    /// of their `seq`. Needed when [`Self::holds`] says no and the raw log has some.
+    /// Begins a replay of conversations that are not in memory: all their raw hooks before the next event, in the order of
+    /// `seq`. Needed if [`Self::holds`] returns false and the raw log has such hooks.
     pub fn handle_history(&mut self) -> Replay<'_> {
         self.tell_new();
         self.replayed = Some(BTreeSet::new());
@@ -57,8 +57,8 @@ impl Sessions {
         Replay::new(self, before, false)
     }
 
-    /// Whether so many hooks are a long history: time has to pass while they are handed in, so that what is settled leaves
-    /// memory. See [`Replay::handle_deadline`].
+    /// Whether this many hooks are a long history. During a long history time must pass, so that settled turns are evicted. See
+    /// [`Replay::handle_deadline`].
     #[must_use]
     pub const fn is_long(&self, hooks: usize) -> bool {
         hooks > self.config.settled_hooks.saturating_mul(LONG)
@@ -76,7 +76,7 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Derives what is new before hooks of the past come: what is told with them is taken for stored, and this is not.
+    /// Derive new facts before the replay: changes during the replay count as stored, but these are not.
     fn tell_new(&mut self) {
         self.finish_round();
         if !(self.touched.is_empty() && self.dirty.is_empty()) {
@@ -125,13 +125,13 @@ impl<'a> Replay<'a> {
         self.drain();
     }
 
-    /// As [`Sessions::poll_missing`], for an event of the history.
+    /// Like [`Sessions::poll_missing`], for an event of the history.
     #[must_use = "the hooks have to be handed in before the event"]
     pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
         self.sessions.poll_missing(event)
     }
 
-    /// As [`Sessions::handle_missing`], for an event of the history.
+    /// Like [`Sessions::handle_missing`], for an event of the history.
     pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
         self.sessions.handle_missing(event)
     }
@@ -147,7 +147,7 @@ impl<'a> Replay<'a> {
 
     fn drain(&mut self) {
         while let Some(change) = self.sessions.poll_change() {
-            // Links are told before the spans that they move.
+            // Report links before the spans that they move.
             if let Change::Bind { conversation, root } = &change
                 && !(self.nested || self.moves_others)
                 && conversation != root

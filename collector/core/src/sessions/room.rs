@@ -1,4 +1,4 @@
-//! What the fold may hold: eviction of idle sessions, and events that are dropped when there is no room.
+//! Limits the fold's memory: evicts idle sessions, and drops events if that is not enough.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,45 +10,45 @@ use crate::model::event::{Event, EventKind};
 use crate::model::time::Timestamp;
 use crate::model::tolerance::{AT_WORK, LOOK, PAUSE};
 
-/// Events held before idle sessions are evicted. An event takes about 0.9 KiB, with its part of the spans that were told of
-/// it (the example `fold_speed` measures it), so this is 15 MB. A call has two to four events.
+/// Maximum number of events before idle sessions are evicted. An event takes about 0.9 KiB including its share of reported
+/// spans (measured by the example `fold_speed`), so this is 15 MB. A call has two to four events.
 pub const MAX_EVENTS: usize = 16_384;
 
-/// Conversations held, whoever is at work. One with an open turn takes 19 to 21 KiB, so this is about 170 MB. Past it the
-/// longest idle sessions are evicted, at work or not, except those of more than 4,096 events. At twice as many, events of
-/// new conversations are left out.
+/// Maximum number of conversations, even of busy sessions. A conversation with an open turn takes 19 to 21 KiB, so this is
+/// about 170 MB. Beyond it the longest idle sessions are evicted, even busy ones, except those of more than 4,096 events. At
+/// twice the number, events of new conversations are dropped.
 pub const MAX_CONVERSATIONS: usize = 8_192;
 
 /// Conversations held before idle sessions are evicted.
 const MANY_CONVERSATIONS: usize = 2_048;
 
-/// A session of this many events that is between turns may be evicted at once: nothing ends because of it, and bringing the
-/// session back costs little.
+/// A session of at most this many events may be evicted between turns at once: nothing ends because of it, and reloading costs
+/// little.
 const SMALL: usize = 4_096;
 
-/// Looking at this many conversations costs next to nothing.
+/// Checking this many conversations costs almost nothing.
 const FEW: usize = 512;
 
-/// How full the fold is.
+/// Counters of the fold's memory.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Events held.
+    /// Events in memory.
     pub(super) held: usize,
     /// How many may be; `None` is [`MAX_EVENTS`].
     max_events: Option<usize>,
     pub(super) evicted: u64,
     pub(super) left_out: u64,
-    /// Turns that left memory and came back for a late hook.
+    /// Evicted turns that were reloaded for a late hook.
     pub(super) reloaded: u64,
-    /// What was looked at so far.
+    /// Number of items read so far.
     pub(super) work: u64,
     /// Events handled.
     pub(super) handled: u64,
-    /// Nothing is idle enough to be evicted before this.
+    /// No session is idle enough before this time.
     next_look: Timestamp,
-    /// A look costs as much as there are sessions, so this many events come first.
+    /// A check reads every session, so it is made only after this many events.
     next_look_at: u64,
-    /// A look past [`MAX_CONVERSATIONS`] found too few that may leave: so many events come before the next.
+    /// The last check above [`MAX_CONVERSATIONS`] found too few sessions, so the next one waits for this many events.
     barren_until: u64,
 }
 
@@ -67,7 +67,7 @@ struct Idle {
 }
 
 impl Sessions {
-    /// Whether the session of an event, or all together, hold as much as they may.
+    /// Whether an event's session, or all sessions together, have reached their limit.
     pub(super) fn is_full_for(&self, event: &Event) -> bool {
         let (most, together) = (self.config.session_hooks, self.config.held_hooks);
         if matches!(event.kind, EventKind::Evidence(_)) {
@@ -91,7 +91,7 @@ impl Sessions {
         held >= most.saturating_add(reserve(most))
     }
 
-    /// Counts an event that finds no room, and marks its turn. Its session is at work all the same, and not idle.
+    /// Counts a dropped event and marks its turn. The session still counts as busy.
     pub(super) fn leave_out(&mut self, event: &Event) {
         self.room.left_out += 1;
         self.newest = self.newest.max(event.at);
@@ -104,7 +104,7 @@ impl Sessions {
         }
     }
 
-    /// Whether it is time to look for sessions that may leave.
+    /// Whether it is time to search for sessions to evict.
     pub(super) fn needs_room(&self) -> bool {
         let most = self.config.held_hooks;
         let (held, count) = (self.room.held, self.conversations.len());
@@ -121,7 +121,7 @@ impl Sessions {
         self.room.max_events.unwrap_or(MAX_EVENTS).min(self.config.held_hooks)
     }
 
-    /// Makes room: the longest idle sessions leave, as if their time had passed.
+    /// Evicts the longest idle sessions, as if their idle time had passed.
     pub(super) fn evict(&mut self) {
         if !self.needs_room() {
             return;
@@ -139,7 +139,7 @@ impl Sessions {
                 continue;
             }
             self.evict_one(&root, last, quiet);
-            // Some room to spare, so that not every event needs a look at all sessions.
+            // Free a little more than needed, so that not every event causes a check of all sessions.
             let (held, count) = (self.room.held, self.conversations.len());
             if held <= bound - bound / 8 && count <= MANY_CONVERSATIONS / 8 * 7 {
                 self.room.next_look = Timestamp(i64::MIN);
@@ -181,8 +181,8 @@ impl Sessions {
         let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
         let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
         group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK));
-        // A session between turns ends as if its idle time were over, which shows nowhere unless the session comes back. So
-        // does a session that is idle by the clock, and only waits for time to pass.
+        // A session between turns ends as if its idle time were over. That becomes visible only if the session continues. The
+        // same holds for a session that is idle by the clock and waits for time to pass.
         let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);
         group.evicted = !quiet && !idle_by_now;
         group.force = !quiet;
@@ -190,7 +190,7 @@ impl Sessions {
         self.room.evicted += u64::from(!self.groups.contains_key(id));
     }
 
-    /// Drops everything held of a session.
+    /// Removes a session from memory.
     pub(super) fn forget(&mut self, id: &Arc<str>) {
         for member in self.kinship.family(id) {
             let gone = self.conversations.remove(&member);
@@ -208,7 +208,7 @@ impl Sessions {
     }
 }
 
-/// Whether an event says when a turn, a session or a subagent begins or ends, or what it took.
+/// Whether an event is a lifecycle event: the begin, end or result of a turn, a session or a subagent.
 fn is_lifecycle(kind: &EventKind) -> bool {
     use EventKind as K;
     matches!(

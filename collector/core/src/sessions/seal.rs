@@ -1,5 +1,5 @@
-//! What is settled leaves memory: the facts of a long session's older turns, and the conversations below them. A hook that
-//! comes late for such a turn brings the turn back first.
+//! Evicts settled turns of long sessions, with the conversations below them. A late hook for such a turn reloads the turn
+//! first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
 
-/// Delegations that a child may belong to which nothing has decided about: they stay.
+/// Undecided delegations that a child may belong to. They stay in memory.
 #[derive(Default)]
 struct Wanted {
     delegations: BTreeSet<(Arc<str>, Box<str>)>,
@@ -21,8 +21,8 @@ struct Wanted {
 }
 
 impl Sessions {
-    /// Raw hooks, by number, that have to be handed in before `event` because their turn has left memory: with
-    /// [`Self::handle_missing`], if there are any.
+    /// Raw hooks, by number, that must be handed in before `event` because their turn was evicted. If there are any, use
+    /// [`Self::handle_missing`].
     #[must_use = "the hooks have to be handed in before the event"]
     pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return Vec::new() };
@@ -31,7 +31,7 @@ impl Sessions {
         }
         self.finish_round();
         if self.groups.get(&root).is_some_and(|group| group.lag.fresh > 0) {
-            // It may have waited: everything is told before what comes next is not.
+            // Its derivation may have waited. Report everything now, because the following changes are not reported.
             self.derive_group(&root, None);
         }
         let conversation = self.conversations.get(&root);
@@ -39,7 +39,7 @@ impl Sessions {
         sealed.map(|sealed| sealed.hooks()).unwrap_or_default()
     }
 
-    /// Makes ready for the hooks that [`Self::poll_missing`] named.
+    /// Prepares for the hooks that [`Self::poll_missing`] named.
     pub(super) fn unseal(&mut self, event: &Event) {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return };
         let Some(conversation) = self.conversations.get_mut(&root) else { return };
@@ -58,7 +58,7 @@ impl Sessions {
         }
     }
 
-    /// All hooks that [`Self::poll_missing`] named have been handed in, as far as there are any.
+    /// Call this when all existing hooks named by [`Self::poll_missing`] were handed in.
     pub(super) fn end_reload(&mut self) {
         let root = self.reloading.take();
         if let Some(conversation) = root.and_then(|root| self.conversations.get_mut(&root)) {
@@ -66,7 +66,7 @@ impl Sessions {
         }
     }
 
-    /// Turns that left memory and came back for a late hook.
+    /// Evicted turns that were reloaded for a late hook.
     #[must_use]
     pub const fn reloads(&self) -> u64 {
         self.room.reloaded
@@ -82,7 +82,7 @@ impl Sessions {
         self.bundle_of_child(&event.conversation)
     }
 
-    /// The session and the entry of a child that left memory with one of several turns.
+    /// Session and entry of a child that was evicted with one of several turns.
     pub(super) fn bundle_of_child(&self, child: &str) -> Option<(Arc<str>, Arc<str>)> {
         self.bundled.iter().find_map(|root| {
             let bundle = self.conversations.get(root)?.sealed.bundle_of_child(child)?;
@@ -90,14 +90,14 @@ impl Sessions {
         })
     }
 
-    /// Lets settled turns of a session go, the oldest first, if the session holds much more than it should.
+    /// Evicts settled turns of a session, oldest first, if the session holds much more than it should.
     pub(super) fn seal(&mut self, root: &Arc<str>) {
         let keep = self.config.settled_hooks;
         let Some(group) = self.groups.get_mut(root) else { return };
         if self.room.held <= keep.saturating_mul(2) || self.room.handled < group.next_seal {
             return;
         }
-        // Looking costs as much as there are turns.
+        // A check reads every turn.
         group.next_seal = self.room.handled + (keep as u64 / 2).max(1);
         let count = |id: &Arc<str>| self.conversations.get(id).map_or(0, |member| member.held);
         let held: usize = self.kinship.family(root).iter().map(count).sum();
@@ -112,7 +112,7 @@ impl Sessions {
         self.bundle(root);
     }
 
-    /// Lets the oldest turns that have left memory share entries.
+    /// Bundles the oldest evicted turns.
     fn bundle(&mut self, root: &Arc<str>) {
         let size = Size::of(self.config.settled_hooks);
         let (Some(conversation), Some(group)) =
@@ -131,7 +131,7 @@ impl Sessions {
         }
     }
 
-    /// The oldest turns that may leave, of so many facts if there are, and how many turns from the first on have left then.
+    /// The oldest turns that may be evicted, with up to this many facts, and the number of evicted turns afterwards.
     fn leaving(&self, root: &Arc<str>, mut excess: usize) -> (Vec<Leaving>, usize) {
         let (Some(conversation), Some(group)) =
             (self.conversations.get(root), self.groups.get(root))
@@ -157,7 +157,7 @@ impl Sessions {
                     excess = excess.saturating_sub(leaving.facts);
                     all.push(leaving);
                 }
-                // Turns that have no name are numbered in order.
+                // Turns without a name are numbered in order.
                 None if !conversation.loose.is_empty() => break,
                 None => {}
             }

@@ -1,7 +1,7 @@
 //! Calls of the generic layer: `preToolUse` with `postToolUse` or `postToolUseFailure`.
 //!
-//! An id names a call only together with the tool and while the call is open: some programs give two tools one id, and some
-//! models count the calls of every answer from nought.
+//! An id identifies a call only together with the tool, and only while the call is open: some programs give two tools one id,
+//! and some models number the calls of every answer from zero.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use crate::model::time::nanos;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolFacts;
 
-/// Calls of one id that a hook is held against, the latest first.
+/// Maximum number of calls with one id that a hook is compared with, latest first.
 const MAX_NAMESAKES: usize = 8;
 
-/// Calls by id, or without one first in, first out by name and input.
+/// Open calls: by id, or without an id by name and input, oldest first.
 pub(super) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     let mut found = Found {
         calls: Vec::with_capacity(facts.len() / 2 + 1),
@@ -42,17 +42,17 @@ pub(super) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
 
 struct Found<'a> {
     calls: Vec<Call<'a>>,
-    /// The latest call of each id, and how many there are.
+    /// The latest call of each id, and the number of its calls.
     by_id: BTreeMap<&'a str, (usize, usize)>,
-    /// Of a call, the one before it with the same id.
+    /// For each call, the previous call with the same id.
     earlier: BTreeMap<usize, usize>,
-    /// A start that repeats the one of a call that was over: a copy, unless an end of its own follows.
+    /// A start that repeats the start of a finished call. It is a duplicate unless a separate end follows.
     again: BTreeMap<usize, &'a Fact>,
     by_input: BTreeMap<ContentKey, Equals>,
 }
 
 impl<'a> Found<'a> {
-    /// Calls of one id and tool, the latest first.
+    /// Calls of one id and tool, latest first.
     fn namesakes(&self, id: &str, tool: &ToolFacts) -> Vec<usize> {
         let latest = self.by_id.get(id).map(|(latest, _)| *latest);
         let all = std::iter::successors(latest, |call| self.earlier.get(call).copied());
@@ -85,7 +85,7 @@ impl<'a> Found<'a> {
         for at in self.namesakes(id, tool) {
             let call = &mut self.calls[at];
             match (call.pre, call.post) {
-                // The hooks of one instant come in any order.
+                // Hooks of one moment may arrive in any order.
                 (None, Some(post)) if fact.at.since(post.at) <= DISORDER => {
                     call.pre = Some(fact);
                     return;
@@ -112,7 +112,7 @@ impl<'a> Found<'a> {
                 self.push_named(id).post = Some(fact);
                 return;
             }
-            // Nearly always.
+            // The usual case.
             Some(&(at, 1)) if self.calls[at].post.is_none() && self.is_one(at, tool) => {
                 self.calls[at].post = Some(fact);
                 return;
@@ -125,7 +125,7 @@ impl<'a> Found<'a> {
             let pre = self.calls[*at].pre.and_then(|pre| tool_facts(&pre.kind));
             pre.and_then(|pre| same_content(pre, tool)) == Some(true)
         };
-        // The oldest that is open, but one with the same input before.
+        // The oldest open call; one with the same input goes first.
         if let Some(at) = open().rfind(equal).or_else(|| open().next_back()) {
             self.calls[at].post = Some(fact);
             return;
@@ -140,7 +140,7 @@ impl<'a> Found<'a> {
                 (call.pre, call.post) = (Some(pre), Some(fact));
                 return;
             }
-            // The same end in other words.
+            // The same end, described differently.
             if fact.at.since(post.at) <= REPEAT {
                 return;
             }
@@ -176,7 +176,7 @@ impl<'a> Found<'a> {
 #[derive(Default)]
 struct Equals {
     calls: Vec<usize>,
-    /// Those before this have an end.
+    /// Calls before this index have an end.
     ended: usize,
 }
 

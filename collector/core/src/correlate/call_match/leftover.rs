@@ -1,5 +1,5 @@
-//! What no id and no equal input joined: halves of a call that say less than each other, or whose input was rewritten on the
-//! way. They are one call where nothing speaks against it; the call keeps what joined them.
+//! Joins hooks that no id and no equal input has joined: halves of a call that hold different facts, or whose input was
+//! rewritten on the way. Two halves are one call if nothing speaks against it. The call records what joined them.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::model::time::{Timestamp, nanos};
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// Joins hooks that no id has joined. First, each end without a beginning joins a call without an end. Then the calls of the
-/// specific layer (index `specific` and above) join each other, and then the calls of the generic layer.
+/// Joins the remaining hooks. First, each end without a beginning joins a call without an end. Then calls of the specific layer
+/// (index `specific` and above) join each other, then calls of the generic layer.
 pub(super) fn join(calls: &mut Vec<Call<'_>>, specific: usize) {
     let lone = |call: &Call<'_>| call.pre.is_none() && call.post.is_some();
     let open = |call: &Call<'_>| call.pre.is_some() && call.post.is_none();
@@ -42,7 +42,7 @@ pub(super) fn join(calls: &mut Vec<Call<'_>>, specific: usize) {
     });
 }
 
-/// Calls in `from..to` that `is` holds for, by the class they may be joined with, in order of their first hook.
+/// Calls in `from..to` that satisfy `is`, by the class they may be joined with, in order of their first hook.
 type Places = BTreeMap<ToolClass, Vec<usize>>;
 
 fn indexes(calls: &[Call<'_>], from: usize, to: usize, is: impl Fn(&Call<'_>) -> bool) -> Places {
@@ -55,7 +55,7 @@ fn indexes(calls: &[Call<'_>], from: usize, to: usize, is: impl Fn(&Call<'_>) ->
     places
 }
 
-/// Joins each call of `from` to the one of `into` with the strongest evidence, of equals the oldest.
+/// Joins each call of `from` to the call of `into` with the strongest evidence; among equals, to the oldest.
 fn join_each<'a>(
     calls: &mut [Call<'a>],
     from: &Places,
@@ -65,7 +65,7 @@ fn join_each<'a>(
 ) {
     for (&class, list) in from {
         for &at in list.iter().filter(|&&at| !gone[at]).collect::<Vec<_>>() {
-            // Tools that are not known, and MCP tools that are named as if they were none of them, fit each other.
+            // Unknown tools and MCP tools named like ordinary tools may be joined with each other.
             let mut classes = vec![class];
             match class {
                 ToolClass::Mcp => classes.push(ToolClass::Other),
@@ -91,9 +91,9 @@ fn join_each<'a>(
     }
 }
 
-/// What joins two parts of a call.
+/// Evidence that joins two parts of a call.
 struct Found {
-    /// The lowest goes first.
+    /// The lowest value goes first.
     rank: u8,
     strength: Strength,
 }
@@ -104,7 +104,7 @@ fn last(call: &Call<'_>) -> Timestamp {
 
 fn merge<'a>(call: &mut Call<'a>, part: Call<'a>, strength: Strength) {
     let has_id = |call: &Call<'_>| call.find(|tool| tool.id.as_ref()).is_some();
-    // The id of either half names the call.
+    // Either half's id names the call.
     if has_id(&part) && !has_id(call) {
         call.key = part.key.clone();
     }
@@ -125,7 +125,8 @@ fn collide(one: &Call<'_>, other: &Call<'_>) -> bool {
         || (one.after.is_some() && other.after.is_some())
 }
 
-/// What input and length say. Nothing said against it, an equal length goes first: it tells equal calls apart.
+/// Evidence from input and duration. If nothing speaks against it, an equal duration goes first, because it tells equal calls
+/// apart.
 fn weigh(same_content: Option<bool>, same_length: Option<bool>) -> Option<Found> {
     let (rank, strength) = match (same_content, same_length) {
         (Some(true), Some(true)) => (0, Strength::Exact),
@@ -138,7 +139,7 @@ fn weigh(same_content: Option<bool>, same_length: Option<bool>) -> Option<Found>
     Some(Found { rank, strength })
 }
 
-/// `end` has no beginning and `call` no end: they are one call where names, ids, inputs and times allow it.
+/// `end` has no beginning and `call` has no end. They are one call if names, ids, inputs and times allow it.
 fn end_of(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     let (post, pre) = (facts(end.post)?, facts(call.pre)?);
     let run = end.post?.at.plus(-post.duration_ms.map_or(0, nanos));
@@ -153,7 +154,7 @@ fn end_of(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     weigh(same_content(post, pre), same_length)
 }
 
-/// Two halves of the specific layer: the end says less than its beginning, or names the tool otherwise.
+/// Two halves of the specific layer: the end holds fewer facts than the beginning, or names the tool differently.
 fn other_half(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     let (after, before) = (facts(end.after)?, facts(call.before)?);
     let run = end.after?.at.plus(-after.duration_ms.map_or(0, nanos));
@@ -177,7 +178,7 @@ fn other_layer(part: &Call<'_>, call: &Call<'_>) -> Option<Found> {
         return None;
     }
     if call.is_background() && part.before.is_none() && content == Some(true) {
-        // What was started in the background ends long after its call.
+        // Background work ends long after its call.
         let begun = call.post.is_some_and(|post| part.first() >= post.at);
         return begun.then_some(Found { rank: 1, strength: Strength::Exact });
     }
@@ -185,10 +186,10 @@ fn other_layer(part: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     if !part.hooks().all(|fact| call.overlaps(fact.at)) || same_length == Some(false) {
         return None;
     }
-    // Another input is believed to be this one's only where all of it lies between the two hooks of the call.
+    // A different input is accepted only if all of it lies between the two hooks of the call.
     let whole = call.pre.is_some() && call.post.is_some();
     let found = weigh(content, same_length.filter(|_| whole))?;
-    // The specific layer has one name for all tools of a kind, but for those of MCP.
+    // The specific layer uses one name for all tools of a kind, except MCP tools.
     let renamed = family(own.class) == family(tool.class) && own.class != ToolClass::Mcp;
     let is_said = found.strength != Strength::Order && renamed;
     (same_name(own, tool) != Some(false) || is_said).then_some(found)

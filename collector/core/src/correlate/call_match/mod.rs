@@ -1,5 +1,5 @@
-//! Which hooks are one call: first the generic layer by ids and inputs, then the specific layer by inputs, durations and
-//! times, then whatever is left over and nothing speaks against.
+//! Decides which hooks are one call: first the generic layer by ids and inputs, then the specific layer by inputs, durations
+//! and times, then the rest if nothing speaks against it.
 
 mod generic;
 mod leftover;
@@ -9,7 +9,7 @@ use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::Call;
 use crate::model::time::Timestamp;
 
-/// Of more calls of one content in one turn, only so many around the time of a hook are considered for it.
+/// Maximum number of equal calls in one turn that are considered for a hook, around the hook's time.
 const NEAR: usize = 512;
 
 /// All calls among `facts`, which are in order, sorted by their first hook.
@@ -27,7 +27,7 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     calls
 }
 
-/// The calls around a time, of many in order.
+/// The calls around a time, from many in order.
 fn near<'b>(equals: &'b [usize], calls: &[Call<'_>], at: Timestamp) -> &'b [usize] {
     if equals.len() <= NEAR {
         return equals;

@@ -1,5 +1,5 @@
-//! Hooks of the specific layer (`beforeShellExecution` and its like), which carry no id: each goes to the call it is about, or
-//! is a call of its own.
+//! Assigns hooks of the specific layer (`beforeShellExecution` and similar), which carry no id, to the call that they describe.
+//! Without such a call the hook becomes its own call.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use crate::model::time::{Timestamp, nanos};
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// Calls or hooks, as indexes, by what they are about.
+/// Indexes of calls or hooks, by the content that they describe.
 type ByContent = BTreeMap<(ToolClass, u64), Vec<usize>>;
 
-/// Gives each specific hook to the call it is about, or makes it a call of its own.
+/// Assigns each specific hook to its call, or makes it its own call.
 pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     let mut specific = facts.iter().copied().filter(|fact| !is_generic(&fact.kind)).peekable();
     if specific.peek().is_none() {
@@ -69,8 +69,9 @@ pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     }
 }
 
-/// The call among `equals` that a specific hook belongs to: the one with its duration, which both layers report to the last
-/// bit, else one whose pre came before it and whose post did not. Of edits the one with the same text before the others.
+/// The call among `equals` that a specific hook belongs to: the call with its exact duration, which both layers report to the
+/// last bit; otherwise a call whose pre hook came before it and whose post hook did not. For edits, a call with the same text
+/// goes first.
 fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) -> Option<usize> {
     let free = |at: &&usize| {
         let call = &calls[**at];
@@ -90,18 +91,18 @@ fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) ->
     found.or_else(|| free().find(equal_length)).copied()
 }
 
-/// Inputs of MCP tools, and inputs that are not said, are equal more often than names.
+/// Inputs of MCP tools, and missing inputs, are equal more often than names.
 fn may_be_one(one: &ToolFacts, other: &ToolFacts) -> bool {
     (other.class != ToolClass::Mcp && other.content != 0) || same_name(one, other) != Some(false)
 }
 
-/// A digest of what an edit changes.
+/// A digest of an edit's change.
 fn edited(tool: &ToolFacts) -> Option<u64> {
     Some(tool.more()?.edits?.text).filter(|text| *text != 0)
 }
 
-/// Of a call without its pre nothing tells when it was opened, so the last hooks before its end are its own. `posts` are such
-/// calls, last first. Gives back what is left.
+/// A call without its pre hook has no known start, so the last hooks before its end belong to it. `posts` are such calls, last
+/// first. Returns the rest.
 fn give_to_lone_posts<'a>(
     facts: Vec<&'a Fact>,
     posts: &[usize],
@@ -124,14 +125,14 @@ fn give_to_lone_posts<'a>(
     rest
 }
 
-/// Specific hooks that no whole call took.
+/// Specific hooks that match no complete call.
 struct Left<'a> {
     free: Vec<Option<&'a Fact>>,
     times: Vec<Timestamp>,
     starts: ByContent,
     ends: ByContent,
     edits: Vec<usize>,
-    /// Openings of calls that were over before a lone post came.
+    /// Openings of calls that had ended before a lone post hook arrived.
     closed: Vec<&'a Fact>,
 }
 
@@ -154,7 +155,7 @@ impl<'a> Left<'a> {
         left
     }
 
-    /// Gives a lone post the last end of its own: over after it ran, and of no other length.
+    /// Assigns the last matching end to a lone post hook: after the call ran, and of the same duration.
     fn give_end(&mut self, call: &mut Call<'a>) {
         let Some((post, tool)) = lone_post(call) else { return };
         let from = tool.duration_ms.map_or(Timestamp(i64::MIN), |ms| post.at.plus(-nanos(ms)));
@@ -176,7 +177,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Takes the openings of calls that have an end which no post took: they were over.
+    /// Removes the openings of calls whose end matches no post hook: these calls had ended.
     fn close_openings(&mut self) {
         for (place, ends) in &self.ends {
             let Some(starts) = self.starts.get(place) else { continue };
@@ -196,7 +197,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Gives a lone post the last opening before it ran.
+    /// Assigns the last opening before the call ran to a lone post hook.
     fn give_opening(&mut self, call: &mut Call<'a>) {
         let Some((post, tool)) = lone_post(call) else { return };
         let run = tool.duration_ms.map(|ms| post.at.plus(-nanos(ms)));
@@ -222,7 +223,7 @@ fn lone_post<'a>(call: &Call<'a>) -> Option<(&'a Fact, &'a ToolFacts)> {
     Some((post, tool_facts(&post.kind)?))
 }
 
-/// Of many hooks in order, the last ones up to a time.
+/// The last of many ordered hooks up to a time.
 fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [usize] {
     if equals.len() <= NEAR {
         return equals;
@@ -233,12 +234,12 @@ fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [u
 
 enum Found {
     Call(usize),
-    /// A call has this hook already.
+    /// Whether a call has this hook already.
     Repeat,
     New,
 }
 
-/// Where a specific hook without a generic half goes: to a call of its kind that is open, unless it repeats one.
+/// Assigns a specific hook without a generic half: to an open call of its kind, unless it repeats one.
 fn alone(
     fact: &Fact,
     tool: &ToolFacts,
