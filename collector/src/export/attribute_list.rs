@@ -1,4 +1,4 @@
-//! The attributes of one span, collected, cut to their limits and put in order.
+//! Collects the attributes of one span, cuts them to their limits and sorts them.
 
 use hookspan_core::content::Content;
 use hookspan_core::{Attribute, Class, Span, Status, Value};
@@ -18,7 +18,7 @@ pub(super) const ERROR_TEXT: &str = "cursor.error_message";
 pub(super) const ATTRIBUTE_MAX_BYTES: usize = 2 * 1_024;
 const MAX_ATTRIBUTES: usize = 96;
 
-/// Attributes whose text is a JSON document, besides content that says so itself.
+/// Attributes whose text is a JSON document. Content states this itself.
 const JSON_KEYS: [&str; 1] = ["cursor.model.params"];
 
 /// The attributes of one span or event while they are collected.
@@ -40,7 +40,7 @@ impl List<'_> {
         let off = self.encoding.content == ContentPolicy::Off;
         let Some(key) = self.encoding.key(&attribute.key, self.span.kind) else { return };
         let value = match (attribute.class, &attribute.value) {
-            // Of an MCP call even the tool's name says who is being talked to.
+            // The tool's name of an MCP call reveals the server.
             (Class::Detail, _) if off && key == "gen_ai.tool.name" => {
                 any_value::Value::StringValue("mcp".to_owned())
             }
@@ -64,7 +64,7 @@ impl List<'_> {
         self.push(key, value);
     }
 
-    /// Facts that are fields of a span rather than attributes of it. What the fold already said wins.
+    /// Adds facts that are fields of a span, not attributes. An attribute from the fold stays.
     pub(super) fn identity(&mut self) {
         let span = self.span;
         self.text("gen_ai.conversation.id", &span.root);
@@ -90,7 +90,7 @@ impl List<'_> {
         self.document(key, &content.text, content.json, budget);
     }
 
-    /// Adds text of up to `budget` bytes, cut as JSON where it is JSON.
+    /// Adds text of up to `budget` bytes. JSON is cut as JSON.
     pub(super) fn document(&mut self, key: &str, text: &str, json: bool, budget: usize) {
         let mut text = text.to_owned();
         let cut = if json { cut_json(&mut text, budget) } else { cut_text(&mut text, budget) };
@@ -123,18 +123,18 @@ impl List<'_> {
         self.pairs.push(key_value(key, value));
     }
 
-    /// What was collected under `key` so far.
+    /// The present value of `key`.
     pub(super) fn find(&self, key: &str) -> Option<&any_value::Value> {
         self.pairs.iter().find(|pair| pair.key == key)?.value.as_ref()?.value.as_ref()
     }
 
-    /// Sorted and unique, and how many had to go.
+    /// Returns the attributes sorted and unique, and how many were removed.
     pub(super) fn finish(mut self) -> (Vec<KeyValue>, usize) {
         if self.truncated > 0 {
             let value = any_value::Value::IntValue(self.truncated);
             self.pairs.push(key_value("hookspan.truncated", value));
         }
-        // The sort is stable and the first of equals stays: the fold's own word over a derived one.
+        // The sort is stable and the first of equal keys stays: the fold's value wins over a derived one.
         self.pairs.sort_by(|a, b| a.key.cmp(&b.key));
         self.pairs.dedup_by(|later, earlier| later.key == earlier.key);
         let over = self.pairs.len().saturating_sub(MAX_ATTRIBUTES);
@@ -143,7 +143,7 @@ impl List<'_> {
     }
 }
 
-/// Keeps the leading items that fit an attribute together.
+/// Keeps the first items that fit into one attribute.
 fn cut_list(list: &mut ArrayValue) -> bool {
     let mut room = ATTRIBUTE_MAX_BYTES;
     let before = list.values.len();

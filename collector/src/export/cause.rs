@@ -2,7 +2,7 @@
 
 use crate::config::destination::{Connection, Destination, Protocol};
 
-/// What stands between a destination and its spans.
+/// The cause of a failed delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The host name has no address.
@@ -25,7 +25,7 @@ pub(crate) enum Cause {
     NotHttp1,
     /// The port answers, but not in HTTP/2.
     NotHttp2,
-    /// The server sends us somewhere else: scheme, host and path of the place.
+    /// The server redirects: scheme, host and path of the target.
     Redirect(String),
     /// An answer that no OTLP receiver gives.
     NotOtlp,
@@ -54,7 +54,7 @@ impl Cause {
         matches!(self, Self::NotTls | Self::NotHttp1 | Self::NotHttp2 | Self::WantsTls)
     }
 
-    /// What a person can do; empty where the next attempt is all that can be done.
+    /// What a person can do; empty if the next attempt is all that can be done.
     #[must_use]
     pub(crate) fn advice(&self, destination: &Destination) -> String {
         let connection = &destination.connection;

@@ -1,4 +1,4 @@
-//! What one destination gets, and how it is spelled.
+//! What one destination receives, and in which spelling.
 
 use hookspan_core::path::{below, is_absolute};
 use hookspan_core::{Span, SpanKind};
@@ -10,7 +10,7 @@ use crate::config::destination::{ContentPolicy, PathPolicy};
 use crate::config::{OpenInference, Profile};
 use crate::redaction::Redaction;
 
-/// How spans are written for one destination.
+/// Settings for writing spans for one destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoding {
     /// What may leave.
@@ -29,17 +29,17 @@ pub(crate) struct Encoding {
     pub langfuse: bool,
     /// Bytes of content one attribute may hold.
     pub content_max_bytes: usize,
-    /// What every resource holds.
+    /// Attributes of every resource.
     pub resource: ResourceBase,
-    /// Blanks secrets in every string. `None` only at `full`, where a person switched redaction off by name.
+    /// Redacts secrets in every string. `None` only at `full` with redaction explicitly switched off.
     pub redaction: Option<Redaction>,
 }
 
 impl Encoding {
-    /// A path as the policy lets it leave; `None` where it does not.
+    /// A path in the form that the policy allows; `None` if it allows none.
     pub(super) fn path(&self, key: &str, path: &str, span: &Span) -> Option<String> {
         match self.paths {
-            // Relative to itself it would say nothing.
+            // Relative to itself, the path would be empty.
             PathPolicy::Relative if key == "hookspan.file.root" => Some(base_name(path).to_owned()),
             PathPolicy::Off => None,
             PathPolicy::Full => Some(path.to_owned()),
@@ -48,7 +48,7 @@ impl Encoding {
         }
     }
 
-    /// The key as the profile spells it; `None` where the profile has no such key on this kind of span.
+    /// The key in the profile's spelling; `None` if the profile has no such key for this kind of span.
     pub(super) fn key<'k>(&self, key: &'k str, kind: SpanKind) -> Option<&'k str> {
         let agent = matches!(kind, SpanKind::Generation | SpanKind::Subagent);
         match (self.semconv, key) {
@@ -63,7 +63,7 @@ impl Encoding {
     }
 }
 
-/// `path` below `root`, else its last part: the name of a home directory is nobody's business.
+/// `path` relative to `root`, otherwise its last part: the name of a home directory is private.
 fn relative(path: &str, root: Option<&str>) -> String {
     if let Some(below) = root.and_then(|root| below(root, path)) {
         return below;

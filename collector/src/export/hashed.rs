@@ -1,8 +1,8 @@
-//! What stands for a path that must not leave.
+//! Replaces paths that must not leave by a hash.
 
 use sha2::{Digest, Sha256};
 
-/// What stands for a path at `hash`.
+/// The replacement of a path at `hash`.
 pub(super) fn hashed_path(path: &str) -> String {
     let digest = Sha256::digest(path.as_bytes());
     let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();

@@ -1,11 +1,11 @@
-//! Keeping values within what a backend takes, without breaking them.
+//! Keeps values within a backend's limits without breaking them.
 //!
-//! Backends cut too, silently and in the middle of a JSON document or a character. So it is done here, visibly: plain text
-//! ends on a character boundary with `…[+N bytes]`, and JSON stays a document.
+//! Backends cut values silently, in the middle of a JSON document or a character. So hookspan cuts them visibly: plain text
+//! ends at a character boundary with `…[+N bytes]`, and JSON stays a document.
 
 use serde_json::Value as Json;
 
-/// A string leaf is never made shorter than this: below it the marker would be all that is left.
+/// Minimum length of a shortened string leaf: a shorter one would consist of the marker alone.
 const MIN_LEAF_BYTES: usize = 32;
 
 /// Cuts plain text to `max` bytes, marker included. Returns whether it was cut.
@@ -13,7 +13,7 @@ pub(super) fn cut_text(text: &mut String, max: usize) -> bool {
     if text.len() <= max {
         return false;
     }
-    // The marker's own length depends on a number that depends on the cut: reserve for the longest it can be.
+    // The marker's length depends on the cut, so reserve its maximum length.
     let reserve = marker(text.len()).len();
     let mut keep = max.saturating_sub(reserve);
     while !text.is_char_boundary(keep) {
@@ -25,7 +25,7 @@ pub(super) fn cut_text(text: &mut String, max: usize) -> bool {
     true
 }
 
-/// Cuts a JSON document to `max` bytes of text. What is no JSON after all becomes a JSON string. Returns whether it was cut.
+/// Cuts a JSON document to `max` bytes. Text that is not JSON becomes a JSON string. Returns whether it was cut.
 pub(super) fn cut_json(text: &mut String, max: usize) -> bool {
     if text.len() <= max {
         return false;
@@ -41,7 +41,7 @@ fn marker(bytes: usize) -> String {
     format!("…[+{bytes} bytes]")
 }
 
-/// Shortens string leaves, longest first, by one cap for all of them; then halves arrays; then gives up on structure.
+/// Shortens string leaves, longest first, to one common length; then halves arrays; then gives up the structure.
 fn shorten(mut document: Json, max: usize) -> String {
     let longest = longest_leaf(&document);
     if longest > MIN_LEAF_BYTES {

@@ -17,7 +17,7 @@ const SECONDS: [f64; 18] = [
     200.0, 500.0,
 ];
 
-/// What exporters count. Without a metrics exporter they cost a call into nothing.
+/// Counters of exporters. Without a metrics exporter counting does nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     export_spans: Counter<u64>,
@@ -77,8 +77,7 @@ fn meter() -> Meter {
     opentelemetry::global::meter("hookspan")
 }
 
-/// Reports what the store knows, read when the exporter asks: hooks and losses, backlogs, sizes. Without a metrics exporter
-/// nobody asks, and nothing is read.
+/// Reports numbers from the store: hooks, losses, backlogs, sizes. They are read only when a metrics exporter asks.
 pub(crate) fn observe(database: &Path) {
     let readers = Arc::new(Readers::new(database));
     let meter = meter();

@@ -1,14 +1,13 @@
-//! Settled spans become OTLP and leave, from a durable position, once.
+//! Sends settled spans as OTLP, from a durable position, each once.
 //!
 //! ```text
 //! settled ──plan──▶ otlp (pure) ──▶ export_batch ──client──▶ outcome ──worker──▶ export_position, export_loss
 //! ```
 //!
-//! The table `settled` is the queue; each destination has its own position in it. A request is stored before its first
-//! attempt, so that a repeat, even after kill -9 or an upgrade, is the same to the last byte. One request per destination is
-//! in flight, and the next is encoded meanwhile. A destination that is down costs a stored request and its place in the
-//! queue, nothing else, and no other destination notices. Why the exporters write to the database themselves is said in
-//! [`crate::store::export`].
+//! The table `settled` is the queue, and each destination has its own position in it. A request is stored before its first
+//! attempt, so that a repeat is byte for byte the same, even after kill -9 or an upgrade. Per destination one request is in
+//! flight while the next is encoded. A destination that is down costs only a stored request and its place in the queue, and
+//! does not affect others. [`crate::store::export`] explains why exporters write to the database themselves.
 
 mod attribute_list;
 mod cause;
@@ -50,7 +49,7 @@ use crate::redaction::Redaction;
 use crate::store::damage::Suspicion;
 use crate::tls;
 
-/// What all destinations share.
+/// Settings that all destinations share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// Resource of agent spans.
@@ -59,11 +58,11 @@ pub(crate) struct Settings {
     pub hide_inputs: bool,
     /// `OPENINFERENCE_HIDE_OUTPUTS`.
     pub hide_outputs: bool,
-    /// Blanks secrets.
+    /// Redacts secrets.
     pub redaction: Redaction,
-    /// Pace.
+    /// Waits and intervals.
     pub timing: Timing,
-    /// Told when SQLite reports damage.
+    /// Receives SQLite's reports of damage.
     pub suspicion: Suspicion,
     /// Reads the settings of a destination again.
     pub reread: Reread,
@@ -85,8 +84,8 @@ struct Running {
 
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
-/// A destination that cannot be used as things are, because a variable is not set or a certificate cannot be read, is paused
-/// and says so; the others run. Its settings are read again from time to time. A database that cannot be opened is tried again.
+/// A destination that cannot be used now (a variable is not set, a certificate cannot be read) is paused and says so; the
+/// others run. Its settings are read again from time to time. Opening the database is retried.
 #[must_use]
 pub(crate) fn spawn(
     runtime: &Handle,
@@ -120,7 +119,7 @@ pub(crate) fn spawn(
 }
 
 impl Exporters {
-    /// Sends what waits for `destination` at once, whatever it is waiting for. `false` when there is none of that name.
+    /// Makes a destination send its waiting spans at once. `false` if there is no such destination.
     #[must_use]
     pub(crate) fn retry(&self, destination: &str) -> bool {
         let found = self.destinations.iter().find(|running| running.name == destination);
@@ -130,7 +129,7 @@ impl Exporters {
         found.is_some()
     }
 
-    /// Stops all exporters; a request on its way gets half a second. What is left leaves after the next start.
+    /// Stops all exporters. A request in flight gets half a second. The rest is sent after the next start.
     pub(crate) async fn shutdown(&self) {
         self.shutdown.send_replace(true);
         for running in &self.destinations {

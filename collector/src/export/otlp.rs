@@ -1,8 +1,8 @@
-//! A [`Span`] as OTLP: pure, and the same bytes for the same spans in any process.
+//! Encodes a [`Span`] as OTLP. A pure function: the same spans give the same bytes in any process.
 //!
-//! Attributes are sorted bytewise and unique, resources are sorted, spans keep the order they come in, and nothing depends
-//! on a hash order, a clock or the environment. What a destination may see is decided here and nowhere else: by the class of
-//! each attribute, and by reading content only at policy `full`.
+//! Attributes are sorted bytewise and unique, resources are sorted, and spans keep their order. Nothing depends on a hash
+//! order, a clock or the environment. Only this file decides what a destination may see: by the class of each attribute, and by
+//! reading content only at policy `full`.
 
 use hookspan_core::content::{Content, EDIT_CHANGES};
 use hookspan_core::{Attribute, ContentRef, Link, Span, SpanEvent, Status, Timestamp, Value};
@@ -38,7 +38,7 @@ const MAX_LINKS: usize = 128;
 const NAME_MAX_CHARS: usize = 128;
 const ERROR_TEXT_MAX_CHARS: usize = 256;
 
-/// Content in the order in which it is given up when a span is too large.
+/// Content keys in the order in which they are dropped if a span is too large.
 pub(super) const SHED_ORDER: [&str; 4] = [
     "gen_ai.tool.call.result",
     "gen_ai.output.messages",
@@ -98,7 +98,7 @@ impl Encoding {
         self.span_until(span, span.start, read)
     }
 
-    /// As [`Self::span`]; one that still runs is cut at `last`, which is the last known time.
+    /// Like [`Self::span`], but a running span ends at `last`, the last known time.
     #[must_use]
     pub(crate) fn span_until(
         &self,
@@ -137,7 +137,7 @@ impl Encoding {
         let parts = span.contents.iter().filter(|part| part.key != EDIT_CHANGES);
         let read = parts.filter_map(|part| Some((part.key, read(part)?)));
         let mut contents: Vec<_> = read.collect();
-        // Before truncation: half a secret has no form that a rule knows.
+        // Redact before truncating: no rule recognises half a secret.
         if let Some(redaction) = &self.redaction {
             contents.iter_mut().for_each(|(_, content)| redaction.in_place(&mut content.text));
         }
@@ -211,7 +211,7 @@ impl Encoding {
 
     fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
         let Status::Error { message, .. } = &span.status else { return OtlpStatus::default() };
-        // Cursor's own words are content: only at full, and short.
+        // Cursor's error text is content: only at `full`, and shortened.
         let own = contents.iter().find(|(key, _)| *key == ERROR_TEXT);
         let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
         OtlpStatus {
@@ -278,10 +278,10 @@ impl<'a> Request<'a> {
         Self { encoding, groups: BTreeMap::new(), spans: 0, bytes: 0 }
     }
 
-    /// Adds `encoded`, the form of `span`, unless the request would then be larger than `max` bytes. A first span always
-    /// goes in. Returns whether it did.
+    /// Adds `encoded`, the encoding of `span`, unless the request would exceed `max` bytes. A first span is always added.
+    /// Returns whether it was added.
     pub(crate) fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
-        // Tag and length take at most six bytes; the resources are small and counted once by a fixed allowance.
+        // Tag and length take at most six bytes. A fixed allowance covers the small resources.
         let size = encoded.encoded_len() + 6;
         let key = ResourceKey::of(span);
         let envelope = if self.groups.contains_key(&key) { 0 } else { 1_024 };

@@ -1,8 +1,8 @@
 //! The policy for paths inside text: arguments, results, prompts, answers, error texts.
 //!
-//! At `relative` a path of the workspace becomes relative and a home directory becomes `~`; other paths say nothing about a
-//! person and stay, because commands must remain readable. At `hash` and `off` everything that looks like a path goes. A bare
-//! file name in running text has no form that tells it from a word, and stays.
+//! At `relative`, paths of the workspace become relative, and a home directory becomes `~`. Other paths say nothing about a
+//! person and stay, because commands must remain readable. At `hash` and `off` everything that looks like a path is replaced. A
+//! bare file name in running text cannot be told from a word, and stays.
 
 use hookspan_core::content::Content;
 use serde_json::Value;
@@ -34,9 +34,9 @@ pub(super) const KEYS: [&str; 20] = [
     "workspace_roots",
 ];
 
-/// What a path leaves behind at `off`.
+/// The replacement of a path at `off`.
 const OFF: &str = "[path]";
-/// Documents in strings of documents are opened to this depth.
+/// Maximum depth of JSON documents inside strings of documents.
 const NESTED: usize = 3;
 
 /// The policy, and the workspace that paths are relative to.
@@ -104,7 +104,7 @@ impl Paths<'_> {
         if self.policy == PathPolicy::Hash { hashed_path(path) } else { OFF.to_owned() }
     }
 
-    /// Replaces whatever looks like a path.
+    /// Replaces everything that looks like a path.
     fn withheld(self, text: &str) -> Option<String> {
         let mut out = String::new();
         let (mut copied, mut at) = (0, 0);
@@ -137,7 +137,7 @@ impl Paths<'_> {
         shown
     }
 
-    /// The workspace's path as texts spell it: plain, in JSON, and with the other separator.
+    /// The spellings of the workspace's path in texts: plain, in JSON, and with the other separator.
     fn roots(self) -> Vec<String> {
         let root = self.workspace.unwrap_or_default().trim_end_matches(['/', '\\']);
         if root.len() < 3 {
@@ -199,7 +199,7 @@ fn without_slug(text: &str, slug: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// Where systems keep homes; the last ones in JSON, escaped once and twice.
+/// Folders of home directories. The last ones are escaped for JSON, once and twice.
 const HOMES: [&str; 6] =
     ["/home/", "/Users/", ":/Users/", ":\\Users\\", ":\\\\Users\\\\", ":\\\\\\\\Users\\\\\\\\"];
 

@@ -1,4 +1,4 @@
-//! What a destination does next, decided from its rows alone.
+//! Decides a destination's next step from its rows alone.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 /// Spans in one request.
 const BATCH_SPANS: usize = 512;
 
-/// A size that was refused is believed for this long; then twice the size is tried, and so on.
+/// How long a refused size is the maximum. Then twice the size is tried, and so on.
 const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
 
-/// Fixed settings of a destination, as far as they decide what is sent when.
+/// Fixed settings of a destination that decide what is sent when.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) encoding: Encoding,
@@ -34,13 +34,13 @@ pub(super) struct Plan {
 pub(super) enum Step {
     /// Nothing is waiting.
     Idle,
-    /// Spans are waiting for company, at most this long.
+    /// Spans wait for more spans, at most this long.
     Gather(Duration),
     /// No attempt for this long.
     Wait(Duration),
     /// A person paused the destination.
     Stopped,
-    /// Send this; it is stored.
+    /// Send this request. It is stored.
     Send { batch: Batch, position: Position, alone: bool },
 }
 
@@ -53,8 +53,8 @@ pub(super) struct Built {
 }
 
 impl Plan {
-    /// Decides, and stores what the decision rests on. `gathering` is when the first of the waiting spans was seen;
-    /// `at_once` ignores a wait, because a person asked.
+    /// Decides the next step, and stores the state behind the decision. `gathering` is when the first waiting span was seen.
+    /// `at_once` skips a wait, because a person asked for it.
     pub(super) fn next(
         &self,
         store: &mut ExportStore,
@@ -113,8 +113,8 @@ impl Plan {
         }
     }
 
-    /// How long batches that were set aside still wait for another one to be accepted; zero: they are sent again. `None`
-    /// when there are none.
+    /// How long the batches that were set aside still wait for another batch to be accepted; zero: send them again. `None` if
+    /// there are none.
     fn until_release(
         &self,
         store: &ExportStore,
@@ -128,7 +128,7 @@ impl Plan {
         }))
     }
 
-    /// Bytes that the next request may have: those of the protocol, or fewer where the receiver refused a size.
+    /// Maximum bytes of the next request: the protocol's limit, or less if the receiver refused a size.
     fn max_bytes(&self, position: &Position, now: Timestamp) -> usize {
         let Some((bytes, learned)) = position.size else { return self.request_max_bytes };
         let doublings = u32::try_from(now.since(learned) / SIZE_TRUST_NS).unwrap_or(0).min(32);
@@ -136,7 +136,7 @@ impl Plan {
         usize::try_from(bytes).unwrap_or(usize::MAX).min(self.request_max_bytes)
     }
 
-    /// The request after `seq` if a full one is waiting there, so that it can be encoded while another is on its way.
+    /// The request after `seq`, if enough spans for a full one wait. It is encoded while another one is in flight.
     pub(super) fn ahead(
         &self,
         store: &ExportStore,
@@ -175,7 +175,7 @@ impl Plan {
                 return true;
             }
             let encoded = self.encoding.span(&span, &mut |part| {
-                // A body that is damaged or pruned costs its content, not the span.
+                // If a body is damaged or pruned, only its content is missing from the span.
                 content::extract(part.field, bodies.get(part.hook)?)
             });
             if !request.push(&span, encoded, max_bytes) {
@@ -200,8 +200,8 @@ impl Plan {
         Ok(built)
     }
 
-    /// A destination that fails may keep only so many spans waiting; the oldest go first. A request that is made and holds some
-    /// that may be kept stays whole: for a while a request more waits than may, and nothing is lost that need not be.
+    /// Limits the spans that wait for a failing destination: the oldest are dropped. A built request that also holds spans
+    /// within the limit stays whole. So for a while one request more may wait, and no span is dropped without need.
     fn shed_backlog(&self, store: &mut ExportStore, now: Timestamp) -> rusqlite::Result<()> {
         let position = store.position()?;
         if position.attempts == 0 || self.backlog_max_spans == u64::MAX {
@@ -237,14 +237,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Only a person's own setting drops spans by age: a destination that is down for weeks gets everything afterwards.
+    /// Spans are dropped by age only if a person has set that: after an outage of weeks a destination gets everything.
     fn is_expired(&self, end_ns: u64, now: Timestamp) -> bool {
         let Some(limit) = self.max_span_age else { return false };
         let age = u64::try_from(now.0).unwrap_or(0).saturating_sub(end_ns);
         u128::from(age) > limit.as_nanos()
     }
 
-    /// Whole conversations, by the first eight bytes of the hash of their id as a fraction.
+    /// Samples whole conversations: the first eight bytes of their id's hash, read as a fraction, decide.
     fn is_sampled(&self, conversation: &str) -> bool {
         if self.sample >= 1.0 {
             return true;

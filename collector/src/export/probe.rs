@@ -1,5 +1,5 @@
-//! Tries a destination for real: its name, the connection, TLS, and an empty export. Nothing is stored and nothing is sent
-//! but that one request without spans.
+//! Tests a destination: name, connection, TLS, and an empty export. Nothing is stored, and only this one request without spans
+//! is sent.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -35,8 +35,7 @@ pub(crate) struct Step {
 
 /// Tries `destination`. Blocks for up to half a minute, and must not run on an async thread.
 ///
-/// The steps end with the first one that fails. Over HTTP a proxy may stand in between, which the system's settings name:
-/// then the export alone decides.
+/// The test ends with the first failing step. Over HTTP the system's settings may name a proxy: then only the export decides.
 #[must_use]
 pub(crate) fn probe(destination: &Destination) -> Vec<Step> {
     crate::tls::install_crypto();
@@ -162,7 +161,7 @@ impl Probe<'_> {
         self.judge("export", outcome);
     }
 
-    /// What was found on the direct way counts only when the export fails too.
+    /// Results of the direct connection count only if the export fails too.
     fn export_through_proxy(&mut self) {
         let outcome = self.send();
         if matches!(outcome, Outcome::Ok | Outcome::Partial { .. }) {
@@ -197,7 +196,7 @@ impl Probe<'_> {
             Outcome::Ok | Outcome::Partial { .. } => {
                 self.step(step, true, "an OTLP receiver accepted an empty export".to_owned(), None);
             }
-            // MLflow takes nothing without spans, and says so; this is the answer of a receiver that works.
+            // MLflow rejects a request without spans. This answer means that the receiver works.
             Outcome::Permanent { class: Refusal::Rejected, trouble }
                 if names_emptiness(&trouble) =>
             {

@@ -1,4 +1,4 @@
-//! Who speaks: the resource of agent spans.
+//! The OTLP resource of agent spans.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::config::Environment;
 use crate::config::destination::{ContentPolicy, PathPolicy};
 use crate::config::mistake::{Mistake, Why};
 
-/// What all resources of this process share: the machine, and what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say.
+/// Attributes of all resources of this process: the machine, `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceBase {
     attributes: BTreeMap<String, String>,
 }
 
-/// What tells one resource from another inside a request.
+/// The values that distinguish resources inside a request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceKey {
     version: Option<String>,
@@ -61,7 +61,7 @@ impl ResourceBase {
         Ok(Self { attributes })
     }
 
-    /// Takes the release and the system out, for bytes that are the same everywhere.
+    /// Removes the release and the system, so that the bytes are the same everywhere.
     #[cfg(test)]
     pub(super) fn pin_for_test(&mut self) {
         for key in ["os.type", "telemetry.sdk.version"] {
@@ -84,7 +84,7 @@ impl ResourceBase {
         if let Some(version) = &version {
             all.entry("service.version").or_insert(version);
         }
-        // The project is called after its folder, which is a part of a path.
+        // The project's name is its folder's name, which is a part of a path.
         let project = key.project.as_deref().and_then(|project| match paths {
             PathPolicy::Off => None,
             PathPolicy::Hash => Some(Cow::Owned(hashed_path(project))),

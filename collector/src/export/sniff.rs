@@ -1,7 +1,7 @@
-//! What a port speaks, where its silence does not tell.
+//! Finds out which protocol a port speaks, if its failures do not tell.
 //!
-//! A server that is spoken to in another protocol may just hang up. Go's HTTP server does that to gRPC, and depending on chance
-//! the client sees an answer that makes no sense or a broken pipe. A plain HTTP/1.1 request settles it.
+//! A server may hang up if the client uses another protocol. Go's HTTP server does that for gRPC: by chance the client sees a
+//! meaningless answer or a broken pipe. A plain HTTP/1.1 request gives a clear answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};

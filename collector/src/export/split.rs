@@ -1,7 +1,7 @@
-//! Cutting a stored request into smaller ones, by its bytes alone.
+//! Splits a stored request into smaller ones, using only its bytes.
 //!
-//! The parts of a batch share out its sequence numbers in order, as many as each has spans. They stand for the range only as
-//! a whole: a part's own numbers say how many, not which.
+//! The parts divide the batch's sequence numbers in order, each as many as it has spans. A part's numbers say how many spans it
+//! has, not which.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub(super) fn halve(batch: &Batch) -> Option<[Batch; 2]> {
     }))
 }
 
-/// Two halves with no trace in both; `None` for a lone trace.
+/// Two halves without a common trace; `None` for a lone trace.
 pub(super) fn halve_between_traces(batch: &Batch) -> Option<[Batch; 2]> {
     let request = decode(batch)?;
     let traces: BTreeSet<Vec<u8>> = spans(&request).map(|span| span.trace_id.clone()).collect();

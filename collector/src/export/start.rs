@@ -1,4 +1,4 @@
-//! How the exporter of a destination comes to run: the store is opened, the client is made, and what is not there yet is waited for.
+//! Starts a destination's exporter: opens the store, makes the client, and waits for what is missing.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use crate::store::export::{self as tables, DestinationState, ExportStore, Setbac
 use crate::store::open::OpenError;
 
 pub(super) const DAY_NS: i64 = 86_400_000_000_000;
-/// Between two attempts to open the database.
+/// Wait between two attempts to open the database.
 const STORE_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads the settings of a destination again, from the configuration file and the files that it refers to. By default nothing
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Reread {
     }
 }
 
-/// What a destination starts from.
+/// Everything that a destination's exporter starts from.
 pub(super) struct Start {
     pub(super) database: PathBuf,
     pub(super) destination: Arc<Destination>,
@@ -59,7 +59,7 @@ pub(super) struct Start {
     pub(super) shutdown: watch::Receiver<bool>,
 }
 
-/// What became of a start.
+/// Result of a start.
 pub(super) enum Begun {
     /// It can run.
     Ready(Box<Worker>),
@@ -97,7 +97,7 @@ impl Start {
                 let begun = self.begin();
                 (self, begun)
             });
-            // Else the runtime is shutting down and takes this task with it.
+            // Otherwise the runtime is shutting down and ends this task.
             let Ok(done) = again.await else { return };
             (self, begun) = done;
         }
@@ -191,7 +191,7 @@ fn advice(name: &str, problem: &str) -> String {
     }
 }
 
-/// Marks destinations that left the configuration as off: now, or once the database can be opened.
+/// Marks destinations that are no longer configured as off: now, or once the database can be opened.
 pub(super) fn switch_off_others(
     runtime: &Handle,
     database: &Path,

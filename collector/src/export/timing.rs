@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// The pace of a destination. Tests shorten it; nothing else does.
+/// Waits and intervals of a destination. Only tests shorten them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// A batch leaves this long after its first span settled, full or not.
+    /// A batch is sent this long after its first span settled, even if it is not full.
     pub flush: Duration,
-    /// First wait after a failure; doubles from there.
+    /// First wait after a failure. Each further wait is twice as long.
     pub backoff: Duration,
-    /// Longest wait at first.
+    /// Maximum wait in the beginning.
     pub backoff_max: Duration,
-    /// Longest wait after [`Self::patience`] failures.
+    /// Maximum wait after [`Self::patience`] failures.
     pub backoff_long: Duration,
     /// Failures after which a destination counts as away.
     pub patience: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Timing {
     pub probe_first: Duration,
     /// Longest wait before a paused destination gets a batch again.
     pub probe: Duration,
-    /// Looks at the store at least this often, whether woken or not.
+    /// Maximum time between two looks at the store.
     pub poll: Duration,
 }
 

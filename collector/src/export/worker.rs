@@ -22,20 +22,20 @@ use crate::store::export::{
     Batch, DestinationState, ExportStore, Held, Loss, LossReason, Position, Setback,
 };
 
-/// A request on its way gets this long to finish when the collector stops. What does not is sent again later.
+/// Time that a request in flight gets when the collector stops. An unfinished one is sent again later.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 
-/// So many batches are set aside before the destination is paused: one bad batch says something about the batch, three in a
-/// row say something about the destination.
+/// Maximum number of batches that are set aside. One bad batch says something about the batch, three in a row about the
+/// destination.
 const HELD_MAX: u64 = 3;
 
-/// A server that failed may have failed by chance. Attempts before the batch counts as refused.
+/// Attempts before a batch counts as refused: a server may fail by chance.
 const FAULTY_ATTEMPTS: u32 = 3;
 
-/// Failures in a row from which on a mix-up of protocols is no chance, and a hint names further causes.
+/// Failures in a row after which a protocol mismatch counts as certain, and a hint names further causes.
 const CERTAIN_FROM: u32 = 3;
 
-/// A smaller request is never asked for: a span has at most 48 KiB.
+/// Minimum request size: a span has at most 48 KiB.
 const REQUEST_MIN_BYTES: u64 = 64 * 1_024;
 
 pub(super) struct Worker {
@@ -54,7 +54,7 @@ pub(super) struct Worker {
     pub(super) isolation: Isolation,
 }
 
-/// What became of the batch that is being taken apart.
+/// State of the batch that is being split.
 #[derive(Debug, Default)]
 pub(super) struct Isolation {
     /// Last `settled.seq` of that batch.
@@ -70,7 +70,7 @@ impl Isolation {
         }
     }
 
-    /// Whether another part of the batch that `batch` is from was accepted.
+    /// Whether another part of the same batch was accepted.
     const fn proves(&self, batch: &Batch) -> bool {
         self.accepted && batch.last_seq <= self.until
     }
@@ -120,14 +120,14 @@ impl Worker {
         step
     }
 
-    /// Waits for time to pass, for a person to ask, for the end, and, if `for_spans`, for spans to settle.
+    /// Waits until the time passes, a person asks, the end comes or, with `for_spans`, spans settle.
     async fn wait(&mut self, longest: Duration, for_spans: bool) -> Woken {
         tokio::select! {
             () = tokio::time::sleep(longest) => Woken::Time,
             () = self.retry.notified() => Woken::Asked,
             changed = self.wake.changed(), if for_spans => match changed {
                 Ok(()) => Woken::Time,
-                // Nobody is left to settle spans; what is stored still leaves, by the clock.
+                // Nothing settles spans any more. Stored ones are still sent, by the clock.
                 Err(_) => tokio::select! {
                     () = tokio::time::sleep(longest) => Woken::Time,
                     () = stopped(&mut self.shutdown) => Woken::Shutdown,
@@ -152,7 +152,7 @@ impl Worker {
             bytes = batch.body.len(),
             attempt = batch.attempts + 1,
         );
-        // While it is on its way, the next one is put together: only when things go well, or it would be work thrown away.
+        // Build the next request while this one is in flight, but only if sending works: otherwise it would be wasted.
         let ahead = alone && position.attempts == 0;
         let body = Bytes::from(batch.body.clone());
         let mut shutdown = self.shutdown.clone();
@@ -182,7 +182,7 @@ impl Worker {
         let (plan, position) = (Arc::clone(&self.plan), position.clone());
         let built =
             self.in_store(move |store| plan.ahead(store, seq, &position, clock::now())).await;
-        // Whatever was wrong will be met again, and reported, when its turn comes.
+        // Any error will occur again, and be reported, when the request's turn comes.
         built.ok().flatten()
     }
 
@@ -204,7 +204,7 @@ impl Worker {
                 let losses = if rejected > 0 { vec![lost] } else { Vec::new() };
                 self.delivered(batch, position, losses, next).await
             }
-            // Nothing was kept, so sending it again doubles nothing.
+            // The receiver stored nothing, so repeating it makes no duplicates.
             Outcome::Partial { rejected, message } => {
                 let detail = format!("all {rejected} spans were refused: {message}");
                 self.refused(batch, position, Trouble::new(Cause::Content, detail), false).await
@@ -298,8 +298,8 @@ impl Worker {
         self.in_store(move |store| store.replace(&whole, &parts, max_bytes, clock::now())).await
     }
 
-    /// A batch was refused for what it holds, or so it seems. It is cut up to find the trace that is refused; but nothing is
-    /// given up before the receiver has accepted something else, because it may refuse everything.
+    /// A batch was apparently refused for its content. It is split to find the refused trace. Nothing is dropped before the
+    /// receiver accepts something else, because it may refuse everything.
     async fn refused(
         &mut self,
         batch: &Batch,
@@ -320,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// Gives up what cannot be cut up any further, if another part of the same batch was accepted; else sets it aside.
+    /// Drops a batch that cannot be split further, if another part of the same batch was accepted. Otherwise sets it aside.
     async fn give_up(
         &mut self,
         batch: &Batch,

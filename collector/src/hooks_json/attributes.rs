@@ -1,4 +1,4 @@
-//! Extended attributes of a file that is replaced: notes of its owner, labels of a security module, the access control list.
+//! Keeps extended attributes when a file is replaced: notes of its owner, labels of a security module, the access control list.
 
 use std::fs::File;
 use std::io;
@@ -8,8 +8,8 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 const MAX_BYTES: usize = 64 << 10;
 
-/// Gives `new` the attributes of the file at `old`, which need not exist. An attribute of the system that this account may not set
-/// is what the system gives a new file there.
+/// Copies the attributes of the file at `old`, which need not exist, to `new`. A system attribute that this account may not set
+/// keeps the value that the system gives new files.
 #[cfg(target_os = "linux")]
 pub(super) fn keep(old: &Path, new: &File) -> io::Result<()> {
     use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};

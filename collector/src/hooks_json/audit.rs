@@ -1,8 +1,8 @@
-//! What stands in a hooks.json: entries of hookspan in any dress, and whatever keeps Cursor from running them.
+//! Inspects a hooks.json: hookspan's entries in any form, and anything that keeps Cursor from running them.
 //!
-//! Cursor checks the whole file before it runs anything of it, and one entry that fails the check voids all. The checks are
-//! Cursor's own, as its settings page words them ("Config version must be a number", "Unknown hook type"). Its command line
-//! reads the text differently: it removes comments without minding strings, and takes no trailing comma.
+//! Cursor checks the whole file before it runs any hook, and one invalid entry voids all. The checks here are Cursor's, in the
+//! words of its settings page ("Config version must be a number", "Unknown hook type"). Cursor's command line reads the text
+//! differently: it removes comments without regard to strings, and rejects trailing commas.
 
 use std::path::Path;
 
@@ -20,23 +20,23 @@ use crate::text;
 
 /// Seconds above which Cursor itself warns of a timeout.
 const TIMEOUT_LONG_SECONDS: f64 = 3_600.0;
-/// Seconds that the hook program may take at most by its own deadline.
+/// The hook program's own deadline, seconds.
 const TIMEOUT_LEAST_SECONDS: f64 = 5.0;
 
-/// What is to be said about one place in the file.
+/// A remark about one place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
-    /// What follows from it.
+    /// Its consequence.
     pub kind: Kind,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What stands there.
+    /// The text there.
     pub what: String,
 }
 
-/// What follows from a remark.
+/// The consequence of a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// `version` is missing or no positive whole number: Cursor ignores the file.
@@ -49,11 +49,11 @@ pub(crate) enum Kind {
     VoidForCli,
     /// An event that hookspan does not know. A Cursor that does not know it either ignores the file.
     UnknownEvent,
-    /// An option that changes what an entry of ours does.
+    /// An option that changes the effect of an entry of ours.
     Altered,
 }
 
-/// An entry that runs hookspan, or means to.
+/// An entry that runs hookspan, or is meant to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ours {
     /// The event it stands under.
@@ -81,7 +81,7 @@ pub(crate) enum Shape {
     Other,
 }
 
-/// All there is to say about one hooks.json.
+/// The result for one hooks.json.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Audit {
     /// Remarks in the order of the file.
@@ -93,7 +93,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// Looks through a parsed file.
+    /// Inspects a parsed file.
     #[must_use]
     pub(crate) fn of(document: &Document<'_>) -> Self {
         let mut auditor = Auditor { document, audit: Self::default() };
@@ -194,7 +194,7 @@ impl<'a> Auditor<'a, '_> {
         }
     }
 
-    /// `type` and what it asks for.
+    /// Checks `type` and the keys that it needs.
     fn kind(&mut self, object: &Object<'a>) {
         let kind = object.get("type").map(|property| &property.value);
         match kind {
@@ -280,7 +280,7 @@ impl<'a> Auditor<'a, '_> {
         Some(Ours { event, command, shape, grouped, line, column })
     }
 
-    /// What Cursor's command line stumbles over, anywhere in the file.
+    /// Text anywhere in the file that Cursor's command line misreads.
     fn texts(&mut self, value: &Value<'a>) {
         match value {
             Value::StringLit(text) => self.comment_in_text(&text.value, text.start()),
@@ -304,7 +304,7 @@ impl<'a> Auditor<'a, '_> {
         if !text.contains(sign) {
             return;
         }
-        // A block comment needs an end to do harm.
+        // A block comment does harm only if it has an end.
         let rest = self.document.text.get(at..).unwrap_or_default();
         let ends = rest.split_once("/*").is_some_and(|(_, behind)| behind.contains("*/"));
         if sign == "//" || ends {
@@ -318,7 +318,7 @@ impl<'a> Auditor<'a, '_> {
         }
     }
 
-    /// A value as it is written, short.
+    /// A value as written, shortened.
     fn shown(&self, value: &Value<'a>) -> String {
         let written = self.document.text.get(value.start()..value.end()).unwrap_or_default();
         text::visible(written, 40)
@@ -345,8 +345,8 @@ fn is_matcher(value: &Value<'_>) -> bool {
     is_everything(value) || is_regular_expression(&text.value)
 }
 
-/// `false` only for what JavaScript refuses for certain. Both languages refuse these faults; about others, such as a look
-/// around or an unescaped brace, they differ.
+/// Returns `false` only for patterns that JavaScript certainly rejects. Both languages reject these faults. They differ about
+/// others, such as lookaround or an unescaped brace.
 fn is_regular_expression(pattern: &str) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else { return true };

@@ -31,16 +31,16 @@ pub struct Document<'a> {
     tokens: Vec<TokenAndRange<'a>>,
 }
 
-/// A `{}` or `[]` and what is in it, by place.
+/// A `{}` or `[]` and its content, with offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
-    /// From the opening to behind the closing sign.
+    /// Offsets: the opening bracket, and behind the closing bracket.
     pub range: Range,
     /// Properties or elements.
     pub items: Vec<Range>,
 }
 
-/// A hook that somebody configured.
+/// A configured hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The event it stands under.
@@ -64,7 +64,7 @@ impl Found {
     }
 }
 
-/// A command that stands in hooks.json, also one level deeper than Cursor looks.
+/// A command in hooks.json. It may be one level deeper than Cursor reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The event it stands under.
@@ -81,7 +81,7 @@ pub struct Command {
     pub command: String,
 }
 
-/// Line and column of offsets that only grow, so that the text is counted through once.
+/// Converts growing offsets to line and column, counting through the text once.
 struct Places<'a> {
     text: &'a str,
     offset: usize,
@@ -106,10 +106,10 @@ impl<'a> Places<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses JSON with comments and trailing commas, what Cursor reads. `text` comes without a byte order mark.
+    /// Parses JSON with comments and trailing commas, as Cursor does. `text` has no byte order mark.
     ///
     /// # Errors
-    /// The text is not that, or the parts we must edit have another shape: `hooks` an object of arrays.
+    /// The text is invalid, or `hooks` is not an object of arrays.
     pub fn parse(text: &'a str) -> Result<Self, Broken> {
         let collect =
             CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
@@ -160,7 +160,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Readers disagree about which of two equal keys counts, so an edit of one of them could have no effect.
+    /// Readers disagree about which of two equal keys counts, so editing one of them might have no effect.
     fn check_unique(&self, object: &Object<'_>) -> Result<(), Broken> {
         let mut seen = BTreeSet::new();
         for property in &object.properties {
@@ -250,7 +250,7 @@ impl<'a> Document<'a> {
         matches!(next.token, Token::Comma).then_some(next.range)
     }
 
-    /// Where the last comment ends that begins on the line of `from`, or `from`: a comment stays with what it is about.
+    /// End of the last comment that begins on the line of `from`, or `from`: a comment stays with its subject.
     #[must_use]
     pub fn end_of_line_comments(&self, from: usize) -> usize {
         let mut end = from;
@@ -263,7 +263,7 @@ impl<'a> Document<'a> {
         end
     }
 
-    /// Where the last of the comments that follow `from` ends, or `from`.
+    /// End of the last comment after `from`, or `from`.
     #[must_use]
     pub fn end_of_comments(&self, from: usize) -> usize {
         self.after(from)
@@ -272,7 +272,7 @@ impl<'a> Document<'a> {
             .map_or(from, |token| token.range.end)
     }
 
-    /// Where the token before `start` ends, comments included.
+    /// End of the token or comment before `start`.
     #[must_use]
     pub fn end_before(&self, start: usize) -> usize {
         let before = self.first_from(start).checked_sub(1);
@@ -302,13 +302,13 @@ impl Container {
         Self { range: array.range, items: array.elements.iter().map(|e| e.range()).collect() }
     }
 
-    /// Behind the opening sign.
+    /// Offset behind the opening bracket.
     #[must_use]
     pub(crate) fn inside(&self) -> usize {
         self.range.start + 1
     }
 
-    /// Before the closing sign.
+    /// Offset of the closing bracket.
     #[must_use]
     pub(crate) fn close(&self) -> usize {
         self.range.end - 1

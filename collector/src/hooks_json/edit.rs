@@ -1,4 +1,4 @@
-//! The insertions of `install` and their exact inverse.
+//! Inserts entries for `install`, and removes them exactly for `uninstall`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,25 @@ use super::own_entries;
 use super::recognise::Form;
 use super::version::{self, Version};
 
-/// What `install` made in a file besides the entries, so that `uninstall` can tell ours from what was there, empty.
+/// What `install` inserted in a file beside the entries, so that `uninstall` can tell it from empty containers that were there
+/// before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// Keys that were not there: `""` for the outermost object, `version`, `hooks`, `hooks/EVENT`.
+    /// Inserted keys:
     pub keys: BTreeSet<String>,
-    /// Of the containers we put something into, those that were empty and on one line, with the space that we put before
-    /// their closing sign.
+    /// Containers that were empty on one line (`{}`) before our insertion, with the spaces that we added before the closing
+    /// bracket.
     pub opened: BTreeMap<String, String>,
-    /// What stood for `version` where that voided the file.
+    /// The text of `version` that voided the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// Adds an entry for each of `events`, brings existing ones of ours up to date and takes out those that are not wanted.
-/// Doing it again changes nothing. `made` is added to.
+/// Adds an entry for each of `events`, updates existing entries of ours and removes unwanted ones. Repeating it changes
+/// nothing. `made` is extended.
 ///
-/// An event that runs the hook program in another form on this system gets no entry: it would be recorded twice. A void
-/// `version` becomes 1.
+/// An event that already runs the hook program in another form gets no entry: it would be recorded twice. A void `version`
+/// becomes 1.
 ///
 /// # Errors
 /// The text cannot be edited, or its `version` is newer than what hookspan knows.
@@ -52,7 +53,7 @@ pub fn install(
     Ok(text)
 }
 
-/// The events that run the hook program already, in whatever form.
+/// Events that already run the hook program, in any form.
 fn covered(document: &Document<'_>) -> BTreeSet<String> {
     let ours = own_entries::entries(document).into_iter().filter(own_entries::Ours::runs_here);
     ours.map(|ours| ours.event).collect()
@@ -75,7 +76,7 @@ fn add_entry(text: &mut String, entry: &Entry, event: &str, made: &mut Made) -> 
     Ok(())
 }
 
-/// Puts a plain entry in the place of each group that holds the hook program alone: Cursor runs no groups.
+/// Replaces each group that holds only the hook program by a plain entry: Cursor runs no groups.
 fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
     let document = Document::parse(text)?;
     let mut replaced = text.to_owned();
@@ -91,7 +92,7 @@ fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
     Ok(replaced)
 }
 
-/// Makes a `version` that voids the file 1, and keeps what stood there.
+/// Replaces a `version` that voids the file by 1, and keeps the old text.
 fn repair_version(text: &mut String, made: &mut Made) -> Result<(), Broken> {
     let document = Document::parse(text)?;
     match version::of(&document) {
@@ -106,7 +107,7 @@ fn repair_version(text: &mut String, made: &mut Made) -> Result<(), Broken> {
     }
 }
 
-/// The inverse of [`repair_version`], unless somebody has written another version since.
+/// The inverse of [`repair_version`], unless the version was edited since.
 fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
     let Some(old) = &made.version else { return Ok(()) };
     let document = Document::parse(text)?;
@@ -118,10 +119,10 @@ fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Takes out every entry of ours and whatever of `made` is empty by then. Without `made` (the record is gone) only event
-/// arrays that our entries were alone in are taken for ours.
+/// Removes every entry of ours, and containers in `made` that are empty then. Without `made` (the record is lost), event arrays
+/// that held only our entries count as ours.
 ///
-/// `was_absent` says that the file itself was ours: then `version` stays as long as somebody else's hooks need it.
+/// `was_absent` means that the file itself was ours. Then `version` stays as long as other hooks need it.
 ///
 /// # Errors
 /// The text cannot be edited.
@@ -163,7 +164,7 @@ fn remove_unwanted(
     update(&text, entry)
 }
 
-/// Rewrites those of our entries that are not exactly what we would write.
+/// Rewrites our entries that differ from what `install` would write now.
 fn update(text: &str, entry: &Entry) -> Result<String, Broken> {
     let document = Document::parse(text)?;
     let mut updated = text.to_owned();
@@ -182,7 +183,7 @@ fn update(text: &str, entry: &Entry) -> Result<String, Broken> {
     Ok(updated)
 }
 
-/// Removes our entries that satisfy `unwanted`, from the last to the first, and arrays that were made for them.
+/// Removes our entries that satisfy `unwanted`, last first, and arrays that were made for them.
 fn remove_where(
     text: &str,
     made: &mut Made,
@@ -208,7 +209,7 @@ fn remove_where(
     Ok(text)
 }
 
-/// Removes the value at `path` if we made it and nothing is in it, not even a comment.
+/// Removes the value at `path` if we made it and it is empty, without even a comment.
 fn remove_empty(text: &mut String, path: &[&str], made: &Made) -> Result<(), Broken> {
     if !made.keys.contains(&path.join("/")) {
         return Ok(());
@@ -295,8 +296,8 @@ fn add_key(text: &mut String, key: &str, value: &str, made: &mut Made) -> Result
 
 /// Adds an item at the end of a container, in the style of what is there.
 ///
-/// When the last item has a comma behind it, so gets ours; when not, the comma goes directly behind the last item. That
-/// alone tells [`remove`] later which comma came with us.
+/// If the last item has a trailing comma, ours gets one too. If not, the comma goes directly behind the last item. This tells
+/// [`remove`] later which comma was ours.
 fn append(
     document: &Document<'_>,
     container: &Container,
@@ -334,7 +335,7 @@ fn append(
     result
 }
 
-/// Takes an item out of a container, with the space before it and the comma that came with it.
+/// Removes an item from a container, with the space before it and the comma that came with it.
 fn remove(
     document: &Document<'_>,
     container: &Container,
@@ -344,7 +345,7 @@ fn remove(
     remove_all(document, container, &[index], opened)
 }
 
-/// Takes items out of a container; `indices` grow. The last goes first, so that places before it stay as they were parsed.
+/// Removes items from a container. `indices` are ascending. The last item is removed first, so that earlier offsets stay valid.
 fn remove_all(
     document: &Document<'_>,
     container: &Container,
@@ -352,7 +353,7 @@ fn remove_all(
     opened: Option<&String>,
 ) -> String {
     let mut result = document.text.to_owned();
-    // The comma behind the item that is looked at went with the item behind that.
+    // The comma behind this item was removed with the next item.
     let mut comma_is_gone = false;
     let mut followed = None;
     for &index in indices.iter().rev() {
@@ -384,7 +385,7 @@ fn remove_all(
     result
 }
 
-/// The line break and indentation before a new item: as the sibling has it, else one step deeper than the container.
+/// The line break and indentation before a new item: as its sibling has it, otherwise one step deeper than the container.
 fn line_start(document: &Document<'_>, container: &Container, sibling: Option<usize>) -> String {
     let text = document.text;
     let own_line = sibling.filter(|&at| {
@@ -408,7 +409,7 @@ fn indent_at(text: &str, at: usize) -> &str {
     line.get(..line.len() - line.trim_start_matches([' ', '\t']).len()).unwrap_or_default()
 }
 
-/// One step of indentation: what the first property stands in from the outermost brace, else two spaces.
+/// One step of indentation: that of the first property, otherwise two spaces.
 fn indent_step(document: &Document<'_>) -> String {
     let first = document.root.as_ref().and_then(|root| Some((root, root.properties.first()?)));
     let step = first.and_then(|(root, property)| {
@@ -418,7 +419,7 @@ fn indent_step(document: &Document<'_>) -> String {
     step.filter(|step| !step.is_empty()).unwrap_or("  ").to_owned()
 }
 
-/// A text that somebody keeps on one line stays on one line.
+/// A text on one line stays on one line.
 fn is_one_line(document: &Document<'_>) -> bool {
     let Some(root) = &document.root else { return false };
     !root.properties.is_empty()
@@ -429,7 +430,7 @@ fn has_line_break(text: Option<&str>) -> bool {
     text.is_some_and(|text| text.contains(['\n', '\r']))
 }
 
-/// The first line break of the text decides; a mixed file keeps its mixture.
+/// The first line break of the text decides. A mixed file stays mixed.
 fn newline(text: &str) -> &'static str {
     match text.find(['\n', '\r']) {
         Some(at) => line_break(text.get(at..).unwrap_or_default()),

@@ -5,7 +5,7 @@ use std::path::Path;
 pub(crate) use super::recognise::words;
 use super::recognise::{Form, recognise};
 
-/// Seconds. Long against the shim's own deadline, short against a person's patience.
+/// Timeout in seconds: much longer than the shim's own deadline, shorter than a person's patience.
 pub(crate) const TIMEOUT_SECONDS: u64 = 10;
 
 /// File name of the hook program: the marker by which our entries are recognised, wherever it lies.
@@ -28,7 +28,7 @@ pub enum UnfitPath {
     Sign(String),
 }
 
-/// What the commands of one installation have in common.
+/// The common parts of an installation's commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     prefix: String,
@@ -37,8 +37,8 @@ pub struct Entry {
 impl Entry {
     /// Commands that run `program`, with `--dir` when the state directory is not the one a hook finds by itself.
     ///
-    /// `exec` keeps the shell that Cursor starts from staying in between; it is a shell word, so `with_exec` is for
-    /// POSIX hosts that start hooks through one.
+    /// `exec` replaces the shell that Cursor starts. It is a shell word, so `with_exec` is for POSIX hosts that start hooks
+    /// through a shell.
     ///
     /// # Errors
     /// [`UnfitPath`] if a hook command cannot carry one of the paths.

@@ -26,7 +26,7 @@ pub(crate) const KNOWN: [&str; 21] = [
     "afterTabFileEdit",
 ];
 
-/// Hooks that come after the fact: nothing they answer can hold anything up.
+/// Hooks that run after the event: their answer cannot delay anything.
 const MINIMAL: [&str; 10] = [
     "postToolUse",
     "postToolUseFailure",
@@ -40,11 +40,11 @@ const MINIMAL: [&str; 10] = [
     "sessionEnd",
 ];
 
-/// Beginnings, without which starts are inferred.
+/// Hooks at the beginning of events. Without them starts are inferred.
 const BEGINNINGS: [&str; 5] =
     ["sessionStart", "beforeSubmitPrompt", "preToolUse", "subagentStart", "preCompact"];
 
-/// What the generic events already tell, in more detail; and Tab, which is many events.
+/// Events that repeat generic ones in more detail; and Tab, which has many events.
 const SPECIFIC: [&str; 5] = [
     "beforeShellExecution",
     "beforeMCPExecution",
@@ -103,7 +103,7 @@ impl Events {
     }
 }
 
-/// What an event answers when all is well: `hookspan doctor` compares the hook program's answer with it.
+/// The expected answer to an event. `hookspan doctor` compares the hook program's answer with it.
 #[must_use]
 pub(crate) fn neutral_reply(event: &str) -> &'static str {
     match event {

@@ -12,13 +12,13 @@ use super::{Broken, attributes};
 use crate::config::position;
 use crate::dirs::{Unfit, read_regular, sync_folder};
 
-/// Nobody's hooks.json is this large; a file that is was not meant to be one.
+/// Maximum size. A larger file is not a hooks.json.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Why a hooks.json cannot be used; nothing was touched.
+/// Why a hooks.json cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// It is not what Cursor could read either.
+    /// Cursor could not read it either.
     #[error("{}:{broken}; nothing was changed, repair the file and run this again", .path.display())]
     Broken {
         /// The file.
@@ -34,7 +34,7 @@ pub(crate) enum FileError {
         /// Its size.
         bytes: u64,
     },
-    /// Something else than a file is there.
+    /// It is not a regular file.
     #[error(
         "{place} is {kind}, not a regular file; nothing was changed. Put a file there, or remove it"
     )]
@@ -77,7 +77,7 @@ pub(crate) enum FileError {
         /// The project.
         root: PathBuf,
     },
-    /// Somebody wrote it since it was read.
+    /// It was changed since it was read.
     #[error("{} was changed by somebody else in the meantime; nothing was changed here. Run this again", .path.display())]
     Changed {
         /// The file.
@@ -151,8 +151,8 @@ impl HooksFile {
         [if self.bom { BOM } else { "" }, text].concat().into_bytes()
     }
 
-    /// Whether this account may replace it: a new file would be this account's. An administrator can keep the owner. A file with
-    /// several names cannot be replaced under all of them.
+    /// Whether this account may replace it. A new file would belong to this account; only an administrator can keep the owner.
+    /// A file with several names cannot be replaced under all of them.
     ///
     /// # Errors
     /// [`FileError::Foreign`], [`FileError::Linked`].
@@ -190,7 +190,7 @@ impl HooksFile {
         missing_parents(&self.target)
     }
 
-    /// Whether a file can be made beside it, before anything else is done for it. A folder that is missing is not looked at.
+    /// Checks first whether a file can be made beside it. A missing folder is not checked.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -242,7 +242,7 @@ impl HooksFile {
         self.check_unchanged()?;
         let placed = match self.text {
             Some(_) => new.persist(&self.target),
-            // What appears at this very moment is not replaced either.
+            // A file that appears at this moment is not replaced either.
             None => new.persist_noclobber(&self.target),
         };
         placed.map_err(|error| match error.error.kind() {
@@ -322,7 +322,7 @@ fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
                 fchown(new, Some(meta.uid()), None)?;
             }
             if ours.gid() != meta.gid() {
-                // One may give a file to one's own groups only; an administrator to any.
+                // A user may give a file only to their own groups; an administrator to any.
                 let _kept = fchown(new, None, Some(meta.gid()));
             }
             new.set_permissions(fs::Permissions::from_mode(meta.mode() & 0o7777))

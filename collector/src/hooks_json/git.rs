@@ -1,4 +1,4 @@
-//! `.git/info/exclude`: keeping one person's hooks.json out of what git offers to commit.
+//! `.git/info/exclude`: keeps one person's hooks.json out of what git offers to commit.
 
 use std::fs;
 use std::io;
@@ -16,9 +16,9 @@ const MAX_INDEX_BYTES: u64 = 128 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     root: PathBuf,
-    /// What only this work tree has: its index.
+    /// The folder of this work tree alone, with its index.
     own: PathBuf,
-    /// What all work trees of a repository share.
+    /// The folder that all work trees of the repository share.
     common: PathBuf,
 }
 
@@ -41,7 +41,7 @@ impl WorkTree {
         Some(Self { root: root.to_path_buf(), own, common })
     }
 
-    /// Whether `path` is in the index, as far as a look at its bytes tells: then excluding it has no effect.
+    /// Whether the index's bytes contain `path`: then excluding it has no effect.
     #[must_use]
     pub(crate) fn tracks(&self, path: &Path) -> bool {
         let Some(name) = self.relative(path) else { return false };
@@ -52,7 +52,7 @@ impl WorkTree {
         index.bytes.windows(name.len()).any(|window| window == name)
     }
 
-    /// The line that keeps `path` out; `None` when it is there already.
+    /// The line that excludes `path`; `None` if it is there already.
     ///
     /// # Errors
     /// The exclude file is no regular file or cannot be read.
@@ -84,7 +84,7 @@ impl Excluded {
         replace(&self.path, &text)
     }
 
-    /// Takes the text out again, if it is still there.
+    /// Removes the text, if it is still there.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -94,7 +94,7 @@ impl Excluded {
             Some(at) => {
                 let (before, after) = (text.get(..at), text.get(at + self.text.len()..));
                 let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-                // The line before had no end of its own; what was added behind needs one.
+                // The line before had no line break, but the text added after it needs one.
                 let gap = if self.text.starts_with('\n') && !after.is_empty() { "\n" } else { "" };
                 replace(&self.path, &[before, gap, after].concat())
             }

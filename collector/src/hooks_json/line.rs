@@ -1,4 +1,4 @@
-//! The command line that `install` writes, read back. Strict: whatever reads back otherwise is somebody else's text.
+//! Parses the command line that `install` writes. Strict: any other text belongs to somebody else.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Reads `command`. `None` unless [`Entry`] writes the same text from the parts: then nothing in it means more to a shell
-    /// than these words.
+    /// Parses `command`. `None` unless [`Entry`] would write the same text from the parts: then the text means nothing more to
+    /// a shell than these words.
     #[must_use]
     pub(crate) fn read(command: &str) -> Option<Self> {
         let words = entry::words(command);

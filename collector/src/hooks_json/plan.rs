@@ -1,4 +1,4 @@
-//! A change to one hooks.json and the hook program: thought out first, shown, then done.
+//! A change to one hooks.json and the hook program: planned first, shown, then made.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -23,14 +23,14 @@ use super::{Events, Scope};
 use crate::dirs::{self, Exclusive, StateDir};
 use crate::shim_binary;
 
-/// What will be done. Making one changes nothing.
+/// A planned change. Making a plan changes nothing.
 #[derive(Debug)]
 pub(crate) struct Plan {
     file: HooksFile,
-    /// Text after the change; `None`: the file goes.
+    /// Text after the change; `None` if the file is removed.
     after: Option<String>,
     record: Record,
-    /// What the record says of the file now.
+    /// The record's present entry for the file.
     installed: Option<Installed>,
     step: Step,
 }
@@ -58,16 +58,16 @@ pub(crate) struct Wish {
     pub git_exclude: bool,
 }
 
-/// What came of carrying a plan out.
+/// Result of applying a plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// All of it.
     Done {
-        /// The copy of hooks.json from before the installation, where `uninstall` could not restore its bytes because
-        /// somebody has edited the file since.
+        /// The copy of hooks.json from before the installation, if `uninstall` could not restore its bytes because the file was
+        /// edited since.
         backup: Option<PathBuf>,
     },
-    /// Nothing: the file, or what is known of it, is not what the plan was made for.
+    /// Nothing was done: the file, or its record, is not what the plan was made for.
     Changed,
 }
 
@@ -163,7 +163,7 @@ impl Plan {
         matches!(self.step, Step::Uninstall { .. })
     }
 
-    /// The change by entries, for a person.
+    /// The change in entries, for a person.
     #[must_use]
     pub(crate) fn summary(&self) -> Summary {
         let before = self.file.text.as_deref().unwrap_or_default();
@@ -244,7 +244,7 @@ impl Plan {
         lines
     }
 
-    /// Does it, or nothing when the file is not what it was when the plan was made.
+    /// Applies the plan. Does nothing if the file has changed since the plan was made.
     ///
     /// # Errors
     /// A file cannot be written. hooks.json is then as it was.
@@ -273,8 +273,8 @@ impl Plan {
         }
     }
 
-    /// The program comes first and the record before the file, so that no hook points at nothing and no change of ours is
-    /// one that `uninstall` does not know of.
+    /// Write the program first, then the record, then the file: no hook may point to a missing program, and `uninstall` must
+    /// know every change of ours.
     fn apply_install(mut self, state: &StateDir, next: Installed) -> anyhow::Result<Applied> {
         crate::journal::prepare(state)?;
         shim_binary::install_to(&next.program).with_context(|| {
@@ -311,7 +311,7 @@ impl Plan {
         next.excluded.as_ref().filter(|next| Some(*next) != now)
     }
 
-    /// hooks.json comes first, so that no hook is left that points at nothing.
+    /// Change hooks.json first, so that no hook points to a missing program.
     fn apply_uninstall(mut self, state: &StateDir, program: &Path) -> anyhow::Result<Applied> {
         if self.after != self.file.text {
             let written = match &self.after {
@@ -347,7 +347,7 @@ impl Plan {
         Ok(Applied::Done { backup })
     }
 
-    /// Deletes the copy of before, when hooks.json has these bytes again. It is the only copy otherwise.
+    /// Deletes the backup once hooks.json has its bytes again. Until then it is the only copy.
     fn drop_backup(&self, backup: PathBuf) -> anyhow::Result<Option<PathBuf>> {
         let restored = HooksFile::read(&self.file.path).ok().and_then(|file| file.bytes());
         match fs::read(&backup) {
@@ -404,7 +404,7 @@ fn exclusion(path: &Path) -> anyhow::Result<Option<Excluded>> {
     tree.exclusion(path).context("--git-exclude: cannot read .git/info/exclude")
 }
 
-/// A file that was edited at the last moment is a reason to look again, not a failure.
+/// A file that was edited at the last moment is a reason to plan again, not a failure.
 fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
     match error {
         FileError::Changed { .. } => Ok(Applied::Changed),
@@ -412,7 +412,7 @@ fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
     }
 }
 
-/// Where the hook program lies. The machine's hooks.json is for accounts that may not enter anybody's state directory.
+/// Path of the hook program. The machine's hooks.json is for accounts that may not enter another account's state directory.
 #[must_use]
 pub(crate) fn program(state: &StateDir, scope: Scope) -> PathBuf {
     match scope {
@@ -456,7 +456,7 @@ fn remove_file(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Removes a folder when nothing is in it. One that is gone, or that holds something, is fine.
+/// Removes an empty folder. A missing folder, or one with content, is left alone.
 pub(crate) fn remove_if_empty(folder: &Path) -> anyhow::Result<()> {
     let fine = |error: &io::Error| {
         matches!(

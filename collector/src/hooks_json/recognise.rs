@@ -1,8 +1,8 @@
-//! Which hook commands run the hook program, whatever is written around it.
+//! Recognises hook commands that run the hook program, in any form.
 //!
 //! `install` writes one form: `[exec] /absolute/hookspan-shim [--dir DIR] EVENT`. People also write others: a variable in
-//! front, `sh -c '…'`, `env`, a group as in Claude's settings, or the entry of another system that shares the file. A tool
-//! that knows its own form only adds a second entry beside these, and every event is recorded twice.
+//! front, `sh -c '…'`, `env`, a group as in Claude's settings, or an entry of another system that shares the file. If hookspan
+//! recognised only its own form, it would add a second entry, and every event would be recorded twice.
 
 /// How deep `sh -c "sh -c …"` is followed.
 const MAX_DEPTH: usize = 4;
@@ -45,7 +45,7 @@ pub enum System {
 }
 
 impl System {
-    /// The one this program runs on.
+    /// The system that this program runs on.
     pub const HERE: Self = if cfg!(windows) {
         Self::Windows
     } else if cfg!(target_os = "macos") {
@@ -88,7 +88,7 @@ impl System {
 pub enum Form {
     /// Directly, at most after `exec` or `&`: what `install` writes, and keeps up to date.
     Plain,
-    /// Through something else: a variable, a shell, a runner, a pipe. Somebody wrote that on purpose.
+    /// Through something else: a variable, a shell, a runner, a pipe. A person wrote that on purpose.
     Wrapped,
     /// Directly or not, on another system. This one can neither run nor repair it.
     Elsewhere(System),
@@ -107,7 +107,7 @@ pub struct Recognised {
     pub form: Form,
 }
 
-/// What a command of hooks.json runs, if that is the hook program.
+/// Parses a command of hooks.json, if it runs the hook program.
 #[must_use]
 pub(crate) fn recognise(command: &str) -> Option<Recognised> {
     recognise_on(command, System::HERE)
@@ -170,7 +170,7 @@ fn program(words: &[String], depth: usize) -> Option<Recognised> {
     found.map(|found| Recognised { form: Form::Wrapped, ..found })
 }
 
-/// The hook program among the arguments of a program that nobody here knows, where an event follows.
+/// The hook program among the arguments of an unknown program, if an event follows it.
 fn named(arguments: &[String]) -> Option<Recognised> {
     let at = arguments.iter().position(|word| is_shim(&file_name(word)))?;
     let found = direct(arguments.get(at)?, arguments.get(at + 1..).unwrap_or_default());
@@ -242,7 +242,7 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            // Before a letter or a digit it separates the folders of a Windows path.
+            // A backslash before a letter or digit separates folders of a Windows path.
             (None, '\\') if next.is_some_and(|next| next != '\\' && !next.is_alphanumeric()) => {
                 word.get_or_insert_default().extend(chars.next());
             }

@@ -1,4 +1,4 @@
-//! What `install` did, so that `uninstall` undoes that and no more: `install.json` in the state directory.
+//! Records what `install` did, so that `uninstall` undoes exactly that: `install.json` in the state directory.
 //!
 //! It is read and written with [`dirs::Exclusive`] held, so that installs into many projects at once are all in it.
 
@@ -20,12 +20,12 @@ pub(crate) struct Record {
     pub files: Vec<Installed>,
 }
 
-/// What was done to one hooks.json.
+/// The changes to one hooks.json.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Installed {
     /// The file, as it is named.
     pub path: PathBuf,
-    /// Whose file it is; records of older versions do not tell.
+    /// Its scope. Older versions did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// The hook program its entries run.
@@ -34,7 +34,7 @@ pub(crate) struct Installed {
     pub was_absent: bool,
     /// Folders that were made for it, outermost first.
     pub folders: Vec<PathBuf>,
-    /// Where its bytes of before are kept.
+    /// Path of the backup.
     pub backup: Option<PathBuf>,
     /// What was made in it besides the entries.
     pub made: Made,
@@ -54,15 +54,15 @@ pub(crate) struct Place {
     pub recorded: bool,
 }
 
-/// Every hooks.json that may run the hook program: where Cursor looks from the working folder, then what `install.json` of
-/// the state directory lists besides. Each file once.
+/// Every hooks.json that may run the hook program: the files that Cursor reads from the working folder, and those that
+/// `install.json` lists. Each file once.
 #[must_use]
 pub(crate) fn places(env: &Environment, dir: &Path) -> Vec<Place> {
     let record = Record::load(dir);
     let mut places: Vec<Place> = Vec::new();
     for scope in Scope::ALL {
         let Some(path) = scope.path(env) else { continue };
-        // In the home folder itself, the project's file is the user's.
+        // In the home folder, the project's file is the user's file.
         if places.iter().all(|place| place.path != path) {
             places.push(Place { scope, recorded: record.of(&path).is_some(), path });
         }
@@ -81,8 +81,8 @@ impl Record {
         dir.join("install.json")
     }
 
-    /// Reads the record of a state directory. A missing one is empty, and so is an unreadable one: then `uninstall` takes
-    /// only what it can recognise.
+    /// Reads the record of a state directory. A missing or unreadable record is empty: then `uninstall` removes only what it
+    /// recognises.
     #[must_use]
     pub(crate) fn load(dir: &Path) -> Self {
         let bytes = std::fs::read(Self::path(dir)).unwrap_or_default();

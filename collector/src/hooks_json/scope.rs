@@ -46,18 +46,19 @@ impl Scope {
             Self::Enterprise => PathBuf::from("/etc/cursor"),
         };
         let path = folder.join("hooks.json");
-        // One spelling, since the record of what was installed knows files by their paths.
+        // Use one spelling, because the record identifies files by path.
         Some(normal(&path).unwrap_or(path))
     }
 }
 
-/// The folder whose project a hooks.json configures.
+/// The folder of the project that a hooks.json configures.
 #[must_use]
 pub(crate) fn project_of(path: &Path) -> Option<&Path> {
     path.parent()?.parent()
 }
 
-/// The root of the repository around `folder`, else `folder`. A `.cursor` folder alone is no sign: the home has one.
+/// The root of the repository around `folder`, else `folder`. A `.cursor` folder does not mark a project, because the home
+/// folder has one.
 fn project_root(folder: &Path) -> &Path {
     folder.ancestors().find(|ancestor| ancestor.join(".git").exists()).unwrap_or(folder)
 }

@@ -1,4 +1,4 @@
-//! What a change means to a person, in a few lines.
+//! Summarises a change for a person, in a few lines.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +11,26 @@ use super::version::{self, Version};
 /// The difference between two texts of hooks.json, by entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// Entries of ours that come.
+    /// Added entries of ours.
     pub added: usize,
-    /// Entries of ours whose command changes.
+    /// Updated entries of ours.
     pub updated: usize,
-    /// Entries of ours that go.
+    /// Removed entries of ours.
     pub removed: usize,
-    /// Entries of others, which stay.
+    /// Entries of other programs, which stay.
     pub kept: usize,
-    /// What the updated entries ran before, where that was another program.
+    /// Programs that updated entries ran before, if different.
     pub programs_before: BTreeSet<String>,
-    /// Which state directories the updated entries named before.
+    /// State directories that updated entries named before.
     pub dirs_before: BTreeSet<String>,
-    /// What stood for `version` and is made 1, with line and column.
+    /// Text of the `version` that becomes 1, with line and column.
     pub version: Option<(usize, usize, String)>,
     /// Entries that run the hook program in another form and stay as they are.
     pub others: Vec<Ours>,
 }
 
 impl Summary {
-    /// Compares. A text that cannot be parsed counts as empty.
+    /// Compares two texts. An invalid text counts as empty.
     #[must_use]
     pub(crate) fn of(before: &str, after: &str) -> Self {
         let (before, after) = (Document::parse(before).ok(), Document::parse(after).ok());

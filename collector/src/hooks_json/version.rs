@@ -1,7 +1,7 @@
 //! `version` of a hooks.json: which values Cursor accepts.
 //!
-//! Cursor wants a number there and says "Config version must be a number" otherwise; 1 is the only version that its
-//! documentation has. A file that fails runs no hook at all. JSON knows one kind of number, so `1.0` and `1e0` are 1.
+//! Cursor requires a number and otherwise says "Config version must be a number". 1 is the only version in its documentation.
+//! An invalid file runs no hook at all. JSON has one kind of number, so `1.0` and `1e0` are 1.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
@@ -9,14 +9,14 @@ use jsonc_parser::common::Ranged as _;
 use super::document::{Broken, Document, broken};
 use crate::config::position;
 
-/// What stands for `version`.
+/// The value of `version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     /// 1, however it is written.
     Valid,
-    /// Nothing, which voids the file.
+    /// It is missing, which voids the file.
     Missing,
-    /// Something that voids the file. `install` puts 1 there, and `uninstall` puts the old text back.
+    /// A value that voids the file. `install` replaces it by 1, and `uninstall` restores the old text.
     Void {
         /// Line, from 1.
         line: usize,
@@ -33,7 +33,7 @@ pub(crate) enum Version {
     Newer(Broken),
 }
 
-/// Looks at the `version` of a document.
+/// Reads the `version` of a document.
 #[must_use]
 pub(crate) fn of(document: &Document<'_>) -> Version {
     let Some(root) = &document.root else { return Version::Missing };

@@ -19,7 +19,7 @@ pub(crate) struct SessionRow {
 /// Sessions in order of their start: all, or those whose root or any conversation is or begins with `prefix`.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Result<Vec<SessionRow>> {
     let read = |row: &rusqlite::Row<'_>| {
         Ok(SessionRow { root: row.get(0)?, last: Timestamp(row.get(1)?) })
@@ -46,7 +46,7 @@ pub(crate) fn sessions(db: &Connection, prefix: Option<&str>) -> rusqlite::Resul
 /// The session with the newest event.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRow>> {
     db.query_row(
         "SELECT root.text, s.last_ns FROM session s JOIN name root ON root.id = s.root

@@ -114,11 +114,11 @@ fn endpoint(connection: &Connection) -> Result<Endpoint, ClientError> {
     .map_err(failed)
 }
 
-/// What came back.
+/// The received message.
 struct Answer {
     head: http::response::Parts,
     body: Vec<u8>,
-    /// There was more than anybody reads.
+    /// The message was longer than the limit.
     is_cut: bool,
     status: Option<tonic::Status>,
 }
@@ -173,7 +173,7 @@ impl Answer {
         }
     }
 
-    /// An answer without a gRPC status: not from a gRPC server, whatever it says.
+    /// An answer without a gRPC status does not come from a gRPC server, whatever it says.
     fn foreign(self) -> Outcome {
         let answer = HttpAnswer {
             status: self.head.status.as_u16(),
@@ -205,7 +205,7 @@ impl Answer {
     }
 }
 
-/// The gRPC status of headers or trailers, if they hold one. What cannot be read in it is left out.
+/// The gRPC status in headers or trailers, if there is one. Unreadable parts are left out.
 fn status(headers: &http::HeaderMap) -> Option<tonic::Status> {
     let code = headers.get("grpc-status")?.to_str().ok().and_then(|text| text.parse().ok());
     let code = code.map_or(tonic::Code::Unknown, |code: i32| tonic::Code::from(code));

@@ -20,8 +20,8 @@ pub(in crate::export) struct HttpClient {
 
 impl HttpClient {
     pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
-        // A redirect would carry the headers, and so the key, to another place; and a proxy has no business in front of
-        // this machine's own ports.
+        // A redirect would send the headers, including the key, to another host. A proxy makes no sense for this machine's own
+        // ports.
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(connection.timeout)
@@ -96,7 +96,7 @@ async fn read(mut response: reqwest::Response) -> Outcome {
                 answer.body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             }
             Ok(None) => break,
-            // The server may or may not have kept the batch; the same bytes again are harmless.
+            // The server may have stored the batch. Sending the same bytes again is harmless.
             Err(error) => return outcome::from_transport(&error.without_url()),
         }
     }

@@ -16,19 +16,19 @@ pub(super) use tls::client_config;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer that are read. A receiver's answer has a few dozen; what comes beyond this is no answer.
+/// Maximum bytes read of an answer. A receiver's answer has a few dozen; a longer one is not from a receiver.
 const ANSWER_MAX_BYTES: usize = 64 * 1_024;
 
 const USER_AGENT: &str = concat!("hookspan/", env!("CARGO_PKG_VERSION"));
 
-/// A connection to a destination; connects when first used.
+/// A connection to a destination. It connects on first use.
 #[derive(Debug)]
 pub(super) enum Client {
     Http(http::HttpClient),
     Grpc(grpc::GrpcClient),
 }
 
-/// Why a destination's settings do not make a client.
+/// Why a destination's settings give no client.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct ClientError(pub(super) String);
@@ -57,7 +57,7 @@ impl Client {
 pub(super) const fn request_max_bytes(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Http => 4 * 1_024 * 1_024,
-        // Servers take 4 MiB; what is left is for the envelope and for a span that counts differently there.
+        // Servers accept 4 MiB. The rest is for the envelope, and for spans that are counted differently there.
         Protocol::Grpc => 3 * 1_024 * 1_024,
     }
 }
@@ -75,7 +75,7 @@ fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// At most [`ANSWER_MAX_BYTES`] of what `body` unpacks to.
+/// Decompresses at most [`ANSWER_MAX_BYTES`] of `body`.
 fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     flate2::read::MultiGzDecoder::new(body)

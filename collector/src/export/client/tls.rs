@@ -14,9 +14,9 @@ use crate::config::destination::Connection;
 
 /// Trusts what the system trusts, what the named certificates signed, and the named certificates themselves.
 ///
-/// `openssl req -x509` makes a certificate that is its own issuer and says that it may sign others. The usual check refuses
-/// such a certificate as that of a server. But whoever names exactly these bytes means exactly this server, which proves in
-/// the handshake that it holds the key. So neither issuer nor host name add anything.
+/// `openssl req -x509` makes a certificate that is its own issuer and may sign others. The usual check rejects it as a server's
+/// certificate. But a person who configures exactly these bytes means exactly this server, and the handshake proves that the
+/// server holds the key. So issuer and host name add nothing.
 #[derive(Debug)]
 struct Named {
     certificates: Vec<CertificateDer<'static>>,
@@ -39,7 +39,7 @@ pub(super) fn verifier(pem: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, Client
     Ok(Arc::new(Named { certificates, usual }))
 }
 
-/// TLS for `connection`, with a certificate of its own where it has one.
+/// TLS for `connection`, with a client certificate if there is one.
 ///
 /// # Errors
 /// A certificate or key cannot be read.

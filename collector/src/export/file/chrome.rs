@@ -16,7 +16,7 @@ pub(super) fn write(
 ) -> Result<(), FileError> {
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut events = Events { out, first: true };
-    // Of the whole trace: sessions come in the order of their start.
+    // Start of the whole trace: sessions come in order of start.
     let mut begin = None;
     for (index, session) in selection.sessions.iter().enumerate() {
         let process = index + 1;
@@ -27,7 +27,7 @@ pub(super) fn write(
             spans.push(encoded);
             Ok(())
         })?;
-        // An enclosing span comes before what it encloses.
+        // An enclosing span comes before the spans inside it.
         spans.sort_by_key(|span| {
             (span.start_time_unix_nano, std::cmp::Reverse(span.end_time_unix_nano))
         });
@@ -77,18 +77,18 @@ fn event(span: &Span, begin: u64, process: usize, lane: usize) -> Value {
     })
 }
 
-/// Microseconds since the beginning of the trace, to an eighth: a double holds these and their sums exactly, so what nests in
-/// nanoseconds nests in the viewer, which drops slices that overlap by any fraction.
+/// Microseconds since the beginning of the trace, rounded to an eighth. A double holds these values and their sums exactly, so
+/// nested spans stay nested: the viewer drops slices that overlap by any fraction.
 #[expect(clippy::cast_precision_loss, reason = "an eighth of a microsecond is exact for 35 years")]
 fn us(ns: u64, begin: u64) -> f64 {
     let since = i128::from(ns) - i128::from(begin);
     since.div_euclid(125) as f64 / 8.0
 }
 
-/// Rows of the viewer. Spans of one row must nest, so calls that overlap go to rows of their own.
+/// Rows of the viewer. Spans in one row must nest, so overlapping calls get separate rows.
 #[derive(Default)]
 struct Lanes {
-    /// Ends of the spans that are open in each row, outermost first.
+    /// Ends of the open spans in each row, outermost first.
     open: Vec<Vec<u64>>,
 }
 

@@ -1,7 +1,7 @@
-//! One page that needs nothing else: no script, no other file, nothing loaded.
+//! Writes one self-contained page: no script, no other file, nothing loaded.
 //!
-//! All text goes through maud, which escapes it; bars are SVG, so that no inline style is needed and the page's own policy
-//! can forbid everything but its one style sheet.
+//! All text goes through maud, which escapes it. Bars are SVG, so no inline style is needed, and the page's own policy can
+//! forbid everything but its one style sheet.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -105,7 +105,7 @@ fn waterfall(spans: &[&Span]) -> Markup {
     }
 }
 
-/// Depth first, children by start; what has no parent here is a root.
+/// Depth first, children by start. A span without a parent here is a root.
 fn in_order<'a>(spans: &[&'a Span]) -> Vec<(usize, &'a Span)> {
     let mut children: HashMap<&[u8], Vec<&'a Span>> = HashMap::new();
     let known: HashMap<&[u8], ()> =
@@ -202,7 +202,7 @@ fn attribute<'a>(span: &'a Span, key: &str) -> &'a str {
     }
 }
 
-/// A class name is one of our own words or nothing.
+/// A class name is one of our words, or empty.
 fn safe_word(kind: &str) -> &'static str {
     hookspan_core::SpanKind::parse(kind).map_or("", hookspan_core::SpanKind::as_str)
 }
@@ -214,8 +214,8 @@ fn shown(value: Option<&AnyValue>) -> String {
     }
 }
 
-/// Markup is escaped already; this is for what turns the writing direction, takes no room, or is obeyed by a terminal that
-/// the page's text is pasted into. Lines stay lines.
+/// Markup is escaped already. This handles characters that change the writing direction, are invisible, or control a terminal
+/// into which the text is pasted. Line breaks stay.
 fn visible(text: &str) -> String {
     let lines = text.split('\n').map(|line| text::visible(line, usize::MAX));
     lines.collect::<Vec<_>>().join("\n")

@@ -18,7 +18,7 @@ use crate::export::private_names;
 use crate::export::value::base_name;
 use crate::store::whole;
 
-/// Names of things and words of closed lists, which say what happened and nothing that was said.
+/// Fields with names and words of closed lists. They say what happened, and contain nothing that was said.
 const PLAIN: [&str; 26] = [
     "hook_event_name",
     "conversation_id",
@@ -89,7 +89,7 @@ fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), Fil
         ContentPolicy::Metadata | ContentPolicy::Off => reduced(&text, policy),
     };
     let mut argument = hook.argument.as_deref().map(Cow::Borrowed);
-    // At full this is the raw log itself, byte by byte.
+    // At `full` this is the raw log, byte for byte.
     if policy != ContentPolicy::Full
         && let Some(redaction) = &encoding.redaction
     {
@@ -109,7 +109,8 @@ fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), Fil
     Ok(())
 }
 
-/// An object as it came, to the last byte; what would not survive that (damage, line breaks, space around it) as a string.
+/// An object as received, to the last byte. A body that would not survive that (damage, line breaks, space around it) becomes a
+/// string.
 fn verbatim(text: &str) -> Body<'_> {
     let is_plain = text.starts_with('{') && text.ends_with('}') && !text.contains(['\n', '\r']);
     match serde_json::from_str::<&RawValue>(text) {
@@ -118,10 +119,10 @@ fn verbatim(text: &str) -> Body<'_> {
     }
 }
 
-/// The same object without what anybody wrote: text becomes its length, numbers and flags stay, unknown keys too.
+/// The object without written text: text becomes its length; numbers and flags stay, and so do unknown keys.
 fn reduced(text: &str, policy: ContentPolicy) -> Body<'static> {
     let text = text.trim_start_matches('\u{feff}');
-    // Key by key: a number that no double holds, or nesting without end, costs one value and not the object.
+    // Handle each key alone: a number that no double can hold, or endless nesting, costs one value and not the object.
     let Ok(mut map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Body::Text(size(text));
     };
@@ -162,7 +163,7 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
         Value::Array(items) => {
             Value::Array(items.into_iter().map(|item| reduce(key, item, policy)).collect())
         }
-        // Keys inside an input are a tool's own, and a tool may name them after anything: only its own words are known.
+        // Keys inside an input belong to the tool, which may use any name. Only known words are kept.
         Value::Object(map) => Value::Object(
             map.into_iter()
                 .map(|(key, value)| {
@@ -179,7 +180,7 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
     }
 }
 
-/// A tool of an MCP server is called `MCP:name` in the generic layer: at `off` the name stays behind.
+/// The generic layer calls an MCP tool `MCP:name`. At `off` the name is removed.
 fn is_detail(key: &str, text: &str, policy: ContentPolicy) -> bool {
     policy == ContentPolicy::Off
         && key == "tool_name"

@@ -1,6 +1,6 @@
 //! Sessions as files: the same spans and the same encoder as for a destination, or the raw log.
 //!
-//! Everything is written session by session, so that memory holds one session at a time, whatever `--all` means.
+//! Everything is written session by session, so that memory holds one session at a time, even with `--all`.
 
 mod chrome;
 mod html;
@@ -48,14 +48,14 @@ pub(crate) enum FileError {
     Json(#[from] serde_json::Error),
 }
 
-/// What is to be written.
+/// The selection to write.
 #[derive(Debug)]
 pub(crate) struct Selection<'a> {
     /// The store, read-only.
     pub db: &'a Connection,
-    /// These sessions, in this order.
+    /// Roots of the sessions, in this order.
     pub sessions: &'a [SessionRow],
-    /// Everything there is, so that hooks without a session are part of it.
+    /// Everything is selected, including hooks without a session.
     pub all: bool,
     /// How spans are written.
     pub encoding: &'a Encoding,
@@ -64,7 +64,7 @@ pub(crate) struct Selection<'a> {
 /// Writes the selection to `out` and calls `done` after each session.
 ///
 /// # Errors
-/// When the store cannot be read or the output not be written.
+/// The store cannot be read, or the output cannot be written.
 pub(crate) fn write(
     selection: &Selection<'_>,
     format: Format,
@@ -137,7 +137,7 @@ fn spans(
     })
 }
 
-/// The words for a policy, for the headings of files.
+/// The policy's words, for the headings of files.
 const fn policy(content: ContentPolicy) -> &'static str {
     match content {
         ContentPolicy::Off => "off",

@@ -1,4 +1,4 @@
-//! Whether an HTTP answer came from an OTLP receiver, and what it says.
+//! Decides whether an HTTP answer comes from an OTLP receiver, and reads it.
 //!
 //! The specification wants an `ExportTraceServiceResponse` in the encoding of the request. Receivers are not that strict:
 //! Grafana Cloud answers 204, New Relic and Prometheus an empty body, Langfuse `{}` as JSON, some gateways `OK` as plain
@@ -16,7 +16,7 @@ use super::{HttpAnswer, shorten};
 pub(super) enum Success {
     /// From an OTLP receiver.
     Otlp(ExportTraceServiceResponse),
-    /// From something else, in words.
+    /// From something else. Holds a description.
     Foreign(String),
 }
 
@@ -84,7 +84,7 @@ impl HttpAnswer {
         kind.contains("html") || kind.contains("xml") || begin.starts_with(b"<")
     }
 
-    /// Whether a server with TLS tells that it was spoken to without: in the words of Go and nginx.
+    /// Whether a TLS server complains about plain HTTP, in the words of Go and nginx.
     pub(super) fn wants_tls(&self) -> bool {
         let text = String::from_utf8_lossy(&self.body).to_ascii_lowercase();
         text.contains("http request to an https server")
@@ -101,7 +101,7 @@ impl HttpAnswer {
         kind.trim().to_ascii_lowercase()
     }
 
-    /// The server's own words.
+    /// The server's message.
     fn words(&self) -> String {
         if self.is_page() {
             return shorten(&title(&self.body));
@@ -115,14 +115,14 @@ impl HttpAnswer {
     }
 }
 
-/// An `ExportTraceServiceResponse` in protobuf. Unknown fields are ignored, but most text would pass as unknown fields, so the
-/// first byte decides: the low field numbers of a message are no letters.
+/// Parses an `ExportTraceServiceResponse` in protobuf. Unknown fields are ignored. Most text would parse as unknown fields, so
+/// the first byte must belong to a low field number, which is not a letter.
 pub(super) fn protobuf(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     let is_text = body.first().is_some_and(u8::is_ascii_graphic);
     if is_text { None } else { ExportTraceServiceResponse::decode(body).ok() }
 }
 
-/// The same in JSON. Unknown keys are ignored, as the specification says; an `error` is none of ours.
+/// Parses it in JSON. Unknown keys are ignored, as the specification says. An answer with `error` is not one of these.
 fn json_response(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     match serde_json::from_slice(body).ok()? {
         Value::Null => Some(ExportTraceServiceResponse::default()),
@@ -169,7 +169,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// A body under another content type, or under none: JSON, or a word of consent.
+/// Parses a body with another content type or none: JSON, or a word of consent.
 fn loose(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     let text = std::str::from_utf8(body).ok()?;
     if is_consent(text) {
@@ -186,7 +186,7 @@ fn is_consent(text: &str) -> bool {
             .contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// The title of a web page, which says more than its first tags.
+/// The title of a web page, which tells more than its first tags.
 fn title(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let lower = text.to_ascii_lowercase();

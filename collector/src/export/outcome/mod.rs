@@ -14,10 +14,10 @@ use super::cause::Cause;
 use answer::Success;
 pub(super) use transport::from_transport;
 
-/// A server may ask for more, but is not believed beyond this.
+/// Maximum delay that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
-/// Characters of a server's own words that are kept.
+/// Maximum characters kept of a server's message.
 const MAX_DETAIL_CHARS: usize = 200;
 
 /// What to do with a batch.
@@ -27,19 +27,19 @@ pub(crate) enum Outcome {
     Ok,
     /// The server took the request and refused some of its spans.
     Partial {
-        /// Spans it refused; 0 when it only had something to say.
+        /// Number of refused spans; 0 if it only sent a message.
         rejected: u64,
         /// Its words, shortened.
         message: String,
     },
     /// Try the same bytes again.
     Retry {
-        /// Not before this long, where the server said so.
+        /// Minimum delay, if the server gave one.
         after: Option<Duration>,
         /// What happened.
         trouble: Trouble,
     },
-    /// The same bytes will never go in as things are.
+    /// The server will not accept the same bytes.
     Permanent {
         /// What kind of refusal.
         class: Refusal,
@@ -68,17 +68,17 @@ impl Trouble {
 pub(crate) enum Refusal {
     /// It does not accept our credentials: pause, keep the queue.
     Auth,
-    /// It is not what we think it is: pause, keep the queue.
+    /// It is not an OTLP receiver at this address: pause, keep the queue.
     Config,
     /// Too many bytes: halve.
     TooLarge,
-    /// It failed on this request: try a few times, then as [`Self::Rejected`].
+    /// It failed on this request: retry a few times, then treat as [`Self::Rejected`].
     Faulty,
-    /// It does not like something inside: find it, give it up.
+    /// It rejects some of the content: find that part and drop it.
     Rejected,
 }
 
-/// An HTTP answer as far as it decides anything.
+/// The parts of an HTTP answer that decide something.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
@@ -86,9 +86,9 @@ pub(super) struct HttpAnswer {
     /// `Content-Type` as it came; empty when there is none.
     pub(super) content_type: String,
     pub(super) location: Option<String>,
-    /// As much of it as is read.
+    /// The body, up to the limit.
     pub(super) body: Vec<u8>,
-    /// There was more.
+    /// The body was longer.
     pub(super) is_cut: bool,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn from_http(answer: &HttpAnswer, now: Timestamp) -> Outcome {
         413 => permanent(Refusal::TooLarge, Cause::TooLarge),
         421 | 426 | 505 => config(Cause::NotHttp1),
         400 if answer.wants_tls() => config(Cause::WantsTls),
-        // A receiver explains itself in protobuf, JSON or plain text. A web page comes from something in between.
+        // A receiver explains errors in protobuf, JSON or plain text. A web page comes from a proxy or another server.
         400..=499 if answer.is_page() => config(Cause::NotOtlp),
         400..=499 => permanent(Refusal::Rejected, Cause::Content),
         500..=599 => permanent(Refusal::Faulty, Cause::Faulty),
@@ -146,8 +146,8 @@ pub(super) fn from_grpc(status: &tonic::Status) -> Outcome {
         {
             permanent(Refusal::TooLarge, Cause::TooLarge)
         }
-        // Without a delay the specification lets a client drop the batch. But servers also say this when they are short
-        // of memory or limit the rate (Tempo, the Collector's memory limiter), and that ends.
+        // Without a delay the specification allows dropping the batch. But servers also answer this when they are short of
+        // memory or limit the rate (Tempo, the Collector's memory limiter), and that passes.
         Code::ResourceExhausted
         | Code::Cancelled
         | Code::DeadlineExceeded
@@ -166,7 +166,7 @@ pub(super) fn from_grpc(status: &tonic::Status) -> Outcome {
     }
 }
 
-/// Whether a gRPC server says that the message is too large. The code alone does not tell: the same one means a quota.
+/// Whether a gRPC server says that the message is too large. The code alone is ambiguous: it also means a quota.
 fn speaks_of_size(message: &str) -> bool {
     // In the words of grpc-go and grpc-c, grpc-java, grpc-dotnet, and tonic.
     ["larger than", "exceeds maximum", "exceeds the maximum", "too large", "too big"]
@@ -215,7 +215,7 @@ fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     Some(delay.min(MAX_RETRY_AFTER))
 }
 
-/// One short line of somebody else's text: no control characters, nothing that turns the direction of a line.
+/// Makes foreign text one short line without control characters or changes of writing direction.
 pub(super) fn shorten(text: &str) -> String {
     let unsafe_to_show = |c: char| {
         c.is_control()

@@ -1,4 +1,4 @@
-//! Errors of the connection itself. None of them says anything about the batch, so none of them loses it.
+//! Handles errors of the connection. They say nothing about the batch, so none of them loses it.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use rustls::AlertDescription as Alert;
 use super::{Outcome, Refusal, Trouble, shorten};
 use crate::export::cause::Cause;
 
-/// Reads an error of the connection: retried, or paused where only a person can change the cause.
+/// Classifies an error of the connection: retried, or paused if only a person can change the cause.
 #[must_use]
 pub(in crate::export) fn from_transport(error: &(dyn StdError + 'static)) -> Outcome {
     let text = shorten(&chain(error));
@@ -72,8 +72,8 @@ fn from_io(error: &(dyn StdError + 'static)) -> Option<Cause> {
     })
 }
 
-/// The libraries keep their kinds to themselves, so their words must do. Only advice hangs on them, and after how many
-/// attempts a destination is paused; never a span.
+/// The libraries do not expose their error kinds, so the text must do. It only decides the advice, and after how many attempts
+/// a destination is paused. It never decides about a span.
 fn from_words(text: &str) -> Cause {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["dns error", "failed to lookup address"]) {
@@ -96,7 +96,7 @@ fn from_words(text: &str) -> Cause {
     }
 }
 
-/// An error and what caused it. An I/O error hides what it wraps from `source`.
+/// An error and its causes. An I/O error does not show its inner error through `source`.
 fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {

@@ -1,7 +1,7 @@
 //! Names at `content = "off"`: what ships with the editors keeps its name, everything of one's own becomes a short hash.
 //!
-//! The hash has no key, so that one name is the same on every machine of a team and in every run. Whoever guesses a name can
-//! therefore check the guess; a name that must not be guessed does not belong into a tool's name.
+//! The hash has no key, so that a name gives the same hash on every machine of a team and in every run. A person who guesses a
+//! name can therefore check the guess.
 
 mod lists;
 
@@ -32,7 +32,7 @@ pub(super) fn parameter(name: &str) -> Cow<'_, str> {
     known_or_hash(&PARAMETERS, name)
 }
 
-/// The label of a model: known if known words and versions are all there is to it.
+/// The label of a model. It is known if it consists of known words and versions.
 pub(super) fn model(label: &str) -> Cow<'_, str> {
     let mut parts =
         label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
@@ -57,10 +57,10 @@ pub(super) fn version(text: &str) -> Cow<'_, str> {
     if is_plain || text == "unknown" { Cow::Borrowed(text) } else { hash(text) }
 }
 
-/// The text of the attribute `key` as it may leave; `None` where it stays.
+/// The text of the attribute `key` in the form that may leave; `None` if it stays as it is.
 ///
-/// Ids and hookspan's own words stay as they are. A key that nobody named here holds a word of Cursor's or leaves as a hash, so
-/// that a new attribute withholds too much rather than too little.
+/// Ids and hookspan's own words stay as they are. Any other key holds a word of Cursor's, or leaves as a hash: a new attribute
+/// reveals too little rather than too much.
 pub(super) fn attribute<'a>(key: &str, text: &'a str) -> Option<Cow<'a, str>> {
     Some(match key {
         "cursor.model.params" => return None,
@@ -74,7 +74,7 @@ pub(super) fn attribute<'a>(key: &str, text: &'a str) -> Option<Cow<'a, str>> {
     })
 }
 
-/// The text of a payload's field as it may leave, where the field holds a name, an id or a word.
+/// The text of a payload's field in the form that may leave, if the field holds a name, an id or a word.
 pub(super) fn field<'a>(key: &str, text: &'a str) -> Cow<'a, str> {
     match key {
         "tool_name" => tool(text),

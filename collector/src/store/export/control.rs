@@ -11,7 +11,7 @@ use crate::store::open::{self, OpenError};
 /// it stopped.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), OpenError> {
     change(path, |db| {
         for row in destinations(db)? {
@@ -33,7 +33,7 @@ pub(crate) fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), 
 /// destination.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn set_stopped(
     path: &Path,
     destination: &str,
@@ -52,7 +52,7 @@ pub(crate) fn set_stopped(
 /// `None` if there is no such destination.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn replay(
     path: &Path,
     destination: &str,
@@ -76,7 +76,7 @@ pub(crate) fn replay(
 /// Removes a destination: its position, its stored requests and its losses. `false` if there is no such destination.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> {
     change(path, |db| {
         let tx = db.unchecked_transaction()?;

@@ -94,7 +94,7 @@ impl LastLoss {
 /// Every destination that ever had a position, by name.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationRow>> {
     let head = head(db)?;
     let mut all = db

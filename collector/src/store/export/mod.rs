@@ -99,7 +99,7 @@ impl ExportStore {
     /// The destination's position and state.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn position(&self) -> rusqlite::Result<Position> {
         self.db.prepare_cached(
             "SELECT acked_seq, built_seq, state, not_before_ns, attempts, accepted_by IS ?2, stopped, max_bytes,
@@ -127,7 +127,7 @@ impl ExportStore {
     /// The oldest stored batch that is to be sent.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn batch(&self) -> rusqlite::Result<Option<Batch>> {
         self.oldest(
             "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
@@ -138,7 +138,7 @@ impl ExportStore {
     /// The oldest stored batch, set aside or not.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn oldest_batch(&self) -> rusqlite::Result<Option<Batch>> {
         self.oldest(
             "SELECT first_seq, last_seq, spans, body, attempts FROM export_batch
@@ -164,7 +164,7 @@ impl ExportStore {
     /// How many batches are to be sent, how many are set aside, and when the oldest of those was.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn batches(&self) -> rusqlite::Result<(u64, u64, Option<Timestamp>)> {
         self.db
             .prepare_cached(
@@ -208,7 +208,7 @@ impl ExportStore {
     /// How many settled spans come after `seq`, at most `limit`.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn waiting(&self, seq: i64, limit: u64) -> rusqlite::Result<u64> {
         self.db
             .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM settled WHERE seq > ?1 LIMIT ?2)")?
@@ -218,7 +218,7 @@ impl ExportStore {
     /// The `settled.seq` that has exactly `keep` settled spans after it; 0 when there are fewer.
     ///
     /// # Errors
-    /// When SQLite fails.
+    /// Returns SQLite's error.
     pub(crate) fn seq_before_last(&self, keep: u64) -> rusqlite::Result<i64> {
         self.db
             .prepare_cached("SELECT seq FROM settled ORDER BY seq DESC LIMIT 1 OFFSET ?1")?
@@ -237,7 +237,7 @@ impl ExportStore {
     /// moved meanwhile, by a person or by a deletion: then the batch is built again.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn store_batch(
         &mut self,
         batch: &Batch,
@@ -263,7 +263,7 @@ impl ExportStore {
     /// Moves past spans of which none is to be sent.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn skip_to(
         &mut self,
         seq: i64,
@@ -283,7 +283,7 @@ impl ExportStore {
     /// transaction, which saves one sync.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn finish(
         &mut self,
         batch: &Batch,
@@ -329,7 +329,7 @@ impl ExportStore {
     /// maximum request size, if a size was refused.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn replace(
         &mut self,
         batch: &Batch,
@@ -355,7 +355,7 @@ impl ExportStore {
     /// Sets a refused batch aside with its reason, so that other batches are tried.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn hold(
         &mut self,
         first_seq: i64,
@@ -377,7 +377,7 @@ impl ExportStore {
     /// Puts every batch that was set aside back into the queue.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn release(&mut self) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| release(tx, &destination))
@@ -386,7 +386,7 @@ impl ExportStore {
     /// Pauses the destination for a reason that is known before anything is sent.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn pause(&mut self, setback: &Setback) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| record(tx, &destination, NO_BATCH, setback))
@@ -395,7 +395,7 @@ impl ExportStore {
     /// Records a failed attempt that will be repeated.
     ///
     /// # Errors
-    /// When SQLite fails; nothing is stored then.
+    /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn set_back(&mut self, first_seq: i64, setback: &Setback) -> rusqlite::Result<()> {
         let destination = self.destination.clone();
         self.write(|tx| record(tx, &destination, first_seq, setback))
@@ -541,7 +541,7 @@ fn record(
 /// A counter of the store; 0 when it never counted.
 ///
 /// # Errors
-/// When SQLite fails.
+/// Returns SQLite's error.
 pub(crate) fn counter(db: &Connection, key: &str) -> rusqlite::Result<u64> {
     let read = db
         .prepare_cached("SELECT value FROM counter WHERE key = ?1")?
