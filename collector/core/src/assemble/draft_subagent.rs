@@ -6,6 +6,7 @@ use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::draft_turn::Frame;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::descendants::{MAX_DEPTH, base, children_by_key, lifetime, loose_children};
+use crate::correlate::parent_link::Link;
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading, not_again};
@@ -16,6 +17,15 @@ use crate::model::time::Timestamp;
 use crate::model::time::nanos;
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::ToolClass;
+
+/// Fingerprint of a subagent's own hooks and its link to a child.
+fn fingerprint(agent: &Agent<'_>, linked: Option<(&Conversation, &Link)>) -> Fingerprint {
+    let hooks = [agent.start, agent.stop].into_iter().flatten();
+    let made_of = Fingerprint::of(Made::Agent).with_all(hooks.map(|(fact, _)| fact.seq));
+    let Some((child, link)) = linked else { return made_of };
+    let how = link.confidence as u64 * 8 + link.source as u64;
+    made_of.with(child.count as u64).with(how)
+}
 
 /// First and last sign of life of the children in the turns that the delegation `key` asked for.
 fn lifetimes(
@@ -138,14 +148,9 @@ impl<'a> Tree<'a> {
         node.start = run.or(started).or(first).unwrap_or(fallback);
         node.start_inferred = run.is_none() && started.is_none();
         clamp(&mut node);
-        let hooks = [agent.start, agent.stop].into_iter().flatten();
-        node.made_of = Fingerprint::of(Made::Agent).with_all(hooks.map(|(fact, _)| fact.seq));
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
-        if let Some((child, link)) = child.zip(link) {
-            let how = link.confidence as u64 * 8 + link.source as u64;
-            node.made_of = node.made_of.with(child.count as u64).with(how);
-        }
+        node.made_of = fingerprint(&agent, child.zip(link));
         // Open nodes in a child end with the child, or with the call that waits for it.
         let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);

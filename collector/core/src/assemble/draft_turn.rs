@@ -13,7 +13,7 @@ use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading, compaction_end, not_again, repeats};
-use crate::correlate::turn_end::{close, split};
+use crate::correlate::turn_end::{Close, close, split};
 use crate::model::fingerprint::{Fingerprint, Made};
 use crate::model::id::SpanId;
 use crate::model::span::{End, EndReason, SpanKind};
@@ -40,6 +40,28 @@ pub(crate) struct Frame {
     pub(crate) alive: Timestamp,
 }
 
+impl Frame {
+    /// The frame of the turn's own facts.
+    const fn of_turn(
+        end: Option<End>,
+        cutoff: Timestamp,
+        settle: Option<Timestamp>,
+        flush: bool,
+    ) -> Self {
+        Self {
+            parent: 0,
+            agent: None,
+            depth: 0,
+            end,
+            cutoff,
+            settle,
+            flush,
+            detached: false,
+            alive: Timestamp(i64::MIN),
+        }
+    }
+}
+
 /// Builds the tree of `turn`, a turn of the root conversation `root`.
 ///
 /// With a `window`, the tree covers only the rest of the turn. The turn must still be open then.
@@ -64,19 +86,7 @@ pub(crate) fn grow<'a>(
     let last = last.unwrap_or(turn.start);
     // Late hooks belong to the turn, but the turn ends when it was closed.
     let last = close.map_or(last, |close| last.min(close.at));
-    // Print mode sends no prompt and no stop, so the session's start and end hooks are the turn's.
-    let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
-    let printed = is_printed.then(|| root.session_start_before(turn)).flatten();
-    let last = match close {
-        Some(close) if is_printed && close.reason == EndReason::Stopped => close.at,
-        _ => last,
-    };
-    let end = close.map(|close| {
-        let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
-        End { at: stop.map_or(last, |(fact, _)| fact.at).max(turn.start), reason: close.reason }
-    });
-    let started = reading.prompt.map(|(fact, _)| fact.at).or(printed);
-    let started = started.map_or(turn.start, |at| at.min(turn.start));
+    let (started, end, last) = extent(root, turn, &reading, close, last);
     let made_of = Fingerprint::of(Made::Turn).with_all(on_time.iter().map(|fact| fact.seq));
     let node = Node {
         start_inferred: reading.prompt.is_none(),
@@ -100,17 +110,7 @@ pub(crate) fn grow<'a>(
         settle,
         deadline: None,
     };
-    let frame = Frame {
-        parent: 0,
-        agent: None,
-        depth: 0,
-        end,
-        cutoff,
-        settle,
-        flush: world.config.flush_after_ns > 0,
-        detached: false,
-        alive: Timestamp(i64::MIN),
-    };
+    let frame = Frame::of_turn(end, cutoff, settle, world.config.flush_after_ns > 0);
     let own = std::mem::take(&mut tree.reading);
     tree.reading = tree.add(world, root, &turn.generation, own, frame);
     let late = Reading::of(&late, &root.names);
@@ -119,6 +119,30 @@ pub(crate) fn grow<'a>(
     tree.widen();
     tree.note_deadlines(world, last);
     tree
+}
+
+/// Start and end of a turn, and its last sign. `last` is the last sign by the turn's own facts.
+fn extent(
+    root: &Conversation,
+    turn: &Turn,
+    reading: &Reading<'_>,
+    close: Option<Close>,
+    last: Timestamp,
+) -> (Timestamp, Option<End>, Timestamp) {
+    // Print mode sends no prompt and no stop, so the session's start and end hooks are the turn's.
+    let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
+    let printed = is_printed.then(|| root.session_start_before(turn)).flatten();
+    let last = match close {
+        Some(close) if is_printed && close.reason == EndReason::Stopped => close.at,
+        _ => last,
+    };
+    let end = close.map(|close| {
+        let stop = reading.stop.filter(|_| close.reason == EndReason::Matched);
+        End { at: stop.map_or(last, |(fact, _)| fact.at).max(turn.start), reason: close.reason }
+    });
+    let started = reading.prompt.map(|(fact, _)| fact.at).or(printed);
+    let started = started.map_or(turn.start, |at| at.min(turn.start));
+    (started, end, last)
 }
 
 /// The time of the last sign of a turn: of its own facts, repeated deliveries left out, and of `below`.

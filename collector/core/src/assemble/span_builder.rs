@@ -119,47 +119,8 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
     common(&mut attributes, node, root, agent_name(tree, node));
     let mut contents = Vec::new();
     let mut events = Vec::new();
-    let mut status = Status::Unset;
-    let (name, plain_name): (String, Cow<'static, str>) = match &node.what {
-        What::Turn => {
-            status = turn(tree, shared, &mut attributes, &mut contents, &mut events);
-            turn_name(node.conversation, shared.ambiguous)
-        }
-        What::Call(call) => {
-            let (outcome, verdict) = verdict(call, node, agent_status(tree, at));
-            status = verdict;
-            describe_call(tree, node, call, outcome, &mut attributes, &mut contents);
-            if outcome == "denied" {
-                events.push(denial(node));
-            }
-            tool_span::name(call)
-        }
-        What::Thought(fact, facts) => {
-            thought(fact, facts, &mut attributes, &mut contents);
-            ("agent_thought".to_owned(), Cow::Borrowed("agent_thought"))
-        }
-        What::Response(fact, facts, usage) => {
-            response(tree, shared, (fact, facts), *usage, &mut attributes, &mut contents);
-            let name = shared.model.map_or("chat".to_owned(), |model| format!("chat {model}"));
-            (name.clone(), Cow::Owned(name))
-        }
-        What::Agent(agent, link, child) => {
-            let calls = shared.calls_below.get(at).copied().unwrap_or_default();
-            let size = (node.depth + 1, calls);
-            status = subagent(agent, (*link, *child), size, &mut attributes, &mut contents);
-            if let Some((count, links)) = shared.possible.get(&at)
-                && *count > links.len()
-            {
-                attributes.count("hookspan.subagent.candidates", *count as u64);
-            }
-            let name = format!("invoke_agent {}", agent_type(agent).unwrap_or("subagent"));
-            (name.clone(), Cow::Owned(name))
-        }
-        What::Compaction(fact, facts) => {
-            compaction(fact, facts, &mut attributes);
-            ("context_compaction".to_owned(), Cow::Borrowed("context_compaction"))
-        }
-    };
+    let (status, (name, plain_name)) =
+        describe(tree, shared, at, &mut attributes, &mut contents, &mut events);
     if let Status::Error { kind, .. } = &status {
         attributes.text("error.type", kind.as_str());
     }
@@ -189,6 +150,63 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
         contents,
         settled,
     }
+}
+
+/// A span's name: as shown, and without names of one's own.
+type Name = (String, Cow<'static, str>);
+
+/// Adds what is known about the node at `at`. Returns its status and its name.
+fn describe(
+    tree: &Tree<'_>,
+    shared: &Shared<'_>,
+    at: usize,
+    attributes: &mut Attributes,
+    contents: &mut Vec<ContentRef>,
+    events: &mut Vec<SpanEvent>,
+) -> (Status, Name) {
+    let node = &tree.nodes[at];
+    let mut status = Status::Unset;
+    let name = match &node.what {
+        What::Turn => {
+            status = turn(tree, shared, attributes, contents, events);
+            turn_name(node.conversation, shared.ambiguous)
+        }
+        What::Call(call) => {
+            let (outcome, verdict) = verdict(call, node, agent_status(tree, at));
+            status = verdict;
+            describe_call(tree, node, call, outcome, attributes, contents);
+            if outcome == "denied" {
+                events.push(denial(node));
+            }
+            tool_span::name(call)
+        }
+        What::Thought(fact, facts) => {
+            thought(fact, facts, attributes, contents);
+            ("agent_thought".to_owned(), Cow::Borrowed("agent_thought"))
+        }
+        What::Response(fact, facts, usage) => {
+            response(tree, shared, (fact, facts), *usage, attributes, contents);
+            let name = shared.model.map_or("chat".to_owned(), |model| format!("chat {model}"));
+            (name.clone(), Cow::Owned(name))
+        }
+        What::Agent(agent, link, child) => {
+            let calls = shared.calls_below.get(at).copied().unwrap_or_default();
+            let size = (node.depth + 1, calls);
+            status = subagent(agent, (*link, *child), size, attributes, contents);
+            if let Some((count, links)) = shared.possible.get(&at)
+                && *count > links.len()
+            {
+                attributes.count("hookspan.subagent.candidates", *count as u64);
+            }
+            let name = format!("invoke_agent {}", agent_type(agent).unwrap_or("subagent"));
+            (name.clone(), Cow::Owned(name))
+        }
+        What::Compaction(fact, facts) => {
+            compaction(fact, facts, attributes);
+            ("context_compaction".to_owned(), Cow::Borrowed("context_compaction"))
+        }
+    };
+    (status, name)
 }
 
 /// The name of the agent that a node belongs to.

@@ -119,23 +119,17 @@ impl<'a> Reading<'a> {
                 }
                 EventKind::Response(response) => {
                     reading.response_model = reading.response_model.or_else(|| label(fact));
-                    if richer_response(&mut reading.responses, fact, response) {
-                        continue;
+                    if !richer_response(&mut reading.responses, fact, response) {
+                        let list = (&mut reading.responses, &mut responses);
+                        add(list, &response.key, fact, &**response, false);
                     }
-                    let list = (&mut reading.responses, &mut responses);
-                    add(list, &response.key, fact, &**response, false);
                 }
                 EventKind::Compaction(compaction) => {
                     let list = (&mut reading.compactions, &mut compactions);
                     add(list, &compaction.key, fact, &**compaction, false);
                 }
                 EventKind::CompactionEnd => reading.compaction_ends.push(fact.at),
-                EventKind::Question { answered: false } => reading.questions.push((fact.at, None)),
-                EventKind::Question { answered: true } => {
-                    if let Some((_, end)) = reading.questions.last_mut() {
-                        end.get_or_insert(fact.at);
-                    }
-                }
+                EventKind::Question { answered } => reading.add_question(fact.at, *answered),
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
                 EventKind::Unknown { name, body, .. } => {
@@ -151,6 +145,14 @@ impl<'a> Reading<'a> {
         reading.calls = pair(&tools);
         reading.agents = pair_agents(&agents, &reading.calls, names);
         reading
+    }
+
+    fn add_question(&mut self, at: Timestamp, is_answered: bool) {
+        if !is_answered {
+            self.questions.push((at, None));
+        } else if let Some((_, end)) = self.questions.last_mut() {
+            end.get_or_insert(at);
+        }
     }
 
     fn add_unknown(&mut self, fact: &'a Fact, name: &'a str) {
