@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo run --release -p hookspan-core --example long_session -- 400000
 //! cargo run --release -p hookspan-core --example long_session -- 400000 family   # each turn with a subagent
+//! cargo run --release -p hookspan-core --example long_session -- 400000 family 1024   # hooks of settled turns that stay
 //! ```
 
 #[expect(dead_code, reason = "of the shapes, only the long sessions are of use here")]
@@ -135,7 +136,10 @@ fn main() -> ExitCode {
     let count = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(400_000);
     let family = std::env::args().nth(2).is_some_and(|shape| shape == "family");
     let hooks = if family { shapes::long_family(count) } else { shapes::long_session(count) };
-    let (mut reader, mut sessions) = (Reader::default(), Sessions::new(Config::default()));
+    let settled = std::env::args().nth(3).and_then(|n| n.parse().ok());
+    let config = Config::default();
+    let config = Config { settled_hooks: settled.unwrap_or(config.settled_hooks), ..config };
+    let (mut reader, mut sessions) = (Reader::default(), Sessions::new(config));
     let naive = naive(&hooks);
     let (mut told, before) = (Told::new(naive.turns), resident());
     println!("{:>9} | {:>8} | {:>10} | {:>11}", "hooks", "µs/hook", "hooks held", "MiB resident");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::correlate::call_home::{Homes, note_home};
+use crate::correlate::call_home::{Homes, call_id, note_home};
 use crate::correlate::delegation::Delegation;
 use crate::correlate::delegation_match::{Names, tells};
 use crate::correlate::event_time::Steady;
@@ -453,8 +453,14 @@ impl Conversation {
 
     /// The generation a call id belongs to.
     pub(crate) fn home(&self, id: &str) -> Option<Arc<str>> {
-        let home = |homes: &Homes| homes.get(id).map(|(_, generation)| generation.clone());
-        self.homes.as_ref().map_or_else(|| home(&self.find_homes()), home)
+        if let Some(homes) = &self.homes {
+            return homes.get(id).map(|(_, generation)| generation.clone());
+        }
+        let first = |(generation, facts): (&Arc<str>, &Vec<Fact>)| {
+            let named = facts.iter().filter(|fact| call_id(&fact.kind) == Some(id));
+            named.map(|fact| (fact.at, generation.clone())).min()
+        };
+        self.explicit.iter().filter_map(first).min().map(|(_, generation)| generation)
     }
 
     fn find_homes(&self) -> Homes {

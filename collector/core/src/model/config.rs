@@ -71,8 +71,9 @@ impl Default for Config {
     }
 }
 
-/// Default of [`Config::settled_hooks`]: 4 MB. A late hook nearly always belongs to one of the last turns.
-const SETTLED_HOOKS: usize = 4_096;
+/// Default of [`Config::settled_hooks`]: 1 MB. A late hook nearly always belongs to one of the last turns. Four times as many
+/// make a hook of a session with subagents cost three times as much, because links are looked for among all that is held.
+const SETTLED_HOOKS: usize = 1_024;
 
 /// Default of [`Config::session_hooks`]: 121 MB. Lifecycle events (prompts, responses, stops, starts and ends) get 12.5 % more
 /// room.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Sessions;
 use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::leaving::Leaving;
-use crate::correlate::parent_link::below_turn;
+use crate::correlate::parent_link::{below_turn, turn_of_key};
 use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
@@ -188,7 +188,9 @@ impl Sessions {
         let below = below_turn(&turn.generation);
         for key in keys.into_iter().chain([&*below]) {
             let place = (conversation.id.clone(), Box::from(key));
-            let is_home = conversation.home(key).is_none_or(|home| home == turn.generation);
+            // What hangs below the turn itself is named by no call.
+            let is_home = turn_of_key(key).is_some()
+                || conversation.home(key).is_none_or(|home| home == turn.generation);
             if !is_home || wanted.has(&place) {
                 return None;
             }

@@ -55,6 +55,18 @@ fn a_child_costs_as_much_however_many_there_were_before() {
     assert!(work[1] < work[0] * 1.3 && work[1] < 30.0, "{work:.1?} for each hook");
 }
 
+/// Before, each turn that left memory had every call id in memory looked up: ten times the time in this stream.
+#[test]
+fn what_stays_of_a_long_session_costs_its_next_hooks_next_to_nothing() {
+    let shape = SHAPES.iter().find(|shape| shape.name == "turns of a long session").unwrap();
+    let hooks = (shape.hooks)(16_000);
+    let took = [256, 4_096].map(|settled_hooks| {
+        let config = Config { settled_hooks, ..Config::default() };
+        shapes::cost(&hooks, 50, Sessions::new(config)).0.time
+    });
+    assert!(took[1] < took[0] * 4, "{took:?}");
+}
+
 #[test]
 fn no_stream_makes_the_fold_hold_more_than_its_bounds() {
     let config = Config { held_hooks: 400, session_hooks: 200, ..Config::default() };
