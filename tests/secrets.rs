@@ -165,6 +165,51 @@ fn no_exported_byte_holds_a_planted_secret() {
 }
 
 #[test]
+fn no_byte_for_a_destination_and_none_of_a_redacted_terminal_holds_a_planted_secret() {
+    let (world, planted) = world();
+    // Nothing listens there: a preview sends nothing.
+    let destinations = ["off", "metadata", "full"].map(|content| {
+        format!(
+            "[[destination]]\nname = \"{content}\"\nendpoint = \"http://127.0.0.1:9\"\ncontent = \"{content}\"\n"
+        )
+    });
+    world.write_config(&destinations.join(""));
+    for content in ["off", "metadata", "full"] {
+        let shown = world.run(&["export", "--to", content, "--dry-run", "--all"]);
+        assert_eq!(shown.code, 0, "{shown:#?}");
+        assert!(shown.stderr.contains("Nothing was sent"), "{}", shown.stderr);
+        let left = left(&planted, shown.stdout.as_bytes());
+        eprintln!("destination at {content}: {} of {} left {left:?}", left.len(), planted.len());
+        assert!(left.len() * 100 <= planted.len() * 3, "{content}: {left:?}");
+        assert!(content == "full" || left.is_empty(), "{content}: {left:?}");
+        let marked = shown.stdout.matches("[redacted:").count();
+        assert!(marked >= if content == "full" { 500 } else { 1 }, "{content}: {marked}");
+    }
+    for arguments in [
+        &["show", ROOT][..],
+        &["show", ROOT, "--json"],
+        &["tail", "--no-follow", "-n", "500"],
+        &["tail", "--no-follow", "-n", "500", "--json"],
+    ] {
+        let open = world.ok(arguments);
+        let redacted = world.ok(&[arguments, &["--redact"]].concat());
+        let (before, after) =
+            (left(&planted, open.as_bytes()), left(&planted, redacted.as_bytes()));
+        eprintln!(
+            "{arguments:?}: {} of {} without --redact, {} with: {after:?}",
+            before.len(),
+            planted.len(),
+            after.len()
+        );
+        assert!(before.len() > after.len() + 20, "{arguments:?}");
+        assert!(after.len() * 100 <= planted.len() * 3, "{arguments:?}: {after:?}");
+    }
+    let unknown = world.run(&["export", "--to", "nobody", "--dry-run"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("off, metadata, full"), "{unknown:#?}");
+    assert_eq!(world.run(&["export", "--to", "off"]).code, 2, "a command sends nothing itself");
+}
+
+#[test]
 fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
     let (world, planted) = world();
     let collector = Collector::start(&world);

@@ -21,11 +21,10 @@ use hookspan_view::{Result, SourceError};
 use rusqlite::Connection;
 
 use crate::clock;
-use crate::config::destination::ContentPolicy;
-use crate::export::file;
+use crate::config::destination::{ContentPolicy, Destination};
+use crate::export::file::{self, FileError};
 use crate::export::otlp::Encoding;
-use crate::export::resource::ResourceBase;
-use crate::redaction::Redaction;
+use crate::export::{Settings, preview};
 use crate::search::{Handle, query};
 use crate::shim_binary;
 use crate::store::damage::Suspicion;
@@ -64,10 +63,10 @@ pub struct Extras {
     pub privacy: Privacy,
     /// What is left to do until hooks arrive.
     pub install: Option<AskInstall>,
-    /// Resource of exported files.
-    pub resource: ResourceBase,
-    /// Blanks secrets in exported files.
-    pub redaction: Redaction,
+    /// What exported files and previews share with destinations.
+    pub export: Settings,
+    /// The destinations.
+    pub destinations: Vec<Destination>,
     /// What tokens cost.
     pub prices: Prices,
     /// The search index's file.
@@ -412,6 +411,7 @@ impl Administration for StoreSource {
         Ok(Privacy {
             redacted: redacted.and_then(|text| text.parse().ok()).unwrap_or(0),
             search: self.extras.search_path.is_some(),
+            destinations: self.extras.destinations.iter().map(|one| one.name.clone()).collect(),
             ..self.extras.privacy.clone()
         })
     }
@@ -450,8 +450,8 @@ impl Administration for StoreSource {
         let rows = [whole::SessionRow { root: root.to_owned(), last: session.last_at }];
         let encoding = Encoding::file(
             content,
-            self.extras.resource.clone(),
-            Some(self.extras.redaction.clone()),
+            self.extras.export.resource.clone(),
+            Some(self.extras.export.redaction.clone()),
         );
         let mut bytes = Vec::new();
         let written = self.read_or(None, |db| {
@@ -464,6 +464,27 @@ impl Administration for StoreSource {
             Some(Ok(())) => Ok(Some(bytes)),
             None => Ok(None),
         }
+    }
+
+    fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {
+        let found = self.extras.destinations.iter().find(|one| one.name == destination);
+        let Some(destination) = found else { return Ok(None) };
+        self.read_or(None, |db| {
+            let row = match root {
+                Some(root) => read::session(db, root)?.map(|session| whole::SessionRow {
+                    root: root.to_owned(),
+                    last: session.last_at,
+                }),
+                None => whole::last_session(db)?,
+            };
+            let Some(row) = row else { return Ok(None) };
+            let mut bytes = Vec::new();
+            match preview::write(db, destination, &self.extras.export, &[row], &mut bytes) {
+                Err(FileError::Store(error)) => Err(error),
+                // Memory takes everything, and our own values are JSON.
+                _ => Ok(Some(bytes)),
+            }
+        })
     }
 
     fn health(&self) -> Result<Health> {

@@ -126,6 +126,7 @@ async fn every_answer_is_as_described() {
         ("/api/v1/search", "/api/v1/search?q=cargo"),
         ("/api/v1/search", "/api/v1/search"),
         ("/api/v1/privacy", "/api/v1/privacy"),
+        ("/api/v1/privacy/preview", "/api/v1/privacy/preview?destination=jaeger"),
         ("/api/v1/access", "/api/v1/access"),
         ("/api/v1/install", "/api/v1/install"),
         ("/api/v1/health", "/api/v1/health"),

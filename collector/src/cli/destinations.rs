@@ -304,7 +304,7 @@ fn unused(name: &str) -> anyhow::Error {
     anyhow::anyhow!("{name:?} has never been used: start the collector with it once, `hookspan up`")
 }
 
-fn unknown(name: &str, known: &[String]) -> Misuse {
+pub(super) fn unknown(name: &str, known: &[String]) -> Misuse {
     let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Misuse(format!("no destination is called {name:?}; configured: {list}"))
 }

@@ -1,4 +1,6 @@
-//! `hookspan export`: sessions as files.
+//! `hookspan export`: sessions as files, and what a destination would get.
+
+mod preview;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _};
@@ -23,18 +25,24 @@ use crate::store::whole::{self, SessionRow};
 /// Write recorded sessions as OTLP, a Chrome trace or the raw log
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan export --all --format jsonl --content full --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb"
+    after_help = "Examples:\n  hookspan export --all --format jsonl --content full --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb\n  hookspan export --to jaeger --dry-run"
 )]
 pub(crate) struct Args {
     /// Only this session: its id, the beginning of one, or `last`
-    #[arg(long, value_name = "ID", conflicts_with = "all", required_unless_present = "all")]
+    #[arg(long, value_name = "ID", conflicts_with = "all", required_unless_present_any = ["all", "to"])]
     pub session: Option<String>,
     /// Every session
     #[arg(long)]
     pub all: bool,
     /// Form of the output
-    #[arg(long, value_enum)]
-    pub format: Format,
+    #[arg(long, value_enum, required_unless_present = "to")]
+    pub format: Option<Format>,
+    /// Show what a destination of the configuration would get, as OTLP/JSON. Needs --dry-run: the collector alone sends
+    #[arg(long, value_name = "NAME", requires = "dry_run", conflicts_with_all = ["format", "content", "no_redact"])]
+    pub to: Option<String>,
+    /// Send nothing; show the last session, or the one that --session names, as --to would get it
+    #[arg(long, requires = "to")]
+    pub dry_run: bool,
     /// How much content leaves
     #[arg(long, value_enum, default_value_t = Content::Metadata)]
     pub content: Content,
@@ -79,6 +87,7 @@ pub(crate) enum Content {
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let db = open::reader(&global.state.database())?;
     let sessions = select(&db, &args)?;
+    let Some(format) = args.format else { return preview::run(global, &args, &db, &sessions) };
     let resource = ResourceBase::from_env(&global.env, host_name()).map_err(Misuse::from)?;
     if args.no_redact && args.content != Content::Full {
         let words = "--no-redact needs --content full: with less content, secrets never leave";
@@ -88,7 +97,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         true => None,
         false => Some(Redaction::load(&global.state, &global.config()?.redact)?),
     };
-    if let Some(warning) = warning(&args) {
+    if let Some(warning) = warning(&args, format) {
         note(warning);
     }
     let encoding = Encoding::file(args.content.into(), resource, redaction);
@@ -100,19 +109,19 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
             let file =
                 private_file(path).with_context(|| format!("cannot write {}", path.display()))?;
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-            file::write(&selection, args.format.into(), &mut out, &mut done)
+            file::write(&selection, format.into(), &mut out, &mut done)
                 .with_context(|| path.display().to_string())?;
         }
         None => {
             let out = io::stdout().lock();
-            if args.format == Format::OtlpProto && out.is_terminal() {
+            if format == Format::OtlpProto && out.is_terminal() {
                 return Err(Misuse(
                     "otlp-proto is binary: name a file with --output FILE, or pipe it".to_owned(),
                 )
                 .into());
             }
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
-            let written = file::write(&selection, args.format.into(), &mut out, &mut done);
+            let written = file::write(&selection, format.into(), &mut out, &mut done);
             if let Err(error) = written
                 && !is_broken_pipe(&error)
             {
@@ -127,8 +136,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 const BUFFER_BYTES: usize = 256 * 1_024;
 
 /// What `--content full` includes, for standard error.
-fn warning(args: &Args) -> Option<&'static str> {
-    match (args.content, args.format) {
+fn warning(args: &Args, format: Format) -> Option<&'static str> {
+    match (args.content, format) {
         (Content::Off | Content::Metadata, _) => None,
         (Content::Full, Format::Jsonl) => Some(
             "--content full as jsonl is the raw log: prompts, answers, commands, file contents and results, with every secret \
@@ -146,7 +155,11 @@ fn warning(args: &Args) -> Option<&'static str> {
 }
 
 fn select(db: &Connection, args: &Args) -> anyhow::Result<Vec<SessionRow>> {
-    let Some(wanted) = args.session.as_deref() else { return Ok(whole::sessions(db, None)?) };
+    let wanted = match &args.session {
+        Some(wanted) => wanted.as_str(),
+        None if args.all => return Ok(whole::sessions(db, None)?),
+        None => "last",
+    };
     let found = match wanted {
         "last" => whole::last_session(db)?.into_iter().collect(),
         _ => whole::sessions(db, Some(wanted))?,

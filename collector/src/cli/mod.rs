@@ -24,6 +24,7 @@ pub(crate) mod backup;
 pub(crate) mod prune;
 pub(crate) mod config;
 pub(crate) mod destinations;
+mod blank;
 mod consent;
 mod cost;
 mod narrow;

@@ -14,6 +14,7 @@ use hookspan_view::source::{LineFilter, Sessions as _, Spans as _};
 use serde::Serialize;
 
 use super::Global;
+use super::blank::Blank;
 use super::output::{Paint, columns};
 use super::sessions::rfc3339;
 use crate::clock;
@@ -33,7 +34,7 @@ const SHOWN_MAX: usize = 50_000;
 /// Follow what the agent does: each call as it ends
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan tail\n  hookspan tail -n 100 --no-follow\n  hookspan tail --json | jq .label"
+    after_help = "Examples:\n  hookspan tail\n  hookspan tail -n 100 --no-follow\n  hookspan tail --redact\n  hookspan tail --json | jq .label"
 )]
 pub(crate) struct Args {
     /// Begin with so many that have ended already
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Print a JSON object per line
     #[arg(long)]
     json: bool,
+    /// Replace secrets, as an export does
+    #[arg(long)]
+    redact: bool,
 }
 
 #[derive(Serialize)]
@@ -74,6 +78,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let mut tail = Tail {
         source,
         paint: Paint::stdout(&global.env),
+        blank: Blank::new(args.redact, &global.state, &global.config()?.redact)?,
         json: args.json,
         errors: args.errors,
         shown: BTreeSet::new(),
@@ -107,6 +112,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 struct Tail {
     source: StoreSource,
     paint: Paint,
+    blank: Blank,
     json: bool,
     errors: bool,
     shown: BTreeSet<SpanId>,
@@ -131,6 +137,7 @@ impl Tail {
             found.map_err(|error| anyhow::anyhow!("cannot read the database: {}", error.0))?;
         found.retain(|(_, line)| line.end.is_some() && line.kind != LineKind::Session);
         found.sort_by_key(|(_, line)| (line.end, line.row));
+        found.iter_mut().for_each(|(_, line)| self.blank.label(&mut line.label));
         Ok(found)
     }
 
@@ -159,7 +166,8 @@ impl Tail {
         }
         let session = self.source.session(root).ok().flatten();
         let workspace = session.and_then(|session| session.workspace);
-        let name = workspace.as_deref().and_then(facet::project).unwrap_or_default().into_owned();
+        let name = workspace.as_deref().and_then(facet::project).unwrap_or_default();
+        let name = self.blank.text(&name).into_owned();
         self.projects.insert(root.to_owned(), name.clone());
         name
     }

@@ -21,6 +21,7 @@ pub(crate) mod metrics;
 pub(crate) mod outcome;
 mod path_text;
 mod plan;
+pub mod preview;
 mod private_names;
 pub(crate) mod probe;
 pub(crate) mod resource;
@@ -41,10 +42,11 @@ use tokio::task::JoinHandle;
 
 pub(crate) use self::start::Reread;
 
-use self::resource::ResourceBase;
+use self::resource::{ResourceBase, host_name};
 use self::start::Start;
 use self::timing::Timing;
 use crate::config::destination::Destination;
+use crate::config::{Environment, Misuse};
 use crate::redaction::Redaction;
 use crate::store::damage::Suspicion;
 use crate::tls;
@@ -66,6 +68,23 @@ pub(crate) struct Settings {
     pub suspicion: Suspicion,
     /// Reads the settings of a destination again.
     pub reread: Reread,
+}
+
+impl Settings {
+    /// The settings that the environment gives, with this redactor.
+    ///
+    /// # Errors
+    /// Returns [`Misuse`] if a variable cannot be used.
+    pub fn of(env: &Environment, redaction: Redaction) -> Result<Self, Misuse> {
+        let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        Ok(Self {
+            resource: ResourceBase::from_env(env, host_name()).map_err(Misuse::from)?,
+            hide_inputs: flag("OPENINFERENCE_HIDE_INPUTS"),
+            hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
+            redaction,
+            ..Self::default()
+        })
+    }
 }
 
 /// The running exporters.

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use hookspan_core::Timestamp;
 use hookspan_core::content;
+use hookspan_core::{Span, Timestamp};
 use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use super::otlp::{Encoding, Request};
-use super::split;
+use super::{Settings, client, split};
+use crate::config::destination::Destination;
 use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 
 /// Spans in one request.
@@ -53,6 +54,28 @@ pub(super) struct Built {
 }
 
 impl Plan {
+    /// The plan of a destination.
+    pub(super) fn of(destination: &Destination, settings: &Settings) -> Self {
+        Self {
+            encoding: Encoding {
+                hide_inputs: settings.hide_inputs,
+                hide_outputs: settings.hide_outputs,
+                ..Encoding::of(destination, settings.resource.clone(), &settings.redaction)
+            },
+            sample: destination.sample,
+            max_span_age: destination.max_span_age,
+            backlog_max_spans: destination.backlog_max_spans,
+            request_max_bytes: client::request_max_bytes(destination.connection.protocol),
+            flush: settings.timing.flush,
+            probe: settings.timing.probe,
+        }
+    }
+
+    /// Whether a settled span would be sent now, and neither left out by `sample` nor dropped for its age.
+    pub(super) fn sends(&self, span: &Span, now: Timestamp) -> bool {
+        self.is_sampled(&span.root) && !self.is_too_old(span, now)
+    }
+
     /// Decides the next step, and stores the state behind the decision. `gathering` is when the first waiting span was seen.
     /// `at_once` skips a wait, because a person asked for it.
     pub(super) fn next(
@@ -168,8 +191,7 @@ impl Plan {
                 built.last_seq = seq;
                 return true;
             }
-            let end = span.end.map_or(span.start, |end| end.at);
-            if self.is_expired(u64::try_from(end.0).unwrap_or(0), now) {
+            if self.is_too_old(&span, now) {
                 old += 1;
                 built.last_seq = seq;
                 return true;
@@ -235,6 +257,11 @@ impl Plan {
             store.skip_to(floor, &[lost], now)?;
         }
         Ok(())
+    }
+
+    fn is_too_old(&self, span: &Span, now: Timestamp) -> bool {
+        let end = span.end.map_or(span.start, |end| end.at);
+        self.is_expired(u64::try_from(end.0).unwrap_or(0), now)
     }
 
     /// Spans are dropped by age only if a person has set that: after an outage of weeks a destination gets everything.

@@ -9,9 +9,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use super::Settings;
-use super::client::{self, Client};
+use super::client::Client;
 use super::metrics::Metrics;
-use super::otlp::Encoding;
 use super::plan::Plan;
 use super::worker::{Isolation, Worker, stopped};
 use crate::clock;
@@ -122,7 +121,7 @@ impl Start {
             client,
             destination: Arc::clone(&self.destination),
             store: Arc::new(Mutex::new(store)),
-            plan: Arc::new(self.plan()),
+            plan: Arc::new(Plan::of(&self.destination, &self.settings)),
             timing: self.settings.timing,
             suspicion: self.settings.suspicion.clone(),
             wake: self.wake.clone(),
@@ -142,23 +141,6 @@ impl Start {
         };
         let Destination { name, .. } = &*self.destination;
         ExportStore::open(&self.database, name, &self.destination.identity(), start)
-    }
-
-    fn plan(&self) -> Plan {
-        let (destination, settings) = (&self.destination, &self.settings);
-        Plan {
-            encoding: Encoding {
-                hide_inputs: settings.hide_inputs,
-                hide_outputs: settings.hide_outputs,
-                ..Encoding::of(destination, settings.resource.clone(), &settings.redaction)
-            },
-            sample: destination.sample,
-            max_span_age: destination.max_span_age,
-            backlog_max_spans: destination.backlog_max_spans,
-            request_max_bytes: client::request_max_bytes(destination.connection.protocol),
-            flush: settings.timing.flush,
-            probe: settings.timing.probe,
-        }
     }
 
     fn pause(&self, store: &mut ExportStore, problem: &str) -> Result<Begun, OpenError> {

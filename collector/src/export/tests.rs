@@ -1,6 +1,7 @@
 //! The exporters against a real database and a receiver that misbehaves. Each test says what is kept and what is counted.
 
 mod faults;
+mod previews;
 mod probes;
 mod refusals;
 mod sink;

@@ -36,7 +36,6 @@ use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::config::{Config, Environment, Misuse, paths};
 use crate::dirs::{Lock, OwnerKey, ServeInfo, StateDir};
 use crate::engine::Restart;
-use crate::export::resource::{ResourceBase, host_name};
 use crate::export::{self, Exporters, Reread};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
@@ -89,7 +88,8 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     config.dashboard.check()?;
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
-    let settings = export::Settings { reread, ..export_settings(dir, config, env)? };
+    let redaction = Redaction::load(dir, &config.redact)?;
+    let settings = export::Settings { reread, ..export::Settings::of(env, redaction)? };
 
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
@@ -306,8 +306,8 @@ impl One<'_> {
             links: links.collect(),
             privacy,
             install: Some(install_steps(dir, env)),
-            resource: settings.resource.clone(),
-            redaction: settings.redaction.clone(),
+            export: settings.clone(),
+            destinations: destinations.to_vec(),
             prices: config.prices.clone(),
             search_path: Some(dir.search()),
             search: Some(search.handle()),
@@ -348,21 +348,6 @@ fn runtime() -> io::Result<Runtime> {
         .thread_name("hookspan")
         .enable_all()
         .build()
-}
-
-fn export_settings(
-    dir: &StateDir,
-    config: &Config,
-    env: &Environment,
-) -> anyhow::Result<export::Settings> {
-    let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    Ok(export::Settings {
-        resource: ResourceBase::from_env(env, host_name()).map_err(Misuse::from)?,
-        hide_inputs: flag("OPENINFERENCE_HIDE_INPUTS"),
-        hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
-        redaction: Redaction::load(dir, &config.redact)?,
-        ..export::Settings::default()
-    })
 }
 
 fn journal_health(threads: &Threads) -> crate::source::AskJournal {

@@ -64,10 +64,32 @@ pub(crate) fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRo
 pub(crate) fn spans_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: &str,
+    each: impl FnMut(Span) -> Result<(), E>,
+) -> Result<(), E> {
+    spans_where(db, root, "1", each)
+}
+
+/// As [`spans_of`], without the spans that may still change.
+///
+/// # Errors
+/// When SQLite fails, or as `each` fails.
+pub fn settled_spans_of<E: From<rusqlite::Error>>(
+    db: &Connection,
+    root: &str,
+    each: impl FnMut(Span) -> Result<(), E>,
+) -> Result<(), E> {
+    let open = "NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)";
+    spans_where(db, root, open, each)
+}
+
+fn spans_where<E: From<rusqlite::Error>>(
+    db: &Connection,
+    root: &str,
+    wanted: &str,
     mut each: impl FnMut(Span) -> Result<(), E>,
 ) -> Result<(), E> {
     let sql = format!(
-        "SELECT {} FROM {} WHERE s.root = (SELECT id FROM name WHERE text = ?1)
+        "SELECT {} FROM {} WHERE s.root = (SELECT id FROM name WHERE text = ?1) AND {wanted}
          ORDER BY s.start_ns, s.id",
         rows::SPAN_COLUMNS,
         rows::SPAN_TABLES

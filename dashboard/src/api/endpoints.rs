@@ -86,6 +86,8 @@ fn over_all(table: &mut impl Table) {
 
 fn administration(table: &mut impl Table) {
     table.get("/api/v1/privacy", "what is kept, where, and for how long", privacy::privacy);
+    let preview = "what a destination would get of a session, as OTLP/JSON; nothing is sent";
+    table.get("/api/v1/privacy/preview", preview, export::preview);
     let purge = "deletes sessions by age or project, or says how many it would";
     table.post("/api/v1/privacy/purge", purge, privacy::purge);
     table.get("/api/v1/install", "what is left to do until hooks arrive", install::install);

@@ -104,6 +104,25 @@ pub(super) async fn file(
     Ok(SessionFile { media_type, name, bytes })
 }
 
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Previewed {
+    /// Name of a destination.
+    destination: String,
+    /// Root of a session; the last one unless given.
+    session: Option<String>,
+}
+
+/// What a destination would get, as a file: nothing is sent.
+pub(super) async fn preview(
+    State(app): State<Arc<App>>,
+    Params(Previewed { destination, session }): Params<Previewed>,
+) -> Result<SessionFile, Problem> {
+    let name = file_name(&destination, "preview.json");
+    let bytes = read(&app, move |source| source.preview(&destination, session.as_deref())).await?;
+    let bytes = bytes.ok_or_else(|| Problem::not_found("destination or session"))?;
+    Ok(SessionFile { media_type: "application/json", name, bytes })
+}
+
 /// Plain letters of the id, whatever it holds: line ends, quotes and paths do not get into a header.
 fn file_name(root: &str, extension: &str) -> String {
     let id: String =

@@ -35,6 +35,8 @@ pub(super) struct Kept {
     /// Whether texts can be searched.
     search: bool,
     token_required: bool,
+    /// Names of the destinations that are configured.
+    destinations: Vec<String>,
     url: &'static str,
 }
 
@@ -53,6 +55,7 @@ pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer<Kept> {
         redacted: privacy.redacted,
         search: privacy.search,
         token_required: app.guard.door.is_some(),
+        destinations: privacy.destinations,
         url: "/privacy",
     })
 }

@@ -490,7 +490,13 @@ impl Administration for ListSource {
     fn privacy(&self) -> Result<Privacy> {
         let class =
             PrivacyClass { name: "prompts", stored: "full", indexed: "redacted", exported: "none" };
-        Ok(Privacy { classes: vec![class], retention_days: Some(30), redacted: 31, search: true })
+        Ok(Privacy {
+            classes: vec![class],
+            retention_days: Some(30),
+            redacted: 31,
+            search: true,
+            destinations: vec!["jaeger".to_owned()],
+        })
     }
 
     fn install(&self) -> Result<Vec<InstallStep>> {
@@ -510,6 +516,11 @@ impl Administration for ListSource {
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
         let session = self.session(root)?;
         Ok(session.map(|_| format!("{root} {format} {content}").into_bytes()))
+    }
+
+    fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {
+        let known = destination == "jaeger";
+        Ok(known.then(|| format!("{destination} {}", root.unwrap_or("last")).into_bytes()))
     }
 
     fn health(&self) -> Result<Health> {

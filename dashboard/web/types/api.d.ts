@@ -912,6 +912,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/privacy/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what a destination would get of a session, as OTLP/JSON; nothing is sent */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Name of a destination. */
+                    destination: string;
+                    /** @description Root of a session; the last one unless given. */
+                    session?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what a destination would get of a session, as OTLP/JSON; nothing is sent */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                        "application/x-ndjson": string;
+                        "application/x-protobuf": string;
+                        "text/html": string;
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/privacy/purge": {
         parameters: {
             query?: never;
@@ -2341,6 +2394,8 @@ export interface components {
         /** @description What is kept, where, and for how long. */
         Kept: {
             classes: components["schemas"]["ClassItem"][];
+            /** @description Names of the destinations that are configured. */
+            destinations: string[];
             /**
              * Format: uint64
              * @description Secrets that were blanked in the search index.

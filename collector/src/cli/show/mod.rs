@@ -10,6 +10,7 @@ use hookspan_view::health::JournalHealth;
 use hookspan_view::source::Spans as _;
 
 use super::Global;
+use super::blank::Blank;
 use super::output::{self, Paint, print, print_json};
 use crate::source::StoreSource;
 use crate::store::{cli as queries, open, read};
@@ -21,7 +22,7 @@ const LINES_MAX: usize = 20_000;
 /// Show one session: its turns, tool calls and subagents on a time line
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan show d95a19cf\n  hookspan show last\n  hookspan show last --json"
+    after_help = "Examples:\n  hookspan show d95a19cf\n  hookspan show last --redact\n  hookspan show last --json"
 )]
 pub(crate) struct Args {
     /// Session id, the beginning of one, or `last`
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// Print the session with its turns and spans as JSON
     #[arg(long)]
     json: bool,
+    /// Replace secrets, as an export does
+    #[arg(long)]
+    redact: bool,
 }
 
 /// Runs the command.
@@ -41,18 +45,26 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let root = find(&database, &args.id)?;
     let unreadable = "cannot read the database";
     let session = read::session(&database, &root).context(unreadable)?;
-    let session = session.with_context(|| format!("session {root} is gone"))?;
-    let turns = read::turns(&database, &root).context(unreadable)?;
-    let prices = global.config()?.prices;
+    let mut session = session.with_context(|| format!("session {root} is gone"))?;
+    let mut turns = read::turns(&database, &root).context(unreadable)?;
+    let config = global.config()?;
+    let prices = config.prices;
+    let blank = Blank::new(args.redact, &global.state, &config.redact)?;
+    // Before anything is cut to the terminal's width: half a secret has no form that a rule knows.
+    blank.session(&mut session);
+    turns.iter_mut().for_each(|turn| blank.turn(turn));
     if args.json {
         let spans = read::spans(&database, &root, usize::MAX).context(unreadable)?;
         let spans = spans.into_iter().map(|(_, span)| span).collect();
-        print_json(&json::Shown::new(session, turns, spans, &prices))?;
+        let mut shown = serde_json::to_value(json::Shown::new(session, turns, spans, &prices))?;
+        blank.json(&mut shown);
+        print_json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
     let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let lines = source.lines(&root, None, LINES_MAX);
-    let lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
+    let mut lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
+    lines.lines.iter_mut().for_each(|line| blank.label(&mut line.label));
     let paint = Paint::stdout(&global.env);
     let mut shown =
         waterfall::draw(&session, &turns, &lines.lines, &prices, output::columns(), paint);

@@ -14,6 +14,9 @@ pub trait Administration {
     /// A session as a file; `None` when there is no such session. `format` and `content` are words of [`FILE_FORMATS`] and
     /// [`FILE_CONTENTS`].
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>>;
+    /// What a destination would get of a session, or of the last one, as OTLP/JSON and without sending it; `None` when there is no
+    /// such destination or session.
+    fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>>;
     /// How hookspan itself is doing.
     fn health(&self) -> Result<Health>;
 }
@@ -67,6 +70,8 @@ pub struct Privacy {
     pub redacted: u64,
     /// Whether texts can be searched.
     pub search: bool,
+    /// Names of the destinations that are configured.
+    pub destinations: Vec<String>,
 }
 
 /// One kind of content.

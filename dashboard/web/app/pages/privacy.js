@@ -3,7 +3,7 @@
 /** @import { Failure } from "../../types/app" */
 import { onText } from "../ui/fields.js";
 import { html, useRef, useState } from "../ui/html.js";
-import { post } from "../net/api.js";
+import { enc, post, save } from "../net/api.js";
 import { door } from "../net/door.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
@@ -29,6 +29,7 @@ export function Privacy() {
         ${data.redacted !== undefined && html`<div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>`}
         <div><dt>this page asks who reads</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
       </dl>
+      ${data.destinations.length > 0 && html`<p>What would be sent of the last session: ${data.destinations.map((name) => html`<button type="button" class="link" key=${name} onClick=${() => save(`privacy/preview?destination=${enc(name)}`)}>${visible(name)}</button> `)}</p>`}
       <p class="dim">Set in <code>config.toml</code>; <code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
     <${Access} />
     <${Purge} done=${reload} />`}<//>`;

@@ -4,8 +4,7 @@
 /** @import { Trace } from "../../types/trace" */
 import { onText } from "../ui/fields.js";
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
-import { enc, post } from "../net/api.js";
-import { door } from "../net/door.js";
+import { enc, post, save } from "../net/api.js";
 import { criticalPath } from "../trace/critical-path.js";
 import { count, duration } from "../format/quantity.js";
 import { clock } from "../format/time.js";
@@ -80,20 +79,12 @@ function Turn({ turn, trace, show }) {
       <li><span class="num r">${share(path.own)}</span><span class="num r">${duration(path.own)}</span><span class="dim"><i class="dot k-other"></i>model time</span></li></ul></article>`;
 }
 
-/** Downloads a file: a link to it is signed for one request, so it is made when it is wanted. @param {string} target */
-async function save(target) {
-  const link = document.createElement("a");
-  link.href = await door.link(target);
-  link.download = "";
-  link.click();
-}
-
 /** @param {{ id: string }} props */
 function Files({ id }) {
   const [content, setContent] = useState("metadata");
   return html`<h2>Export</h2><p><label class="field">content <select value=${content} onChange=${onText(setContent)}>
       <option value="off">none</option><option value="metadata">names and sizes</option><option value="full">everything</option></select></label></p>
-    <ul class="plain files">${FORMATS.map(([format, what]) => html`<li><button type="button" class="link" onClick=${() => save(`/api/v1/sessions/${enc(id)}/export?format=${format}&content=${content}`)}>${format}</button> <span class="dim">${what}</span></li>`)}</ul>`;
+    <ul class="plain files">${FORMATS.map(([format, what]) => html`<li><button type="button" class="link" onClick=${() => save(`sessions/${enc(id)}/export?format=${format}&content=${content}`)}>${format}</button> <span class="dim">${what}</span></li>`)}</ul>`;
 }
 
 /** @param {{ id: string, leave: () => void }} props */

@@ -1,0 +1,90 @@
+//! `--redact`: what a command prints, without secrets.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hookspan_core::{SessionSummary, TurnSummary};
+use serde_json::Value;
+
+use crate::config::{Misuse, Redact};
+use crate::dirs::StateDir;
+use crate::redaction::Redaction;
+
+/// Replaces secrets if that was asked for.
+pub(super) struct Blank(Option<Redaction>);
+
+impl Blank {
+    /// # Errors
+    /// Returns [`Misuse`] if a rule of the configuration cannot be used.
+    pub(super) fn new(wanted: bool, dir: &StateDir, rules: &Redact) -> Result<Self, Misuse> {
+        wanted.then(|| Redaction::load(dir, rules)).transpose().map(Self)
+    }
+
+    pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.0.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
+    }
+
+    /// A label of a line. Labels are stored cut, so the last word of a cut one may be the beginning of a secret: it goes.
+    pub(super) fn label(&self, label: &mut String) {
+        let Some(redaction) = &self.0 else { return };
+        redaction.in_place(label);
+        if let Some(kept) = label.strip_suffix('…')
+            && let Some(end) = kept.rfind(char::is_whitespace)
+        {
+            label.truncate(end + 1);
+            label.push('…');
+        }
+    }
+
+    pub(super) fn json(&self, value: &mut Value) {
+        if let Some(redaction) = &self.0 {
+            redaction.json(value);
+        }
+    }
+
+    pub(super) fn session(&self, session: &mut SessionSummary) {
+        for text in [&mut session.workspace, &mut session.model, &mut session.cursor_version] {
+            self.shared(text);
+        }
+        for text in [&mut session.first_prompt, &mut session.last_error].into_iter().flatten() {
+            self.label(text);
+        }
+    }
+
+    pub(super) fn turn(&self, turn: &mut TurnSummary) {
+        self.shared(&mut turn.model);
+        for text in [&mut turn.prompt, &mut turn.status].into_iter().flatten() {
+            self.label(text);
+        }
+    }
+
+    fn shared(&self, text: &mut Option<Arc<str>>) {
+        if let (Some(redaction), Some(text)) = (&self.0, text.as_mut())
+            && let Cow::Owned(redacted) = redaction.text(text)
+        {
+            *text = redacted.into();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_label_loses_the_word_that_was_cut() {
+        let blank = Blank(Some(Redaction::default()));
+        let cut = |label: &str| {
+            let mut label = label.to_owned();
+            blank.label(&mut label);
+            label
+        };
+        // A token of GitHub has 36 characters behind its prefix: these 20 have no form that a rule knows.
+        assert_eq!(cut("git clone x ghp_16C7e42F292c6912E771…"), "git clone x …");
+        assert_eq!(cut("cargo test"), "cargo test");
+        assert!(cut("mysql --password=hunter2hunter2").contains("[redacted:"));
+        let mut open = "ghp_16C7e42F292c6912E7710c838347Ae178B4a".to_owned();
+        Blank(None).label(&mut open);
+        assert_eq!(open, "ghp_16C7e42F292c6912E7710c838347Ae178B4a");
+    }
+}

@@ -1,0 +1,84 @@
+//! What a destination would get of a session: chosen, encoded and redacted as for sending, and not sent.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use hookspan_core::content;
+use rusqlite::Connection;
+
+use super::Settings;
+use super::file::FileError;
+use super::otlp::Request;
+use super::plan::Plan;
+use crate::clock;
+use crate::config::destination::Destination;
+use crate::store::bodies::Bodies;
+use crate::store::whole::{self, SessionRow};
+
+/// How a redacted secret begins; the name of the rule follows, up to a colon.
+const MARK: &str = "[redacted:";
+
+/// What a preview came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// Spans that would be sent.
+    pub spans: u64,
+    /// Settled spans that would not: `sample` leaves their session out, or they are older than `max_span_age`.
+    pub left_out: u64,
+    /// Redacted secrets, by rule.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// Writes one OTLP/JSON document with the settled spans of `sessions` as `destination` would get them.
+///
+/// # Errors
+/// The store cannot be read or the output cannot be written.
+pub fn write(
+    db: &Connection,
+    destination: &Destination,
+    settings: &Settings,
+    sessions: &[SessionRow],
+    out: &mut dyn Write,
+) -> Result<Preview, FileError> {
+    let plan = Plan::of(destination, settings);
+    let now = clock::now();
+    let mut preview = Preview::default();
+    let mut separator = "";
+    out.write_all(b"{\"resourceSpans\":[")?;
+    for session in sessions {
+        let mut request = Request::new(&plan.encoding);
+        let mut bodies = Bodies::new(db);
+        whole::settled_spans_of::<FileError>(db, &session.root, |span| {
+            if !plan.sends(&span, now) {
+                preview.left_out += 1;
+                return Ok(());
+            }
+            let encoded = plan
+                .encoding
+                .span(&span, &mut |part| content::extract(part.field, bodies.get(part.hook)?));
+            request.push(&span, encoded, usize::MAX);
+            preview.spans += 1;
+            Ok(())
+        })?;
+        for resource in request.finish().resource_spans {
+            let text = serde_json::to_string(&resource)?;
+            preview.count_redacted(&text);
+            out.write_all(separator.as_bytes())?;
+            out.write_all(text.as_bytes())?;
+            separator = ",";
+        }
+    }
+    out.write_all(b"]}\n")?;
+    out.flush()?;
+    Ok(preview)
+}
+
+impl Preview {
+    fn count_redacted(&mut self, text: &str) {
+        for after in text.split(MARK).skip(1) {
+            if let Some((rule, _)) = after.split_once(':') {
+                *self.redacted.entry(rule.to_owned()).or_default() += 1;
+            }
+        }
+    }
+}
