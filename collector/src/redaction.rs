@@ -104,15 +104,17 @@ impl Redaction {
 const KEY_BYTES: usize = 32;
 
 /// The installation's key, made when it is first needed. Where the state directory cannot be written, the key lasts as long
-/// as the process: placeholders then differ from run to run, and hide as much.
+/// as the process: placeholders then differ from run to run, and hide as much. So it is in a directory that another account could
+/// change: that account could have put a key there that it knows.
 fn key(dir: &StateDir) -> [u8; KEY_BYTES] {
+    if dir.verify().is_err() {
+        return random_key();
+    }
     if let Some(key) = stored_key(dir) {
         return key;
     }
     let key = random_key();
-    if dir.root().is_dir()
-        && let Err(error) = write_private(&dir.redact_key(), &key)
-    {
+    if let Err(error) = write_private(&dir.redact_key(), &key) {
         tracing::debug!(%error, "the key of redaction cannot be kept");
     }
     // Another process may have written its key meanwhile.
@@ -153,6 +155,21 @@ mod tests {
             let mode = std::fs::metadata(dir.redact_key()).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_in_a_directory_that_others_can_change_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::at(temp.path());
+        std::fs::write(dir.redact_key(), [7; KEY_BYTES]).unwrap();
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(temp.path(), open).unwrap();
+        let known = hookspan_redact::Redactor::new([7; KEY_BYTES]);
+        let text = "password=hunter2hunter2";
+        let redaction = Redaction::load(&dir, &Redact::default()).unwrap();
+        assert_ne!(redaction.text(text), known.redact(text).0);
     }
 
     #[test]

@@ -88,11 +88,11 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     config.dashboard.check()?;
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
-    let redaction = Redaction::load(dir, &config.redact)?;
-    let settings = export::Settings { reread, ..export::Settings::of(env, redaction)? };
-
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
+    // With the directory there, its key is used from the first start on.
+    let redaction = Redaction::load(dir, &config.redact)?;
+    let settings = export::Settings { reread, ..export::Settings::of(env, redaction)? };
     forget_what_is_old(dir);
     let key = OwnerKey::new().context("the system has no randomness")?;
     let door = config.dashboard.token.then(|| door(dir, &key)).transpose()?;
