@@ -7,8 +7,9 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-pub(crate) use hookspan_dashboard::{Access, BadToken, Vault, VaultError};
+pub(crate) use hookspan_dashboard::{Access, BadToken, Knock, Vault, VaultError};
 
+use crate::audit::{AuditFile, Refusal, What};
 use crate::dirs::{Exclusive, StateDir, open_private, random, write_private};
 
 /// Larger than all that fits into [`Access`].
@@ -18,6 +19,7 @@ const MAX_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct AccessFile {
     dir: StateDir,
+    audit: Arc<AuditFile>,
     last: Mutex<Option<(Stamp, Arc<Access>)>>,
 }
 
@@ -28,7 +30,13 @@ impl AccessFile {
     /// The file of a state directory; it need not exist.
     #[must_use]
     pub(crate) fn new(dir: &StateDir) -> Self {
-        Self { dir: dir.clone(), last: Mutex::new(None) }
+        Self::with(dir, Arc::new(AuditFile::new(dir)))
+    }
+
+    /// The same, for whoever keeps the audit log.
+    #[must_use]
+    pub(crate) fn with(dir: &StateDir, audit: Arc<AuditFile>) -> Self {
+        Self { dir: dir.clone(), audit, last: Mutex::new(None) }
     }
 
     fn stamp(&self) -> Option<Stamp> {
@@ -86,6 +94,16 @@ impl Vault for AccessFile {
         change(&mut access);
         let text = serde_json::to_vec(&access).map_err(|error| failed(error.into()))?;
         write_private(&path, &text).map_err(failed)
+    }
+
+    fn note(&self, knock: Knock<'_>) {
+        match knock {
+            Knock::SignedIn(browser) => self.audit.note(What::SignedIn, browser),
+            Knock::SignedOut => self.audit.note(What::SignedOut, "on a page"),
+            Knock::TokenEnded(name) => self.audit.note(What::TokenEnded, name),
+            Knock::CodeRefused => self.audit.refuse(Refusal::SignIn),
+            Knock::TokenRefused => self.audit.refuse(Refusal::Token),
+        }
     }
 
     fn random(&self) -> Result<[u8; 32], VaultError> {

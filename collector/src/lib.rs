@@ -4,6 +4,7 @@
 //! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
 
 mod access;
+mod audit;
 mod cli;
 mod config;
 mod dirs;

@@ -12,7 +12,7 @@ use hookspan_view::health::{DestinationHealth, Health, JournalHealth};
 use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::{
-    Administration, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
+    Administration, Audit, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
     LineFilter, Lines, Position, Privacy, Query, Search, SessionFilter, Sessions, Spans,
     Statistics, Totals,
 };
@@ -20,6 +20,7 @@ use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
 use rusqlite::Connection;
 
+use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::destination::{ContentPolicy, Destination};
 use crate::export::file::{self, FileError};
@@ -77,6 +78,8 @@ pub struct Extras {
     pub shim: PathBuf,
     /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
     pub suspicion: Suspicion,
+    /// Where file exports are noted.
+    pub audit: Option<Arc<AuditFile>>,
 }
 
 /// Asks what is left to install.
@@ -432,8 +435,8 @@ impl Administration for StoreSource {
         self.extras.links.clone()
     }
 
-    fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
-        let format = match format {
+    fn file(&self, root: &str, word: &str, content: &str) -> Result<Option<Vec<u8>>> {
+        let format = match word {
             "jsonl" => file::Format::Jsonl,
             "otlp-json" => file::Format::OtlpJson,
             "otlp-proto" => file::Format::OtlpProto,
@@ -461,9 +464,24 @@ impl Administration for StoreSource {
         })?;
         match written {
             Some(Err(error)) => Err(SourceError(error.to_string())),
-            Some(Ok(())) => Ok(Some(bytes)),
+            Some(Ok(())) => {
+                if let Some(audit) = &self.extras.audit {
+                    let detail =
+                        format!("{word}, content {}, 1 session, on a page", content.as_str());
+                    audit.note(What::Exported, &detail);
+                }
+                Ok(Some(bytes))
+            }
             None => Ok(None),
         }
+    }
+
+    fn audit(&self) -> Result<Audit> {
+        let Some(audit) = &self.extras.audit else { return Ok(Audit::default()) };
+        let log = audit.read().map_err(SourceError)?;
+        let entries = log.entries.into_iter().map(|one| (one.at_s, one.what, one.detail));
+        let refused = log.refused.into_iter().map(|(what, one)| (what, one.count, one.last_s));
+        Ok(Audit { entries: entries.collect(), dropped: log.dropped, refused: refused.collect() })
     }
 
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {

@@ -12,7 +12,8 @@ mod assets;
 mod shell;
 
 pub use guard::{
-    Access, BadHost, BadToken, BrowserSession, BySocket, Door, ScriptToken, Vault, VaultError,
+    Access, BadHost, BadToken, BrowserSession, BySocket, Door, Knock, ScriptToken, Vault,
+    VaultError,
 };
 
 use std::net::SocketAddr;

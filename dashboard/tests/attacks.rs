@@ -98,6 +98,23 @@ async fn a_stored_name_does_not_get_into_a_header() {
 }
 
 #[tokio::test]
+async fn a_preview_is_a_file_that_a_browser_runs_nothing_of() {
+    let world = World::locked();
+    let shown = world.get("/api/v1/privacy/preview?destination=jaeger").await;
+    assert_eq!((shown.status.as_u16(), &shown.body[..]), (200, &b"jaeger last"[..]));
+    let name = "attachment; filename=\"hookspan-jaeger.preview.json\"";
+    assert_eq!(shown.header("content-disposition"), name);
+    assert!(shown.header("content-security-policy").ends_with("; sandbox"));
+    for (target, status) in [
+        ("/api/v1/privacy/preview", 400),
+        ("/api/v1/privacy/preview?destination=nobody%0d%0aSet-Cookie:%20x", 404),
+        ("/api/v1/privacy/preview?destination=../../etc", 404),
+    ] {
+        assert_eq!(world.get(target).await.status.as_u16(), status, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn deleting_needs_a_post_with_the_id_again() {
     let world = World::locked();
     let target = "/api/v1/sessions/0176a3f0-flaky/delete";

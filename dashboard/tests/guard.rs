@@ -279,6 +279,8 @@ async fn every_listed_endpoint_answers_with_its_headers() {
             .replace("{code}", "none");
         let target = if url.ends_with("/compare") {
             format!("{target}?a=0176a3f0-flaky&b=0176a3f0-live")
+        } else if url.ends_with("/preview") {
+            format!("{target}?destination=jaeger")
         } else {
             target
         };

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::Global;
-use super::output::{Paint, columns, print, print_json};
+use super::output::{self, Paint, columns, print, print_json};
+use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::Misuse;
 use crate::config::destination::{self, Destination};
@@ -265,6 +266,8 @@ fn replay(global: &Global, name: &str, since: &str) -> anyhow::Result<ExitCode> 
     let database = existing(global, name)?;
     let Some(waiting) = export::replay(&database, name, start)? else { return Err(unused(name)) };
     wake(global, name);
+    let detail = format!("{name}: {waiting} spans since {since}");
+    output::audited(AuditFile::new(&global.state).add(What::Replayed, &detail));
     print(&format!("{name}: {} spans are sent again\n", text::count(waiting)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::ValueEnum as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::Connection;
 
 use super::Global;
-use super::output::note;
+use super::output::{self, note};
+use crate::audit::{AuditFile, What};
 use crate::config::Misuse;
 use crate::config::destination::ContentPolicy;
 use crate::export::file::{self, FileError, Selection};
@@ -130,7 +132,21 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     bar.finish_and_clear();
+    output::audited(
+        AuditFile::new(&global.state).add(What::Exported, &told(&args, format, sessions.len())),
+    );
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was exported, for the audit log: no name and no id.
+fn told(args: &Args, format: Format, sessions: usize) -> String {
+    let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+        value().map_or_else(String::new, |value| value.get_name().to_owned())
+    };
+    let format = word(&|| format.to_possible_value());
+    let content = word(&|| args.content.to_possible_value());
+    let secrets = if args.no_redact { ", secrets left in" } else { "" };
+    format!("{format}, content {content}{secrets}, {sessions} sessions, by a command")
 }
 
 const BUFFER_BYTES: usize = 256 * 1_024;

@@ -7,6 +7,7 @@ pub(crate) mod up;
 pub(crate) mod serve;
 pub(crate) mod open;
 pub(crate) mod token;
+pub(crate) mod audit;
 pub(crate) mod install;
 pub(crate) mod uninstall;
 pub(crate) mod doctor;
@@ -69,6 +70,7 @@ enum Command {
     Serve(serve::Args),
     Open(open::Args),
     Token(token::Args),
+    Audit(audit::Args),
     Install(install::Args),
     Uninstall(uninstall::Args),
     Doctor(doctor::Args),
@@ -105,6 +107,7 @@ fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::run(&global, args),
         Command::Open(args) => open::run(&global, args),
         Command::Token(args) => token::run(&global, args),
+        Command::Audit(args) => audit::run(&global, args),
         Command::Install(args) => install::run(&global, args),
         Command::Uninstall(args) => uninstall::run(&global, args),
         Command::Doctor(args) => doctor::run(&global, args),

@@ -33,6 +33,13 @@ pub(crate) fn note(line: &str) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
+/// Says so when an action is not in the audit log. The action itself is done.
+pub(crate) fn audited(kept: Result<(), String>) {
+    if let Err(error) = kept {
+        note(&format!("not in the audit log: {error}"));
+    }
+}
+
 /// Prints an error with its causes and gives the exit code.
 #[must_use]
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::narrow::Narrow;
 use super::{Global, output};
+use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::Misuse;
 use crate::dirs::{Lock, LockError, StateDir};
@@ -130,8 +131,13 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         local.settle()?;
         bar.finish_and_clear();
     }
-    let gone = Answer { deleted: true, ..planned };
-    say(&args, &gone.with(&deleted))?;
+    let is_nothing = planned.is_nothing();
+    let gone = Answer { deleted: true, ..planned }.with(&deleted);
+    if !is_nothing {
+        let detail = format!("{}, by `hookspan prune`", text(&gone).trim_start_matches("Deleted "));
+        output::audited(AuditFile::new(dir).add(What::Deleted, &detail));
+    }
+    say(&args, &gone)?;
     tell_what_stays(dir, &damaged);
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use crate::dirs::{ServeInfo, StateDir};
 use crate::journal;
 
 /// Names of hookspan's own in a state directory.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "journal",
     "journal.stop",
     "losses",
@@ -18,6 +18,7 @@ const NAMES: [&str; 11] = [
     "lock",
     "token",
     "access.json",
+    "audit.json",
     "redact.key",
     "serve.json",
     "imports",
@@ -28,7 +29,7 @@ const NAMES: [&str; 11] = [
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
 /// Prefixes of such names. A leading dot marks a file that was being written.
-const BEGINNINGS: [&str; 11] = [
+const BEGINNINGS: [&str; 12] = [
     "seg-",
     "damaged-",
     "hookspan.db",
@@ -36,6 +37,7 @@ const BEGINNINGS: [&str; 11] = [
     ".serve.json-",
     ".token-",
     ".access.json-",
+    ".audit.json-",
     "open-",
     ".redact.key-",
     ".install.json-",

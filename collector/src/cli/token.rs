@@ -1,12 +1,14 @@
 //! `hookspan token`: who may read the dashboard.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use serde_json::json;
 
 use super::{Global, output};
 use crate::access::{AccessFile, BadToken, Vault as _};
+use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::Misuse;
 use crate::text;
@@ -63,11 +65,14 @@ enum Command {
 /// # Errors
 /// There is no such token, or `access.json` cannot be read or written.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let file = AccessFile::new(&global.state);
+    let audit = Arc::new(AuditFile::new(&global.state));
+    let file = AccessFile::with(&global.state, Arc::clone(&audit));
+    let told = |what, detail: &str| output::audited(audit.add(what, detail));
     match args.command {
         Command::Create { name } => {
             global.state.prepare()?;
             create(&file, &name)?;
+            told(What::TokenMade, &name);
         }
         Command::List { json } => {
             if global.state.root().exists() {
@@ -77,11 +82,13 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Revoke { name, .. } => {
             global.state.verify()?;
-            revoke(&file, name.as_deref())?;
+            let ended = revoke(&file, name.as_deref())?;
+            told(if ended.is_token { What::TokenEnded } else { What::SignedOut }, &ended.words);
         }
         Command::Rotate { name } => {
             global.state.verify()?;
             rotate(&file, &name)?;
+            told(What::TokenRotated, &name);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -109,17 +116,24 @@ fn rotate(file: &AccessFile, name: &str) -> anyhow::Result<()> {
     output::print(&format!("{text}\n"))
 }
 
+/// What was ended.
+struct Ended {
+    is_token: bool,
+    words: String,
+}
+
 /// Ends what `name` names, or all browsers.
-fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<()> {
+fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<Ended> {
+    let browsers = |words: String| Ended { is_token: false, words };
     let mut ended = Err(None);
     let change = file.change(&mut |access| {
         let Some(name) = name else {
-            ended = Ok(format!("{} browsers signed out", access.sessions.len()));
+            ended = Ok(browsers(format!("{} browsers signed out", access.sessions.len())));
             access.sessions.clear();
             return;
         };
         if access.revoke_token(name) {
-            ended = Ok(format!("token {name} ended"));
+            ended = Ok(Ended { is_token: true, words: format!("token {name} ended") });
             return;
         }
         let ids: Vec<String> = access
@@ -130,13 +144,13 @@ fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<()> {
             .collect();
         if let [id] = &*ids {
             access.revoke_session(id);
-            ended = Ok("browser signed out".to_owned());
+            ended = Ok(browsers("browser signed out".to_owned()));
         }
     });
     change.map_err(|error| anyhow!(error))?;
     let told = ended.map_err(|_: Option<()>| unknown(name.unwrap_or_default()))?;
-    output::note(&told);
-    Ok(())
+    output::note(&told.words);
+    Ok(told)
 }
 
 fn unknown(name: &str) -> Misuse {

@@ -383,6 +383,20 @@ impl Destination {
         authority(&self.connection.endpoint).to_owned()
     }
 
+    /// Where it is and what it gets, in words for the audit log.
+    #[must_use]
+    pub(crate) fn gets(&self) -> String {
+        let paths = match self.paths {
+            PathPolicy::Relative => "relative",
+            PathPolicy::Full => "full",
+            PathPolicy::Hash => "hash",
+            PathPolicy::Off => "off",
+        };
+        let secrets = if self.redact { "" } else { ", secrets left in" };
+        let (host, content) = (self.endpoint_host(), self.content.as_str());
+        format!("{host}, content {content}, paths {paths}{secrets}")
+    }
+
     /// Stands for the receiver: it changes when spans go somewhere else. Secrets are not in it, so a new key for the same
     /// account changes nothing.
     #[must_use]

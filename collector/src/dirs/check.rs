@@ -77,6 +77,7 @@ pub(super) fn files(dir: &StateDir) -> Result<(), DirError> {
         dir.folders(),
         dir.lock_file(),
         dir.access(),
+        dir.audit(),
         dir.serve_info(),
         beside("-wal"),
         beside("-shm"),

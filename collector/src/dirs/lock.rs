@@ -69,7 +69,7 @@ impl Lock {
                 Err(TryLockError::Error(error)) => return Err(io("lock")(error).into()),
             }
         }
-        [dir.serve_info(), dir.access()].iter().for_each(|path| sweep_staged(path));
+        [dir.serve_info(), dir.access(), dir.audit()].iter().for_each(|path| sweep_staged(path));
         // Never unlink the file: a second file with the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;

@@ -289,6 +289,12 @@ impl StateDir {
         self.root.join("access.json")
     }
 
+    /// What was done with the recorded data, and who came in.
+    #[must_use]
+    pub(crate) fn audit(&self) -> PathBuf {
+        self.root.join("audit.json")
+    }
+
     /// The access token of versions that had one for everybody. It opens nothing any more.
     #[must_use]
     pub fn old_token(&self) -> PathBuf {

@@ -21,7 +21,7 @@ pub(crate) mod metrics;
 pub(crate) mod outcome;
 mod path_text;
 mod plan;
-pub mod preview;
+pub(crate) mod preview;
 mod private_names;
 pub(crate) mod probe;
 pub(crate) mod resource;
@@ -75,7 +75,7 @@ impl Settings {
     ///
     /// # Errors
     /// Returns [`Misuse`] if a variable cannot be used.
-    pub fn of(env: &Environment, redaction: Redaction) -> Result<Self, Misuse> {
+    pub(crate) fn of(env: &Environment, redaction: Redaction) -> Result<Self, Misuse> {
         let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         Ok(Self {
             resource: ResourceBase::from_env(env, host_name()).map_err(Misuse::from)?,

@@ -20,7 +20,7 @@ const MARK: &str = "[redacted:";
 
 /// What a preview came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preview {
+pub(crate) struct Preview {
     /// Spans that would be sent.
     pub spans: u64,
     /// Settled spans that would not: `sample` leaves their session out, or they are older than `max_span_age`.
@@ -33,7 +33,7 @@ pub struct Preview {
 ///
 /// # Errors
 /// The store cannot be read or the output cannot be written.
-pub fn write(
+pub(crate) fn write(
     db: &Connection,
     destination: &Destination,
     settings: &Settings,

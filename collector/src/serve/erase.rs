@@ -1,11 +1,13 @@
 //! Deletes sessions while the collector runs: from the database, the search index and the journal, in this order.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookspan_view::source::Deleted;
 
 use super::threads::WeakInputs;
+use crate::audit::{AuditFile, What};
 use crate::dirs::StateDir;
 use crate::engine::DeleteError;
 use crate::import;
@@ -43,6 +45,7 @@ pub(super) struct Eraser {
     pub(super) readers: Readers,
     pub(super) engine: WeakInputs,
     pub(super) search: Handle,
+    pub(super) audit: Arc<AuditFile>,
 }
 
 impl Eraser {
@@ -68,6 +71,12 @@ impl Eraser {
         let deleted = self.delete_stored(what)?;
         self.scrub(&journal)?;
         Ok(Deleted { damaged: salvage::aside(&self.dir).len() as u64, ..deleted })
+    }
+
+    /// Puts a deletion into the audit log: sums alone, so that it says nothing about what is gone.
+    pub(super) fn note(&self, deleted: &Deleted, by: &str) {
+        let Deleted { sessions, hooks, .. } = deleted;
+        self.audit.note(What::Deleted, &format!("{sessions} sessions, {hooks} hooks, {by}"));
     }
 
     /// Length of each segment of the journal: the range that [`Self::scrub`] covers.

@@ -31,6 +31,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::access::AccessFile;
+use crate::audit::AuditFile;
 use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::config::{Config, Environment, Misuse, paths};
@@ -95,7 +96,9 @@ pub(crate) fn run(
     let settings = export::Settings { reread, ..export::Settings::of(env, redaction)? };
     forget_what_is_old(dir);
     let key = OwnerKey::new().context("the system has no randomness")?;
-    let door = config.dashboard.token.then(|| door(dir, &key)).transpose()?;
+    let audit = Arc::new(AuditFile::new(dir));
+    audit.destinations(&destinations.iter().map(|one| (one.name.clone(), one.gets())).collect());
+    let door = config.dashboard.token.then(|| door(dir, &key, &audit)).transpose()?;
     // Before the first socket: whoever ends the collector from here on finds nothing left behind.
     let stop = Stop::listen()?;
     let listeners = Listeners::bind(&config.dashboard)?;
@@ -107,6 +110,7 @@ pub(crate) fn run(
         env,
         key: &key,
         door: door.as_ref(),
+        audit: &audit,
         settings: &settings,
         stop: &stop,
     };
@@ -153,8 +157,9 @@ fn begins_again(ended: Ended, dir: &StateDir, lock: &Lock) -> anyhow::Result<Opt
     }
 }
 
-fn door(dir: &StateDir, key: &OwnerKey) -> anyhow::Result<Arc<Door>> {
-    let (vault, clock) = (Arc::new(AccessFile::new(dir)), Clock::new(|| clock::now().0));
+fn door(dir: &StateDir, key: &OwnerKey, audit: &Arc<AuditFile>) -> anyhow::Result<Arc<Door>> {
+    let vault = Arc::new(AccessFile::with(dir, Arc::clone(audit)));
+    let clock = Clock::new(|| clock::now().0);
     let door = Door::new(vault, clock, key.as_str());
     door.map(Arc::new).map_err(|error| anyhow::anyhow!(error))
 }
@@ -200,6 +205,7 @@ struct One<'a> {
     env: &'a Environment,
     key: &'a OwnerKey,
     door: Option<&'a Arc<Door>>,
+    audit: &'a Arc<AuditFile>,
     settings: &'a export::Settings,
     stop: &'a Stop,
 }
@@ -211,7 +217,7 @@ impl One<'_> {
         destinations: &[Destination],
         ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
-        let Self { dir, lock, config, door, stop, .. } = self;
+        let Self { dir, lock, config, door, audit, stop, .. } = self;
         let dashboard = &config.dashboard;
         let address = listeners.address()?;
         let (starting, with) = (dir.clone(), config.clone());
@@ -229,6 +235,7 @@ impl One<'_> {
             readers: self.readers(&threads),
             engine: threads.inputs(),
             search: search.handle(),
+            audit: Arc::clone(audit),
         };
         let pruner = Pruner::start(eraser(), config.retention)?;
         let controls = Controls { exporters: Arc::clone(&exporters), eraser: eraser() };
@@ -246,7 +253,8 @@ impl One<'_> {
         )
         .map_err(|error| Misuse(error.to_string()))?;
         self.announce(listeners, address, ready)?;
-        let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing);
+        let audit = Arc::clone(audit);
+        let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing, audit);
         let replaced = wait_for_replacement(lock, dir);
         let listeners = listeners.again()?;
         let ended =
@@ -313,6 +321,7 @@ impl One<'_> {
             search: Some(search.handle()),
             shim: plan::program(dir, Scope::User),
             suspicion: threads.signals.suspicion.clone(),
+            audit: Some(Arc::clone(self.audit)),
         };
         let source = StoreSource::new(&dir.database(), journal_health(threads), hosts);
         source.with(extras)
@@ -450,6 +459,9 @@ impl Control for Controls {
 
     fn delete(&self, roots: &[String]) -> Result<Deleted, SourceError> {
         let deleted = self.eraser.delete(&Selection::sessions(roots));
+        if let Ok(deleted) = &deleted {
+            self.eraser.note(deleted, "on a page");
+        }
         deleted.map_err(|error| SourceError(error.to_string()))
     }
 }

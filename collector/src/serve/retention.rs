@@ -4,6 +4,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use hookspan_view::source::Deleted;
 
 use super::erase::{EraseError, Eraser};
 use crate::clock;
@@ -66,7 +67,7 @@ fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(),
         }
     }
     let journal = eraser.lengths()?;
-    let mut any = false;
+    let mut all = Deleted::default();
     loop {
         let due = eraser.readers.with(|db| prune::due(db, keep, now))?;
         if due.is_empty() {
@@ -78,10 +79,15 @@ fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(),
             // The selected conversation has become part of a session meanwhile.
             break;
         }
-        any = true;
+        all.sessions += deleted.sessions;
+        all.hooks += deleted.hooks;
         if !matches!(stopped.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout)) {
             break;
         }
     }
-    if any { eraser.scrub(&journal) } else { Ok(()) }
+    if all == Deleted::default() {
+        return Ok(());
+    }
+    eraser.note(&all, "by [retention]");
+    eraser.scrub(&journal)
 }

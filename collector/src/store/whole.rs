@@ -73,7 +73,7 @@ pub(crate) fn spans_of<E: From<rusqlite::Error>>(
 ///
 /// # Errors
 /// When SQLite fails, or as `each` fails.
-pub fn settled_spans_of<E: From<rusqlite::Error>>(
+pub(crate) fn settled_spans_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: &str,
     each: impl FnMut(Span) -> Result<(), E>,

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::extract::Body;
 use super::login::{end_session, not_kept};
-use super::{Answer, json};
+use super::{Answer, json, read};
 use crate::App;
-use crate::guard::{VaultError, Who};
+use crate::guard::{Knock, VaultError, Who};
 use crate::problem::Problem;
 
 #[derive(Serialize, JsonSchema)]
@@ -104,9 +104,11 @@ pub(super) async fn revoke(
         (None, Some(name)) => {
             let ended = tokio::task::spawn_blocking(move || {
                 let mut was_there = false;
-                let kept =
-                    door.vault().change(&mut |access| was_there = access.revoke_token(&name));
-                kept.map(|()| was_there)
+                door.vault().change(&mut |access| was_there = access.revoke_token(&name))?;
+                if was_there {
+                    door.vault().note(Knock::TokenEnded(&name));
+                }
+                Ok(was_there)
             });
             ended.await.unwrap_or(Err(VaultError::Thread)).map_err(not_kept)?
         }
@@ -116,6 +118,48 @@ pub(super) async fn revoke(
         return Err(Problem::not_found("session or token"));
     }
     json(Revoked { revoked: true, url: "/privacy" })
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AuditItem {
+    at_us: i64,
+    what: String,
+    detail: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RefusedItem {
+    /// sign-in, token, another account.
+    what: String,
+    count: u64,
+    last_us: i64,
+}
+
+/// Who came in, what was deleted and what was given away, the newest first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Audited {
+    items: Vec<AuditItem>,
+    /// Older entries that made room.
+    dropped: u64,
+    refused: Vec<RefusedItem>,
+    url: &'static str,
+}
+
+pub(super) async fn audit(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Who>,
+) -> Answer<Audited> {
+    not_for_scripts(&who)?;
+    let log = read(&app, |source| source.audit()).await?;
+    let us = |seconds: i64| seconds.saturating_mul(1_000_000);
+    let item = |(at_s, what, detail)| AuditItem { at_us: us(at_s), what, detail };
+    let refused = |(what, count, last_s)| RefusedItem { what, count, last_us: us(last_s) };
+    json(Audited {
+        items: log.entries.into_iter().rev().map(item).collect(),
+        dropped: log.dropped,
+        refused: log.refused.into_iter().map(refused).collect(),
+        url: "/privacy",
+    })
 }
 
 fn not_for_scripts(who: &Who) -> Result<(), Problem> {

@@ -39,6 +39,8 @@ fn signing_in(table: &mut impl Table) {
     table.post("/api/v1/logout", "signs the browser out", login::logout);
     let access = "browsers that are signed in, and tokens of scripts";
     table.get("/api/v1/access", access, access::list);
+    let audit = "sign-ins, deletions and exports, newest first; refusals are counted";
+    table.get("/api/v1/audit", audit, access::audit);
     table.post("/api/v1/access/revoke", "ends one of them", access::revoke);
 }
 

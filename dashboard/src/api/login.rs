@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::extract::{Body, Route};
 use super::{Answer, json};
 use crate::App;
-use crate::guard::{Answered, Door, Handshake, Refused, VaultError, Who};
+use crate::guard::{Answered, Door, Handshake, Knock, Refused, VaultError, Who};
 use crate::problem::Problem;
 
 #[derive(Deserialize, JsonSchema)]
@@ -170,6 +170,9 @@ pub(super) async fn end_session(door: Arc<Door>, session: String) -> Result<bool
         let mut was_there = false;
         door.vault().change(&mut |access| was_there = access.revoke_session(&session))?;
         door.forget(&session);
+        if was_there {
+            door.vault().note(Knock::SignedOut);
+        }
         Ok(was_there)
     });
     ended.await.unwrap_or(Err(VaultError::Thread)).map_err(not_kept)

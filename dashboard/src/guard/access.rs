@@ -40,6 +40,9 @@ pub trait Vault: Send + Sync {
     /// Those of [`Vault::read`], and [`VaultError::Write`].
     fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError>;
 
+    /// Notes what happened at the door. By default nothing is noted.
+    fn note(&self, _: Knock<'_>) {}
+
     /// 32 random bytes.
     ///
     /// # Errors
@@ -79,6 +82,21 @@ impl fmt::Display for VaultError {
 }
 
 impl core::error::Error for VaultError {}
+
+/// What happened at the door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knock<'a> {
+    /// A browser of this name signed in.
+    SignedIn(&'a str),
+    /// A browser was signed out.
+    SignedOut,
+    /// A token of this name was ended.
+    TokenEnded(&'a str),
+    /// Somebody showed a code that does not hold.
+    CodeRefused,
+    /// Somebody showed a token that is none.
+    TokenRefused,
+}
 
 /// Signed-in browsers and tokens of scripts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

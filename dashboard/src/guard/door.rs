@@ -9,7 +9,7 @@ mod credentials;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::credentials::{Credentials, Tab};
-use super::access::{Vault, VaultError, browser};
+use super::access::{Knock, Vault, VaultError, browser};
 use super::proof::{Bytes32, Handshake, Verifier, hex, mac, sha256};
 use crate::Clock;
 
@@ -156,6 +156,14 @@ impl Door {
 
     /// The second half: the page's proof. Writes to disk.
     pub(crate) fn finish(&self, answered: &Answered<'_>) -> Result<Granted, Refused> {
+        let finished = self.check(answered);
+        if matches!(finished, Err(Refused::Unknown)) {
+            self.vault.note(Knock::CodeRefused);
+        }
+        finished
+    }
+
+    fn check(&self, answered: &Answered<'_>) -> Result<Granted, Refused> {
         let Answered { handshake, proof, agent } = *answered;
         let (from, verifier) = self.find(handshake.id)?;
         if !self.is_fresh(&handshake) {
@@ -202,6 +210,7 @@ impl Door {
         credentials.add_tab(&tab, Tab::new(mac(shared, &["tab"]), &session));
         drop(credentials);
         if is_new {
+            self.vault.note(Knock::SignedIn(&browser(agent)));
             tracing::info!("dashboard.signed_in");
         }
         let expires_us = self.expires_us(&session);
@@ -213,7 +222,11 @@ impl Door {
         let (scheme, text) = shown.authorization.split_once(' ')?;
         let text = text.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
-            return Some((self.bearer(text)?, None));
+            let who = self.bearer(text);
+            if who.is_none() {
+                self.vault.note(Knock::TokenRefused);
+            }
+            return Some((who?, None));
         }
         if scheme.eq_ignore_ascii_case("hookspan") {
             let (who, receipt) = self.page(text, shown)?;

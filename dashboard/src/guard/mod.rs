@@ -10,7 +10,7 @@ mod headers;
 mod hosts;
 mod proof;
 
-pub use access::{Access, BadToken, BrowserSession, ScriptToken, Vault, VaultError};
+pub use access::{Access, BadToken, BrowserSession, Knock, ScriptToken, Vault, VaultError};
 pub use door::Door;
 pub(crate) use door::{Answered, Refused, Who};
 pub(crate) use headers::POLICY;

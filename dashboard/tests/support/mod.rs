@@ -20,9 +20,9 @@ use hookspan_view::facet;
 use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{
-    Administration, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit, InstallStep,
-    LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, Query, Search, SessionFilter,
-    Sessions, Spans, Statistics, Totals,
+    Administration, Audit, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit,
+    InstallStep, LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, Query, Search,
+    SessionFilter, Sessions, Spans, Statistics, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -516,6 +516,14 @@ impl Administration for ListSource {
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>> {
         let session = self.session(root)?;
         Ok(session.map(|_| format!("{root} {format} {content}").into_bytes()))
+    }
+
+    fn audit(&self) -> Result<Audit> {
+        Ok(Audit {
+            entries: vec![(5, "deleted".to_owned(), "1 session".to_owned())],
+            dropped: 2,
+            refused: vec![("token".to_owned(), 3, 7)],
+        })
     }
 
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {

@@ -148,6 +148,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** sign-ins, deletions and exports, newest first; refusals are counted */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description sign-ins, deletions and exports, newest first; refusals are counted */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Audited"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/compare": {
         parameters: {
             query?: never;
@@ -1959,6 +2004,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AuditItem: {
+            /** Format: int64 */
+            at_us: number;
+            detail: string;
+            what: string;
+        };
+        /** @description Who came in, what was deleted and what was given away, the newest first. */
+        Audited: {
+            /**
+             * Format: uint64
+             * @description Older entries that made room.
+             */
+            dropped: number;
+            items: components["schemas"]["AuditItem"][];
+            refused: components["schemas"]["RefusedItem"][];
+            url: string;
+        };
         Challenge: {
             nonce: string;
             /** @description 64 hexadecimal digits. */
@@ -2764,6 +2826,14 @@ export interface components {
             label: string;
             session: string;
             url: string;
+        };
+        RefusedItem: {
+            /** Format: uint64 */
+            count: number;
+            /** Format: int64 */
+            last_us: number;
+            /** @description sign-in, token, another account. */
+            what: string;
         };
         /** @description A destination was woken. */
         Retrying: {

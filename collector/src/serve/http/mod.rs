@@ -26,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
+use crate::audit::{AuditFile, Refusal};
 pub(super) use listeners::Listeners;
 use peer::Peers;
 use slots::Slot;
@@ -52,6 +53,7 @@ pub(super) struct Server {
     refused: Router,
     slots: Arc<Slots>,
     peers: Arc<Peers>,
+    audit: Arc<AuditFile>,
     closing: watch::Receiver<bool>,
 }
 
@@ -62,10 +64,11 @@ impl Server {
         slots: Arc<Slots>,
         allow_uids: &[u32],
         closing: watch::Receiver<bool>,
+        audit: Arc<AuditFile>,
     ) -> Self {
         let by_socket = router.clone().layer(axum::Extension(BySocket));
         let peers = Arc::new(Peers::new(allow_uids));
-        Self { router, by_socket, refused: peer::refusal(), slots, peers, closing }
+        Self { router, by_socket, refused: peer::refusal(), slots, peers, audit, closing }
     }
 
     /// Serves until the collector closes and every connection has ended.
@@ -105,11 +108,8 @@ impl Server {
         // Send answers at once. Otherwise a small answer waits for an acknowledgement.
         drop(stream.set_nodelay(true));
         let own = stream.local_addr().ok();
-        let router = match own.is_none_or(|own| self.peers.admits(address, own)) {
-            true => &self.router,
-            false => &self.refused,
-        };
-        self.serve(stream, router);
+        let admitted = own.is_none_or(|own| self.peers.admits(address, own));
+        self.serve(stream, self.router_for(admitted, &self.router));
     }
 
     #[cfg(unix)]
@@ -124,11 +124,19 @@ impl Server {
                 Ok((stream, _)) => {
                     let uid = stream.peer_cred().map(|peer| peer.uid()).ok();
                     let admitted = uid.is_some_and(|uid| self.peers.admits_uid(uid));
-                    self.serve(stream, if admitted { &self.by_socket } else { &self.refused });
+                    self.serve(stream, self.router_for(admitted, &self.by_socket));
                 }
                 Err(error) => pause(&error).await,
             }
         }
+    }
+
+    fn router_for<'a>(&'a self, admitted: bool, router: &'a Router) -> &'a Router {
+        if admitted {
+            return router;
+        }
+        self.audit.refuse(Refusal::Account);
+        &self.refused
     }
 
     /// Serves one connection in its own task, if there is a free slot.

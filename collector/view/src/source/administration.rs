@@ -17,6 +17,8 @@ pub trait Administration {
     /// What a destination would get of a session, or of the last one, as OTLP/JSON and without sending it; `None` when there is no
     /// such destination or session.
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>>;
+    /// Who came in, what was deleted and what was given away.
+    fn audit(&self) -> Result<Audit>;
     /// How hookspan itself is doing.
     fn health(&self) -> Result<Health>;
 }
@@ -72,6 +74,17 @@ pub struct Privacy {
     pub search: bool,
     /// Names of the destinations that are configured.
     pub destinations: Vec<String>,
+}
+
+/// The audit log. Times are seconds since the epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Time, what happened, and details in words; the oldest first.
+    pub entries: Vec<(i64, String, String)>,
+    /// Older entries that made room.
+    pub dropped: u64,
+    /// Who was refused, how often, and when last.
+    pub refused: Vec<(String, u64, i64)>,
 }
 
 /// One kind of content.

@@ -7,7 +7,7 @@ pub mod search;
 pub mod administration;
 
 pub use administration::{
-    Administration, Control, Deleted, FILE_CONTENTS, FILE_FORMATS, InstallStep, Privacy,
+    Administration, Audit, Control, Deleted, FILE_CONTENTS, FILE_FORMATS, InstallStep, Privacy,
     PrivacyClass,
 };
 pub use search::{Found, Hit, Query, Search};

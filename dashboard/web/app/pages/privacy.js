@@ -17,21 +17,22 @@ const MODES = { none: "nothing", hash: "a hash", preview: "a preview", full: "ev
 export function Privacy() {
   const { data, error, reload } = useAnswer("privacy");
   useTitle("Privacy");
-  /** @param {string | null | undefined} mode */
-  const word = (mode) => (mode === undefined || mode === null ? "–" : MODES[mode] ?? visible(mode));
+  /** @param {string} mode */
+  const word = (mode) => MODES[mode] ?? visible(mode);
   return html`<${Page} title="Privacy" error=${error} reload=${reload} ready=${data}>${() => data && html`
     <section aria-labelledby="kept"><h2 id="kept">What is kept, and what leaves</h2>
       <table class="list narrow-table"><thead><tr><th>content</th><th>kept on this machine</th><th>in the search index</th><th>sent to destinations</th></tr></thead>
         <tbody>${data.classes.map((one) => html`<tr key=${one.name}><td>${visible(one.name).replaceAll("_", " ")}</td><td>${word(one.mode)}</td><td class="dim">${word(one.indexed)}</td>
-          <td class=${one.exported && one.exported !== "none" ? "warn" : "good"}>${one.exported && one.exported !== "none" ? "▲ " : "✓ "}${word(one.exported ?? "none")}</td></tr>`)}</tbody></table>
+          <td class=${one.exported === "none" ? "good" : "warn"}>${one.exported === "none" ? "✓ " : "▲ "}${word(one.exported)}</td></tr>`)}</tbody></table>
       <dl class="tiles privacy-tiles">
         <div><dt>retention</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "forever"}</dd></div>
-        ${data.redacted !== undefined && html`<div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>`}
-        <div><dt>this page asks who reads</dt><dd class=${data.token_required === false ? "warn" : "good"}>${data.token_required === false ? "▲ no" : "✓ yes"}</dd></div>
+        <div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>
+        <div><dt>this page asks who reads</dt><dd class=${data.token_required ? "good" : "warn"}>${data.token_required ? "✓ yes" : "▲ no"}</dd></div>
       </dl>
       ${data.destinations.length > 0 && html`<p>What would be sent of the last session: ${data.destinations.map((name) => html`<button type="button" class="link" key=${name} onClick=${() => save(`privacy/preview?destination=${enc(name)}`)}>${visible(name)}</button> `)}</p>`}
       <p class="dim">Set in <code>config.toml</code>; <code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
     <${Access} />
+    <${Audit} />
     <${Purge} done=${reload} />`}<//>`;
 }
 
@@ -51,6 +52,15 @@ function Access() {
       ${data.sessions.length + data.tokens.length === 0 && html`<tr><td colspan="5" class="dim">Nobody is signed in: this dashboard asks nobody.</td></tr>`}</tbody></table>`}
     <p class="dim"><code>hookspan open</code> signs a browser in, <code>hookspan token create NAME</code> makes a token for a script.</p>
     ${trouble && html`<${Trouble} error=${trouble} />`}</section>`;
+}
+
+/** What was done with the data. */
+function Audit() {
+  const { data, error } = useAnswer("audit");
+  return html`<section aria-labelledby="audit"><h2 id="audit">Audit log</h2>
+    ${data && html`<ul class="plain">${data.refused.map(({ what, count, last_us }) => html`<li key=${what} class="warn">▲ ${count} refused: ${what}, last ${at(last_us)}</li>`)}
+      ${data.items.slice(0, 50).map((one, i) => html`<li key=${i}><span class="num">${at(one.at_us)}</span> ${one.what} <span class="dim">${visible(one.detail)}</span></li>`)}</ul>`}
+    ${error && html`<${Trouble} error=${error} />`}</section>`;
 }
 
 /** @param {number | null} us */
@@ -98,6 +108,6 @@ function Purge({ done }) {
       <button type="submit" disabled=${busy || (!before && !project.trim())}>Preview</button></form>
     <div role="status">${plan && html`<p class="plan" ref=${yes}>${plan.sessions === 0 ? "No session matches: nothing would be deleted." : html`Would delete <b>${plural(plan.sessions, "session")}</b>${plan.more ? ", and more in a second run" : ""}. This cannot be undone.
       <button type="button" class="danger" disabled=${busy} onClick=${() => send(false)}>Delete ${plural(plan.sessions, "session")}</button>`}</p>`}
-    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions ?? result.sessions, "session")}${result.deleted_spans !== undefined ? `, ${plural(result.deleted_spans, "span")}` : ""}${result.deleted_hooks !== undefined ? `, ${plural(result.deleted_hooks, "raw hook")}` : ""}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still hold some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>
+    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions, "session")}, ${plural(result.deleted_spans, "span")}, ${plural(result.deleted_hooks, "raw hook")}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still hold some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>
     ${error && html`<${Trouble} error=${error} />`}</section>`;
 }

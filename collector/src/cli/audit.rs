@@ -1,0 +1,102 @@
+//! `hookspan audit`: who came in, what was deleted and what was given away.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+
+use super::Global;
+use super::output::{self, Paint};
+use super::sessions::rfc3339;
+use crate::audit::{AuditFile, Log};
+use crate::text;
+
+/// List sign-ins, tokens, deletions, exported files and changed destinations, the newest last
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The last 1,000 entries are kept. Refused sign-ins, tokens and connections of other accounts are counted; a running \
+                  collector writes the counts once a minute.\n\nExamples:\n  hookspan audit\n  hookspan audit --json"
+)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The audit log cannot be read.
+pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    if global.state.root().exists() {
+        global.state.verify()?;
+    }
+    let log = AuditFile::new(&global.state).read().map_err(|error| anyhow!(error))?;
+    if args.json {
+        output::print_json(&log)?;
+    } else {
+        output::print(&describe(&log, Paint::stdout(&global.env)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn describe(log: &Log, paint: Paint) -> String {
+    let mut out = String::new();
+    if log.dropped > 0 {
+        out += &format!("{} older entries made room\n", text::count(log.dropped));
+    }
+    for one in &log.entries {
+        let what = text::cell(&one.what, 19);
+        out += &format!(
+            "{}  {what} {}\n",
+            paint.dim(&time(one.at_s)),
+            text::visible(&one.detail, 300)
+        );
+    }
+    for (what, refused) in &log.refused {
+        let told = format!(
+            "refused: {} {}, the last at {}",
+            text::count(refused.count),
+            text::visible(what, 40),
+            time(refused.last_s)
+        );
+        out += &format!("{}\n", paint.yellow(&told));
+    }
+    if out.is_empty() {
+        out = "nothing yet: nobody signed in, nothing was deleted or exported\n".to_owned();
+    }
+    out
+}
+
+/// Seconds since the epoch as `2026-11-30 15:04:05`, UTC.
+fn time(at_s: i64) -> String {
+    let whole = rfc3339(hookspan_core::Timestamp(at_s.saturating_mul(1_000_000_000)));
+    whole.get(..19).unwrap_or(&whole).replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::{Entry, Refused};
+
+    use super::*;
+
+    #[test]
+    fn the_log_is_told_in_lines_and_nothing_in_it_is_obeyed_by_a_terminal() {
+        let entry = Entry {
+            at_s: 1_780_000_000,
+            what: "destination added".to_owned(),
+            detail: "a\u{1b}]0;x\u{7}: h:1".to_owned(),
+        };
+        let refused = Refused { count: 1_204, last_s: 1_780_000_001 };
+        let log = Log {
+            entries: vec![entry],
+            dropped: 3,
+            refused: [("sign-in".to_owned(), refused)].into(),
+            ..Log::default()
+        };
+        assert_eq!(
+            describe(&log, Paint::plain()),
+            "3 older entries made room\n2026-05-28 20:26:40  destination added   a␛]0;x␇: h:1\n\
+             refused: 1.2k sign-in, the last at 2026-05-28 20:26:41\n"
+        );
+    }
+}
