@@ -42,6 +42,12 @@ mod export;
 mod dashboard;
 /// Who gets in at the dashboard, who does not, and what it costs to knock.
 mod door;
+/// The same machine has a second account.
+#[cfg(target_os = "linux")]
+mod second_account;
+/// What the collector gives up, and that it works all the same.
+#[cfg(target_os = "linux")]
+mod sandbox;
 /// What is deleted is in no file any more, and what is exported does nothing.
 mod privacy;
 /// The same by age: `prune` and retention, hooks of nobody included.

@@ -22,6 +22,7 @@ mod source;
 mod export;
 mod hooks_json;
 mod redaction;
+mod sandbox;
 mod shim_binary;
 mod status;
 mod doctor;

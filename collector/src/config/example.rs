@@ -57,6 +57,12 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 # Where it is; empty: User/globalStorage/state.vscdb in the folder of this system's Cursor.
 #cursor_store_path = ""
 
+[sandbox]
+# Once it runs, the collector starts no program, writes only in its state directory and in folders for temporary files, opens no
+# further port and connects only to the ports of its destinations, as far as the kernel enforces it (Linux). `hookspan doctor` says
+# what holds. false = it gives up new privileges alone.
+#enabled = true
+
 [journal]
 # Bound of the journal in bytes while a collector runs and cannot store; past it, hooks are lost and counted. While none runs, the
 # hook program itself stops at 1 GiB.

@@ -24,6 +24,7 @@ pub(super) struct File {
     semconv: Option<SemconvTable>,
     redact: Option<RedactTable>,
     evidence: Option<EvidenceTable>,
+    sandbox: Option<SandboxTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
     #[serde(default, deserialize_with = "prices")]
@@ -108,6 +109,12 @@ enum OpenInferenceWord {
 struct EvidenceTable {
     cursor_store: Option<bool>,
     cursor_store_path: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SandboxTable {
+    enabled: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,6 +204,9 @@ impl File {
             let rules = table.rule.map(|forms| forms.into_iter().map(rule).collect());
             set(&mut config.redact.rules, rules);
             set(&mut config.redact.allow, table.allow);
+        }
+        if let Some(table) = self.sandbox {
+            set(&mut config.sandbox, table.enabled);
         }
         if let Some(table) = self.evidence {
             set(&mut config.evidence.cursor_store, table.cursor_store);

@@ -53,6 +53,8 @@ pub struct Config {
     pub redact: Redact,
     /// `[evidence]`.
     pub evidence: Evidence,
+    /// `[sandbox]`: whether the running collector gives up what it does not need.
+    pub sandbox: bool,
     /// `[prices.*]`: empty, nothing is estimated.
     pub prices: Prices,
     /// `[[destination]]`, as written.
@@ -162,6 +164,7 @@ impl Default for Config {
             semconv: Semconv::default(),
             redact: Redact::default(),
             evidence: Evidence::default(),
+            sandbox: true,
             prices: Prices::default(),
             destinations: Vec::new(),
             places: Vec::new(),
@@ -252,7 +255,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
-             `redact`, `evidence`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
+             `redact`, `evidence`, `sandbox`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",

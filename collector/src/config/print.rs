@@ -22,6 +22,8 @@ impl Config {
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
         root.insert("redact".into(), Value::Table(self.redact_table()));
         root.insert("evidence".into(), Value::Table(self.evidence_table()));
+        let sandbox = Table::from_iter([("enabled".into(), Value::from(self.sandbox))]);
+        root.insert("sandbox".into(), Value::Table(sandbox));
         let journal = Table::from_iter([
             ("max_bytes".into(), int(self.journal.max_bytes)),
             ("segment_bytes".into(), int(self.journal.segment_bytes)),

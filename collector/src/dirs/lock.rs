@@ -128,6 +128,9 @@ pub(crate) struct ServeInfo {
     /// What commands of the owner show it.
     #[serde(default)]
     pub key: OwnerKey,
+    /// What the collector gave up; see [`crate::sandbox`].
+    #[serde(default)]
+    pub sandbox: String,
 }
 
 impl ServeInfo {
@@ -181,6 +184,7 @@ impl ServeInfo {
             token_required: false,
             socket: None,
             key: OwnerKey::default(),
+            sandbox: String::new(),
         };
         Some(Self::read(dir).filter(|info| info.pid == pid).unwrap_or(bare))
     }
@@ -212,6 +216,7 @@ mod tests {
             token_required: true,
             socket: None,
             key: OwnerKey::default(),
+            sandbox: String::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use super::programs::Program;
 use super::{Finding, desktop, finding};
 use crate::clock;
 use crate::config::Global;
+use crate::dirs::ServeInfo;
 use crate::hooks_json::line::Line;
 use crate::journal::Position;
 use crate::journal::probe::{JournalEnd, Probe, ReadUpTo};
@@ -46,6 +47,26 @@ pub(super) fn running(status: &Status) -> Finding {
             };
             Finding::warning("collector.stopped", waiting, "hookspan up")
                 .meaning("hooks are kept; nothing is stored, shown or sent until it runs")
+        }
+    }
+}
+
+/// What the running collector has given up. A kernel without Landlock is nobody's fault, so this is never a warning.
+pub(super) fn sandbox(global: &Global) -> Option<Finding> {
+    let held = ServeInfo::running(&global.state)?.sandbox;
+    let is_on = global.config().is_ok_and(|config| config.sandbox);
+    // A collector of an earlier version does not tell.
+    (!held.is_empty()).then(|| Finding::ok("collector.sandbox", sandbox_words(&held, is_on)))
+}
+
+fn sandbox_words(held: &str, is_on: bool) -> String {
+    let missing = ["writes", "network"].iter().filter(|part| !held.contains(**part));
+    let missing: Vec<&str> = missing.copied().collect();
+    match (missing.is_empty(), is_on) {
+        (true, _) => held.to_owned(),
+        (false, false) => format!("{held}; [sandbox] is switched off"),
+        (false, true) => {
+            format!("{held}; this system does not restrict {} (Landlock)", missing.join(" and "))
         }
     }
 }
@@ -126,4 +147,19 @@ fn wait(global: &Global, end: ReadUpTo, started: std::time::Instant) -> Finding 
 fn position(database: &Path) -> Option<Position> {
     let database = open::reader(database).ok()?;
     queries::journal_position(&database).ok()??.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doctor_says_what_holds_and_why_the_rest_does_not() {
+        let all = "no new privileges, writes and programs restricted, network restricted";
+        assert_eq!(sandbox_words(all, true), all);
+        let old = sandbox_words("no new privileges, writes and programs restricted", true);
+        assert!(old.ends_with("; this system does not restrict network (Landlock)"), "{old}");
+        let off = sandbox_words("no new privileges", false);
+        assert_eq!(off, "no new privileges; [sandbox] is switched off");
+    }
 }

@@ -8,6 +8,7 @@
 //! Everything ends in the order of the data's way: first the reader, then evidence, then the engine with its remaining batches.
 //! Exporters and open pages are told to stop at the same time. Unfinished work continues after the next start.
 
+mod confine;
 mod erase;
 mod examiner;
 mod http;
@@ -42,6 +43,7 @@ use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
 use crate::redaction::Redaction;
+use crate::sandbox::Held;
 use crate::search::Search;
 use crate::source::{AskInstall, Extras, StoreSource};
 use crate::store::open::Readers;
@@ -88,6 +90,7 @@ pub(crate) fn run(
     ready: impl FnOnce(&Started<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     config.dashboard.check()?;
+    confine::give_up_privileges();
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
@@ -102,6 +105,7 @@ pub(crate) fn run(
     // Before the first socket: whoever ends the collector from here on finds nothing left behind.
     let stop = Stop::listen()?;
     let listeners = Listeners::bind(&config.dashboard)?;
+    let held = confine::confine(dir, config, env, &destinations);
     let mut ready = Some(ready);
     let one = || One {
         dir,
@@ -111,6 +115,7 @@ pub(crate) fn run(
         key: &key,
         door: door.as_ref(),
         audit: &audit,
+        held,
         settings: &settings,
         stop: &stop,
     };
@@ -206,6 +211,7 @@ struct One<'a> {
     key: &'a OwnerKey,
     door: Option<&'a Arc<Door>>,
     audit: &'a Arc<AuditFile>,
+    held: Held,
     settings: &'a export::Settings,
     stop: &'a Stop,
 }
@@ -342,6 +348,7 @@ impl One<'_> {
             token_required: self.config.dashboard.token,
             socket: listeners.socket().map(Path::to_path_buf),
             key: self.key.clone(),
+            sandbox: self.held.words(),
         };
         info.write(self.dir)?;
         let Some(ready) = ready.take() else { return Ok(()) };

@@ -64,6 +64,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Sample data is never exported.
     config.destinations.clear();
     config.otel.clear();
+    // A browser that the collector starts would live in its sandbox.
+    config.sandbox = false;
     note(&format!(
         "Invented sessions in {}; Ctrl-C ends the demo. `{}` opens it again while it runs.",
         demo.state.root().display(),
