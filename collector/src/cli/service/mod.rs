@@ -35,6 +35,8 @@ pub(crate) struct Service {
     /// Where its file is.
     pub path: PathBuf,
     text: String,
+    /// The unit without what needs a user namespace.
+    plain: Option<String>,
     warning: Option<String>,
 }
 
@@ -52,9 +54,12 @@ impl Service {
         };
         let program = global.env.program().context("cannot tell where this program is")?;
         let run = run(global, program)?;
-        let text = match MANAGER {
-            Manager::Systemd => unit(&run),
-            Manager::Launchd => agent(&run),
+        let (text, plain) = match MANAGER {
+            Manager::Systemd if run.namespace => {
+                (unit(&run), Some(unit(&Run { namespace: false, ..run })))
+            }
+            Manager::Systemd => (unit(&run), None),
+            Manager::Launchd => (agent(&run), None),
         };
         let warning = is_in_build_folder(program).then(|| {
             format!(
@@ -63,7 +68,7 @@ impl Service {
                 program.display()
             )
         });
-        Ok(Self { path, text, warning })
+        Ok(Self { path, text, plain, warning })
     }
 
     /// The service that an earlier `install` left for this state directory, if any.
@@ -73,7 +78,7 @@ impl Service {
         let text = read(&path).ok()??;
         let named = named_dir(&text).and_then(|dir| normal(Path::new(&dir)).ok());
         let same = named.map_or(global.dir_is_default, |dir| dir == global.state.root());
-        (text.contains(MARKER) && same).then_some(Self { path, text, warning: None })
+        (text.contains(MARKER) && same).then_some(Self { path, text, plain: None, warning: None })
     }
 
     /// What would be written.
@@ -98,7 +103,18 @@ impl Service {
         replace(&self.path, &self.text).with_context(io)?;
         note(&format!("Done: {} starts the collector at login.", self.path.display()));
         self.warning.iter().for_each(|warning| note(warning));
-        start(MANAGER, user(), &self.path).iter().for_each(|step| step.run());
+        let steps = start(MANAGER, user(), &self.path);
+        let failed: Vec<String> = steps.iter().filter_map(Step::failure).collect();
+        match &self.plain {
+            Some(plain) if !failed.is_empty() && cannot_confine() => {
+                replace(&self.path, plain).with_context(io)?;
+                note(
+                    "This system cannot confine services of yours in a user namespace: the service runs with less taken away.",
+                );
+                steps.iter().for_each(Step::run);
+            }
+            _ => failed.iter().for_each(|failure| note(failure)),
+        }
         Ok(())
     }
 
@@ -131,9 +147,16 @@ impl Step {
     }
 
     fn run(&self) {
-        let Some((program, arguments)) = self.words.split_first() else { return };
+        if let Some(failure) = self.failure() {
+            note(&failure);
+        }
+    }
+
+    /// Calls it; what a person should hear if it failed.
+    fn failure(&self) -> Option<String> {
+        let (program, arguments) = self.words.split_first()?;
         let reason = match Command::new(program).args(arguments).output() {
-            Ok(output) if output.status.success() => return,
+            Ok(output) if output.status.success() => return None,
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let said = said.lines().map(str::trim).find(|line| !line.is_empty());
@@ -144,10 +167,19 @@ impl Step {
             }
             Err(error) => error.to_string(),
         };
-        if self.matters {
-            note(&format!("`{}` failed: {reason}. Run it yourself.", self.words.join(" ")));
-        }
+        let reason = reason.trim_end_matches('.');
+        self.matters
+            .then(|| format!("`{}` failed: {reason}. Run it yourself.", self.words.join(" ")))
     }
+}
+
+/// Whether the service failed because the manager could not set up what confines it: 217/USER, 218/CAPABILITIES, 226/NAMESPACE
+/// and 228/SECCOMP of `systemd.exec(5)`.
+fn cannot_confine() -> bool {
+    let show = ["--user", "show", "--property=ExecMainStatus", "--value", UNIT];
+    let status = Command::new("systemctl").args(show).output();
+    let status = status.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    status.is_ok_and(|status| ["217", "218", "226", "228"].contains(&status.as_str()))
 }
 
 /// Makes the manager read the file and run it now: a service that runs already is started anew, with this program.
@@ -220,7 +252,19 @@ fn run(global: &Global, program: &Path) -> anyhow::Result<Run> {
     } else if let Some(config) = global.env.path("XDG_CONFIG_HOME").filter(|p| p.is_absolute()) {
         variables.push(("XDG_CONFIG_HOME", unicode(&config)?));
     }
-    Ok(Run { words, variables })
+    let state = global.state.root();
+    let config = global.config()?;
+    let sockets = config.dashboard.sockets().filter_map(Path::parent);
+    let writable = std::iter::once(state).chain(sockets).map(unicode);
+    // A `/tmp` of its own would hide what lies there.
+    let file = global.config_file.as_deref();
+    let in_tmp = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
+    let needed = std::iter::once(state).chain(file).chain([program]);
+    let private_tmp = !needed.chain(config.dashboard.sockets()).any(in_tmp);
+    let writable = writable.collect::<Result<_, _>>()?;
+    // `allow_uids` names accounts, and in a user namespace all others look the same.
+    let namespace = config.dashboard.allow_uids.is_empty();
+    Ok(Run { words, variables, writable, private_tmp, namespace })
 }
 
 /// A path as text that a unit or an agent can hold.

@@ -12,7 +12,48 @@ pub(super) struct Run {
     pub words: Vec<String>,
     /// Variables of this shell that a login does not have.
     pub variables: Vec<(&'static str, String)>,
+    /// Folders in which it writes: the state directory first, then those of sockets.
+    pub writable: Vec<String>,
+    /// Whether it may have a `/tmp` of its own: nothing that it needs lies there.
+    pub private_tmp: bool,
+    /// Whether the service lives in a user namespace. Other accounts look all the same from there.
+    pub namespace: bool,
 }
+
+/// What any user manager can take away.
+const PLAIN: &str = "\
+UMask=0077
+NoNewPrivileges=yes
+KeyringMode=private
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self
+";
+
+/// What it can take away in a user namespace alone: a user manager has no privileges outside of one. Without `PrivateUsers` the
+/// service would fail with 218/CAPABILITIES. Left out is what a user manager ignores (`IPAddressDeny`) or fails at
+/// (`ProtectKernelLogs`, `ProtectKernelTunables`: 226/NAMESPACE with systemd 252, in which its services have no privileges to lose), and hiding home and
+/// `/proc`: the collector reads hooks.json and transcripts, and asks whose a connection is.
+const IN_NAMESPACE: &str = "\
+PrivateUsers=yes
+CapabilityBoundingSet=
+PrivateDevices=yes
+PrivateMounts=yes
+ProtectSystem=strict
+ProtectHome=read-only
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+";
 
 /// A unit of systemd.
 pub(super) fn unit(run: &Run) -> String {
@@ -25,16 +66,29 @@ pub(super) fn unit(run: &Run) -> String {
         .iter()
         .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
         .collect();
-    // Exit code 2 is a wrong configuration, which another start does not mend.
+    let confined = if run.namespace { in_namespace(run) } else { String::new() };
+    // Exit code 2 is a wrong configuration, which another start does not mend. `Type=exec`: `systemctl` tells when the manager
+    // cannot confine the service.
     format!(
         "# {MARKER} --service`; `hookspan uninstall` removes it.\n\
          [Unit]\nDescription=hookspan collector and dashboard\n\n\
-         [Service]\nExecStart={}\n{variables}Restart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2\n\
-         UMask=0077\nNoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n\
-         SystemCallArchitectures=native\n\n\
+         [Service]\nType=exec\nExecStart={}\n{variables}Restart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2\n\
+         {PLAIN}{confined}\n\
          [Install]\nWantedBy=default.target\n",
         words.join(" ")
     )
+}
+
+fn in_namespace(run: &Run) -> String {
+    // A folder that is not there must not keep the service from starting: the collector says what is wrong. A path may hold
+    // spaces, so each has a line and quotes.
+    let writable: String = run
+        .writable
+        .iter()
+        .map(|path| format!("ReadWritePaths={}\n", quoted(&format!("-{path}"))))
+        .collect();
+    let tmp = if run.private_tmp { "PrivateTmp=yes\n" } else { "ReadWritePaths=/tmp /var/tmp\n" };
+    format!("{IN_NAMESPACE}{tmp}{writable}")
 }
 
 /// A word between quotes, where systemd still expands `%`.
@@ -110,6 +164,9 @@ mod tests {
         Run {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             variables: vec![("XDG_CONFIG_HOME", "/c d".to_owned())],
+            writable: vec!["/home/u/state $ 100%".to_owned()],
+            private_tmp: true,
+            namespace: true,
         }
     }
 
@@ -122,6 +179,85 @@ mod tests {
         assert!(text.contains("\nRestartPreventExitStatus=2\n"), "{text}");
         assert_eq!(named_dir(&text).as_deref(), Some("/100%$x\"y\\z"));
         assert_eq!(named_dir(&unit(&of(&["/hookspan", "serve"]))), None);
+    }
+
+    /// The settings of `[Service]`, in order.
+    fn settings(text: &str) -> Vec<(&str, &str)> {
+        let (_, service) = text.split_once("[Service]\n").unwrap();
+        let (service, _) = service.split_once("\n\n[Install]").unwrap();
+        service.lines().map(|line| line.split_once('=').unwrap()).collect()
+    }
+
+    #[test]
+    fn a_unit_gives_up_what_a_user_manager_can_take_away() {
+        let text = unit(&of(&["/hookspan", "serve"]));
+        let settings = settings(&text);
+        let value = |key: &str| {
+            let found: Vec<_> =
+                settings.iter().filter(|one| one.0 == key).map(|one| one.1).collect();
+            found.join("|")
+        };
+        assert_eq!(value("ReadWritePaths"), "\"-/home/u/state $ 100%%\"");
+        assert_eq!(value("PrivateTmp"), "yes");
+        // Without a user namespace of its own a user service cannot drop capabilities, nor have mounts of its own.
+        assert_eq!(
+            (value("PrivateUsers"), value("CapabilityBoundingSet")),
+            ("yes".into(), "".into())
+        );
+        assert!(value("SystemCallFilter").contains("landlock_restrict_self"), "{text}");
+        for known in
+            ["NoNewPrivileges", "MemoryDenyWriteExecute", "RestrictNamespaces", "PrivateDevices"]
+        {
+            assert_eq!(value(known), "yes", "{known}");
+        }
+        for refused in ["User", "IPAddressDeny", "AmbientCapabilities", "DynamicUser"] {
+            assert!(
+                settings.iter().all(|one| one.0 != refused),
+                "{refused} is nothing for a user manager"
+            );
+        }
+        let in_tmp = Run { private_tmp: false, ..of(&["/hookspan", "serve"]) };
+        let text = unit(&in_tmp);
+        let elsewhere = unit(&Run { namespace: false, ..of(&["/hookspan", "serve"]) });
+        for needs_it in ["PrivateUsers", "CapabilityBoundingSet", "Protect", "ReadWritePaths"] {
+            assert!(
+                !elsewhere.contains(needs_it),
+                "{needs_it} fails without a namespace: {elsewhere}"
+            );
+        }
+        assert!(elsewhere.contains("SystemCallFilter=@system-service\n"), "{elsewhere}");
+        assert!(
+            !text.contains("PrivateTmp") && text.contains("ReadWritePaths=/tmp /var/tmp\n"),
+            "{text}"
+        );
+    }
+
+    /// With systemd's own judge, where there is one.
+    #[test]
+    fn systemd_finds_little_exposed() {
+        let folder = tempfile::tempdir().unwrap();
+        let units = [
+            ("hookspan.service", unit(&of(&["/bin/true", "serve"]))),
+            (
+                "hookspan@.service",
+                include_str!("../../../../deploy/systemd/hookspan@.service").to_owned(),
+            ),
+        ];
+        for (name, text) in units {
+            let path = folder.path().join(name);
+            std::fs::write(&path, &text).unwrap();
+            let judged = Command::new("systemd-analyze")
+                .args(["security", "--offline=true", "--no-pager", "--threshold=25"])
+                .arg(&path)
+                .output();
+            let Ok(judged) = judged else {
+                eprintln!("SKIPPED systemd_finds_little_exposed: there is no systemd-analyze");
+                return;
+            };
+            let said = String::from_utf8_lossy(&judged.stdout);
+            eprintln!("{}", said.lines().last().unwrap_or_default());
+            assert!(judged.status.success(), "{said}{}", String::from_utf8_lossy(&judged.stderr));
+        }
     }
 
     #[test]

@@ -19,11 +19,19 @@ pub(super) struct Peers {
     /// `None` if the system does not tell.
     own: Option<u32>,
     allowed: Vec<u32>,
+    /// In a user namespace, as a service manager may give the collector one, all accounts but its own have this number.
+    unknown: Option<u32>,
 }
 
 impl Peers {
     pub(super) fn new(allowed: &[u32]) -> Self {
-        Self { own: own_uid(), allowed: allowed.to_vec() }
+        let unknown = unknown_uid();
+        if unknown.is_some() && !allowed.is_empty() {
+            tracing::warn!(
+                "allow_uids has no effect here: this user namespace does not tell accounts apart; listen on a Unix socket instead"
+            );
+        }
+        Self { own: own_uid(), allowed: allowed.to_vec(), unknown }
     }
 
     /// Whether the account behind a connection from `peer` to `own` may connect.
@@ -37,7 +45,10 @@ impl Peers {
     }
 
     pub(super) fn admits_uid(&self, uid: u32) -> bool {
-        self.own.is_none_or(|own| own == uid) || uid == 0 || self.allowed.contains(&uid)
+        let is_known = self.unknown != Some(uid);
+        self.own.is_none_or(|own| own == uid)
+            || uid == 0
+            || (is_known && self.allowed.contains(&uid))
     }
 }
 
@@ -72,4 +83,43 @@ fn own_uid() -> Option<u32> {
 #[cfg(not(unix))]
 fn own_uid() -> Option<u32> {
     None
+}
+
+/// The number of accounts that a user namespace does not know, if the collector lives in one.
+#[cfg(target_os = "linux")]
+fn unknown_uid() -> Option<u32> {
+    let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
+    if knows_all(&map) {
+        return None;
+    }
+    let number = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+    Some(number.and_then(|text| text.trim().parse().ok()).unwrap_or(65_534))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unknown_uid() -> Option<u32> {
+    None
+}
+
+/// Whether a `uid_map` maps every account to itself.
+#[cfg(any(target_os = "linux", test))]
+fn knows_all(map: &str) -> bool {
+    let words: Vec<&str> = map.split_whitespace().collect();
+    words == ["0", "0", "4294967295"]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_that_the_namespace_does_not_know_is_not_let_in_by_its_number() {
+        assert!(knows_all("         0          0 4294967295\n"));
+        assert!(!knows_all("      1000       1000          1\n"));
+        let peers = |unknown| Peers { own: Some(1_000), allowed: vec![65_534, 33], unknown };
+        assert!(peers(None).admits_uid(65_534) && peers(None).admits_uid(33));
+        let inside = peers(Some(65_534));
+        assert!(!inside.admits_uid(65_534), "it stands for every other account");
+        assert!(inside.admits_uid(1_000) && !inside.admits_uid(5));
+    }
 }
