@@ -1,6 +1,6 @@
 //! Rules about what the workspace depends on: used, freely licensed, from the registry, no newer than our oldest compiler.
 //!
-//! Advisories are not checked here: their database is on the network, and this test must run without one.
+//! `advisories` checks known faults.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

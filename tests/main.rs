@@ -62,5 +62,7 @@ mod mcp;
 mod tidy;
 /// Rules about what the workspace depends on.
 mod dependencies;
+/// None of that has a known fault.
+mod advisories;
 /// Who may know whom among rooms and files.
 mod imports;
