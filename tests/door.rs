@@ -89,7 +89,7 @@ fn another_account_gets_nothing_even_with_a_token_that_it_stole() {
         "import socket; s = socket.socket(socket.AF_UNIX); s.connect({:?}); print('in')",
         socket.display().to_string()
     );
-    assert_eq!(as_nobody("python3", &["-c", &script]), "");
+    assert_eq!(as_nobody("/usr/bin/python3", &["-c", &script]), "");
     drop(collector);
 
     world.write_config("[dashboard]\nallow_uids = [65534]\n");
