@@ -1,5 +1,6 @@
 # The collector with its dashboard. The hook program is built too, because `hookspan` carries it, but hooks run where Cursor
 # runs: install them there with `hookspan install`.
+# Base images are named by tag, not by digest; see SECURITY.md.
 FROM rust:1.95-slim-trixie AS build
 WORKDIR /src
 RUN apt-get update \

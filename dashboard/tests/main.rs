@@ -6,6 +6,7 @@ mod api; // answers, cursors, problems, payloads
 mod attacks; // what an attacker stores or asks for
 mod assets; // vendored files, embedded files, banned sinks
 mod door;
+mod foreign; // attacks that broke other local dashboards
 mod guard; // every request that must be refused, and headers on every answer
 mod openapi; // the description, complete and true
 mod stream; // notices, resuming, bounds

@@ -42,6 +42,40 @@ async fn raw_requests_are_refused() {
         ("trace", format!("TRACE / HTTP/1.1\r\n{host}{end}"), "405"),
         ("NUL in the path", format!("GET /\0 HTTP/1.1\r\n{host}{end}"), "400"),
         ("scheme-relative", format!("GET //evil.example/ HTTP/1.1\r\n{host}{end}"), "404"),
+        (
+            "CL and TE",
+            format!(
+                "POST /api/v1/login HTTP/1.1\r\n{host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n{end}0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+            ),
+            "415",
+        ),
+        (
+            "two lengths",
+            format!(
+                "POST /api/v1/login HTTP/1.1\r\n{host}Content-Length: 5\r\nContent-Length: 6\r\n{end}"
+            ),
+            "400",
+        ),
+        (
+            "odd coding",
+            format!("POST /api/v1/login HTTP/1.1\r\n{host}Transfer-Encoding: identity\r\n{end}"),
+            "400",
+        ),
+        (
+            "folded header",
+            format!("GET / HTTP/1.1\r\nHost: evil.example\r\n 127.0.0.1:4329\r\n{end}"),
+            "400",
+        ),
+        (
+            "space before the colon",
+            format!("GET / HTTP/1.1\r\nHost : 127.0.0.1:4329\r\n{end}"),
+            "400",
+        ),
+        (
+            "fragment in the target",
+            format!("GET /a/x/#/../../etc/passwd HTTP/1.1\r\n{host}{end}"),
+            "404",
+        ),
         ("asterisk", format!("OPTIONS * HTTP/1.1\r\n{host}{end}"), "405"),
         (
             "websocket",
