@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn the_key_is_made_once_and_kept_from_others() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = StateDir::at(temp.path());
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
         let rules = Redact::default();
         let first = Redaction::load(&dir, &rules).unwrap();
         let again = Redaction::load(&dir, &rules).unwrap();
@@ -162,14 +163,16 @@ mod tests {
     fn a_key_in_a_directory_that_others_can_change_is_not_used() {
         use std::os::unix::fs::PermissionsExt as _;
         let temp = tempfile::tempdir().unwrap();
-        let dir = StateDir::at(temp.path());
-        std::fs::write(dir.redact_key(), [7; KEY_BYTES]).unwrap();
-        let open = std::fs::Permissions::from_mode(0o777);
-        std::fs::set_permissions(temp.path(), open).unwrap();
-        let known = hookspan_redact::Redactor::new([7; KEY_BYTES]);
+        let dir = StateDir::at(temp.path().join("s"));
+        dir.prepare().unwrap();
+        write_private(&dir.redact_key(), &[7; KEY_BYTES]).unwrap();
+        let known = Redactor::new([7; KEY_BYTES]);
         let text = "password=hunter2hunter2";
-        let redaction = Redaction::load(&dir, &Redact::default()).unwrap();
-        assert_ne!(redaction.text(text), known.redact(text).0);
+        let load = || Redaction::load(&dir, &Redact::default()).unwrap();
+        assert_eq!(load().text(text), known.redact(text).0, "its own");
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(dir.root(), open).unwrap();
+        assert_ne!(load().text(text), known.redact(text).0);
     }
 
     #[test]

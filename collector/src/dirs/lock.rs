@@ -21,8 +21,8 @@ pub(crate) struct Lock {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
     /// Another collector runs.
-    #[error("{}", busy(.0.as_ref()))]
-    Busy(Option<ServeInfo>),
+    #[error("{}", busy(.0.as_deref()))]
+    Busy(Option<Box<ServeInfo>>),
     /// The lock file cannot be used.
     #[error(transparent)]
     Dir(#[from] DirError),
@@ -64,7 +64,7 @@ impl Lock {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Busy(ServeInfo::holder(dir)));
+                    return Err(LockError::Busy(ServeInfo::holder(dir).map(Box::new)));
                 }
                 Err(TryLockError::Error(error)) => return Err(io("lock")(error).into()),
             }
