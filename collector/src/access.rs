@@ -27,15 +27,9 @@ pub(crate) struct AccessFile {
 type Stamp = (u64, Option<SystemTime>, u64);
 
 impl AccessFile {
-    /// The file of a state directory; it need not exist.
+    /// The file of a state directory, which need not exist; what happens at the door goes into `audit`.
     #[must_use]
-    pub(crate) fn new(dir: &StateDir) -> Self {
-        Self::with(dir, Arc::new(AuditFile::new(dir)))
-    }
-
-    /// The same, for whoever keeps the audit log.
-    #[must_use]
-    pub(crate) fn with(dir: &StateDir, audit: Arc<AuditFile>) -> Self {
+    pub(crate) fn new(dir: &StateDir, audit: Arc<AuditFile>) -> Self {
         Self { dir: dir.clone(), audit, last: Mutex::new(None) }
     }
 
@@ -120,7 +114,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = StateDir::at(temp.path().join("s"));
         dir.prepare().unwrap();
-        let (collector, command) = (AccessFile::new(&dir), AccessFile::new(&dir));
+        let file = || AccessFile::new(&dir, Arc::new(AuditFile::new(&dir)));
+        let (collector, command) = (file(), file());
         assert!(collector.read().unwrap().tokens.is_empty());
         let add = |file: &AccessFile, name: &str| {
             file.change(&mut |access| drop(access.create_token(name, [1; 32], 5).unwrap()))

@@ -20,12 +20,12 @@ use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
 use rusqlite::Connection;
 
-use crate::audit::{AuditFile, What};
 use crate::clock;
-use crate::config::destination::{ContentPolicy, Destination};
-use crate::export::file::{self, FileError};
+use crate::config::destination::ContentPolicy;
+use crate::export::file;
 use crate::export::otlp::Encoding;
-use crate::export::{Settings, preview};
+use crate::export::resource::ResourceBase;
+use crate::redaction::Redaction;
 use crate::search::{Handle, query};
 use crate::shim_binary;
 use crate::store::damage::Suspicion;
@@ -64,10 +64,12 @@ pub struct Extras {
     pub privacy: Privacy,
     /// What is left to do until hooks arrive.
     pub install: Option<AskInstall>,
-    /// What exported files and previews share with destinations.
-    pub export: Settings,
-    /// The destinations.
-    pub destinations: Vec<Destination>,
+    /// Resource of exported files.
+    pub resource: ResourceBase,
+    /// Blanks secrets in exported files.
+    pub redaction: Redaction,
+    /// What a destination would get.
+    pub preview: Option<AskPreview>,
     /// What tokens cost.
     pub prices: Prices,
     /// The search index's file.
@@ -78,9 +80,21 @@ pub struct Extras {
     pub shim: PathBuf,
     /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
     pub suspicion: Suspicion,
-    /// Where file exports are noted.
-    pub audit: Option<Arc<AuditFile>>,
+    /// The audit log.
+    pub audit: Option<AskAudit>,
+    /// Adds an exported file to it, in words.
+    pub note_export: Option<NoteExport>,
 }
+
+/// Asks what a destination would get of a session or of the last one: database, destination, root. `None` when there is none.
+pub(crate) type AskPreview =
+    Box<dyn Fn(&Connection, &str, Option<&str>) -> rusqlite::Result<Option<Vec<u8>>> + Send + Sync>;
+
+/// Asks for the audit log.
+pub(crate) type AskAudit = Box<dyn Fn() -> Result<Audit> + Send + Sync>;
+
+/// Takes the words of an entry about an exported file.
+pub(crate) type NoteExport = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Asks what is left to install.
 pub(crate) type AskInstall = Box<dyn Fn() -> Vec<InstallStep> + Send + Sync>;
@@ -414,7 +428,6 @@ impl Administration for StoreSource {
         Ok(Privacy {
             redacted: redacted.and_then(|text| text.parse().ok()).unwrap_or(0),
             search: self.extras.search_path.is_some(),
-            destinations: self.extras.destinations.iter().map(|one| one.name.clone()).collect(),
             ..self.extras.privacy.clone()
         })
     }
@@ -453,8 +466,8 @@ impl Administration for StoreSource {
         let rows = [whole::SessionRow { root: root.to_owned(), last: session.last_at }];
         let encoding = Encoding::file(
             content,
-            self.extras.export.resource.clone(),
-            Some(self.extras.export.redaction.clone()),
+            self.extras.resource.clone(),
+            Some(self.extras.redaction.clone()),
         );
         let mut bytes = Vec::new();
         let written = self.read_or(None, |db| {
@@ -465,10 +478,8 @@ impl Administration for StoreSource {
         match written {
             Some(Err(error)) => Err(SourceError(error.to_string())),
             Some(Ok(())) => {
-                if let Some(audit) = &self.extras.audit {
-                    let detail =
-                        format!("{word}, content {}, 1 session, on a page", content.as_str());
-                    audit.note(What::Exported, &detail);
+                if let Some(note) = &self.extras.note_export {
+                    note(&format!("{word}, content {}, 1 session, on a page", content.as_str()));
                 }
                 Ok(Some(bytes))
             }
@@ -477,32 +488,12 @@ impl Administration for StoreSource {
     }
 
     fn audit(&self) -> Result<Audit> {
-        let Some(audit) = &self.extras.audit else { return Ok(Audit::default()) };
-        let log = audit.read().map_err(SourceError)?;
-        let entries = log.entries.into_iter().map(|one| (one.at_s, one.what, one.detail));
-        let refused = log.refused.into_iter().map(|(what, one)| (what, one.count, one.last_s));
-        Ok(Audit { entries: entries.collect(), dropped: log.dropped, refused: refused.collect() })
+        self.extras.audit.as_ref().map_or_else(|| Ok(Audit::default()), |ask| ask())
     }
 
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {
-        let found = self.extras.destinations.iter().find(|one| one.name == destination);
-        let Some(destination) = found else { return Ok(None) };
-        self.read_or(None, |db| {
-            let row = match root {
-                Some(root) => read::session(db, root)?.map(|session| whole::SessionRow {
-                    root: root.to_owned(),
-                    last: session.last_at,
-                }),
-                None => whole::last_session(db)?,
-            };
-            let Some(row) = row else { return Ok(None) };
-            let mut bytes = Vec::new();
-            match preview::write(db, destination, &self.extras.export, &[row], &mut bytes) {
-                Err(FileError::Store(error)) => Err(error),
-                // Memory takes everything, and our own values are JSON.
-                _ => Ok(Some(bytes)),
-            }
-        })
+        let Some(ask) = &self.extras.preview else { return Ok(None) };
+        self.read_or(None, |db| ask(db, destination, root))
     }
 
     fn health(&self) -> Result<Health> {

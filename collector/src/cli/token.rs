@@ -66,7 +66,7 @@ enum Command {
 /// There is no such token, or `access.json` cannot be read or written.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let audit = Arc::new(AuditFile::new(&global.state));
-    let file = AccessFile::with(&global.state, Arc::clone(&audit));
+    let file = AccessFile::new(&global.state, Arc::clone(&audit));
     let told = |what, detail: &str| output::audited(audit.add(what, detail));
     match args.command {
         Command::Create { name } => {

@@ -13,6 +13,7 @@ use super::plan::Plan;
 use crate::clock;
 use crate::config::destination::Destination;
 use crate::store::bodies::Bodies;
+use crate::store::read;
 use crate::store::whole::{self, SessionRow};
 
 /// How a redacted secret begins; the name of the rule follows, up to a colon.
@@ -71,6 +72,29 @@ pub(crate) fn write(
     out.write_all(b"]}\n")?;
     out.flush()?;
     Ok(preview)
+}
+
+/// Answers a page: what the destination of a name would get of a session, or of the last one.
+pub(crate) fn asked(
+    settings: Settings,
+    destinations: Vec<Destination>,
+) -> impl Fn(&Connection, &str, Option<&str>) -> rusqlite::Result<Option<Vec<u8>>> {
+    move |db, name, root| {
+        let found = destinations.iter().find(|one| one.name == name);
+        let Some(destination) = found else { return Ok(None) };
+        let row = match root {
+            Some(root) => read::session(db, root)?
+                .map(|session| SessionRow { root: root.to_owned(), last: session.last_at }),
+            None => whole::last_session(db)?,
+        };
+        let Some(row) = row else { return Ok(None) };
+        let mut bytes = Vec::new();
+        match write(db, destination, &settings, &[row], &mut bytes) {
+            Err(FileError::Store(error)) => Err(error),
+            // Memory takes everything, and our own values are JSON.
+            _ => Ok(Some(bytes)),
+        }
+    }
 }
 
 impl Preview {

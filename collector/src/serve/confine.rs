@@ -69,7 +69,7 @@ mod tests {
 
     fn destination(text: &str) -> Destination {
         let form: DestinationForm = toml::from_str(&format!("name = 'a'\n{text}")).unwrap();
-        form.resolve(&Environment::of(&[], "/"), Semconv::default()).unwrap()
+        form.build(&Environment::of(&[], "/"), Semconv::default()).unwrap()
     }
 
     #[test]

@@ -27,25 +27,25 @@ use hookspan_dashboard::{Clock, Door, Settings};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::source::Control;
-use hookspan_view::source::{Deleted, InstallStep, Privacy, PrivacyClass};
+use hookspan_view::source::{Audit, Deleted, InstallStep, Privacy, PrivacyClass};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::access::AccessFile;
-use crate::audit::AuditFile;
+use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
 use crate::config::{Config, Environment, Misuse, paths};
 use crate::dirs::{Lock, OwnerKey, ServeInfo, StateDir};
 use crate::engine::Restart;
-use crate::export::{self, Exporters, Reread};
+use crate::export::{self, Exporters, Reread, preview};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
 use crate::redaction::Redaction;
 use crate::sandbox::Held;
 use crate::search::Search;
-use crate::source::{AskInstall, Extras, StoreSource};
+use crate::source::{AskAudit, AskInstall, Extras, NoteExport, StoreSource};
 use crate::store::open::Readers;
 use crate::store::prune::Selection;
 use erase::Eraser;
@@ -163,7 +163,7 @@ fn begins_again(ended: Ended, dir: &StateDir, lock: &Lock) -> anyhow::Result<Opt
 }
 
 fn door(dir: &StateDir, key: &OwnerKey, audit: &Arc<AuditFile>) -> anyhow::Result<Arc<Door>> {
-    let vault = Arc::new(AccessFile::with(dir, Arc::clone(audit)));
+    let vault = Arc::new(AccessFile::new(dir, Arc::clone(audit)));
     let clock = Clock::new(|| clock::now().0);
     let door = Door::new(vault, clock, key.as_str());
     door.map(Arc::new).map_err(|error| anyhow::anyhow!(error))
@@ -316,18 +316,21 @@ impl One<'_> {
             destinations.iter().filter_map(|one| Some((one.name.clone(), one.link.clone()?)));
         let mut privacy = privacy(destinations.iter().map(|one| one.content));
         privacy.retention_days = retention_days(config.retention.max_age_ns);
+        privacy.destinations = destinations.iter().map(|one| one.name.clone()).collect();
         let extras = Extras {
             links: links.collect(),
             privacy,
             install: Some(install_steps(dir, env)),
-            export: settings.clone(),
-            destinations: destinations.to_vec(),
+            resource: settings.resource.clone(),
+            redaction: settings.redaction.clone(),
+            preview: Some(Box::new(preview::asked(settings.clone(), destinations.to_vec()))),
             prices: config.prices.clone(),
             search_path: Some(dir.search()),
             search: Some(search.handle()),
             shim: plan::program(dir, Scope::User),
             suspicion: threads.signals.suspicion.clone(),
-            audit: Some(Arc::clone(self.audit)),
+            audit: Some(asked(self.audit)),
+            note_export: Some(noting_exports(self.audit)),
         };
         let source = StoreSource::new(&dir.database(), journal_health(threads), hosts);
         source.with(extras)
@@ -389,6 +392,22 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
                 .map(str::to_owned),
         }
     })
+}
+
+/// The audit log, read when a page asks.
+fn asked(audit: &Arc<AuditFile>) -> AskAudit {
+    let audit = Arc::clone(audit);
+    Box::new(move || {
+        let log = audit.read().map_err(SourceError)?;
+        let entries = log.entries.into_iter().map(|one| (one.at_s, one.what, one.detail));
+        let refused = log.refused.into_iter().map(|(what, one)| (what, one.count, one.last_s));
+        Ok(Audit { entries: entries.collect(), dropped: log.dropped, refused: refused.collect() })
+    })
+}
+
+fn noting_exports(audit: &Arc<AuditFile>) -> NoteExport {
+    let audit = Arc::clone(audit);
+    Box::new(move |detail| audit.note(What::Exported, detail))
 }
 
 /// The table of the privacy page: what is stored, and the most that leaves this computer.
