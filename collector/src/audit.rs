@@ -4,7 +4,8 @@
 //! directory. An entry holds no text of a session and no session's id, because entries outlive what is deleted.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,20 @@ const DETAIL_MAX: usize = 200;
 const MAX_BYTES: u64 = 4 << 20;
 /// Refusals are written this often at most: whoever knocks must not make the collector write.
 const REFUSALS_EVERY: Duration = Duration::from_secs(60);
+
+/// Why the audit log cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
+    /// The file was read, but its content is not what hookspan wrote.
+    #[error("cannot read {}: it is damaged; move it away", .0.display())]
+    Damaged(PathBuf),
+    /// The file cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+}
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +165,8 @@ impl AuditFile {
     /// Adds an entry.
     ///
     /// # Errors
-    /// In words, if the file cannot be read or written.
-    pub(crate) fn add(&self, what: What, detail: &str) -> Result<(), String> {
+    /// [`AuditError`] if the file cannot be read or written.
+    pub(crate) fn add(&self, what: What, detail: &str) -> Result<(), AuditError> {
         self.change(|log| log.push(what, detail))
     }
 
@@ -206,38 +221,38 @@ impl AuditFile {
     /// What is kept, with the refusals that are not written yet.
     ///
     /// # Errors
-    /// In words, if the file cannot be read.
-    pub(crate) fn read(&self) -> Result<Log, String> {
+    /// [`AuditError`] if the file cannot be read.
+    pub(crate) fn read(&self) -> Result<Log, AuditError> {
         let mut log = self.load()?;
         log.add_refusals(&self.waiting().refused);
         Ok(log)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Log)) -> Result<(), String> {
+    fn change(&self, change: impl FnOnce(&mut Log)) -> Result<(), AuditError> {
         let path = self.dir.audit();
-        let told = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-        let _held = Exclusive::wait(&self.dir).map_err(told)?;
+        let failed = |error| AuditError::Write { path: path.clone(), error };
+        let _held = Exclusive::wait(&self.dir).map_err(failed)?;
         let mut log = self.load()?;
         let mut waiting = self.waiting();
         log.add_refusals(&waiting.refused);
         change(&mut log);
-        let text = serde_json::to_vec(&log).map_err(|error| told(error.into()))?;
-        write_private(&path, &text).map_err(told)?;
+        let text = serde_json::to_vec(&log).map_err(|error| failed(error.into()))?;
+        write_private(&path, &text).map_err(failed)?;
         waiting.refused.clear();
         Ok(())
     }
 
-    fn load(&self) -> Result<Log, String> {
+    fn load(&self) -> Result<Log, AuditError> {
         let path = self.dir.audit();
-        let told = |error: String| format!("cannot read {}: {error}", path.display());
+        let failed = |error| AuditError::Read { path: path.clone(), error };
         let file = match open_private(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Log::default()),
-            Err(error) => return Err(told(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Log::default()),
+            Err(error) => return Err(failed(error)),
         };
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| told(error.to_string()))?;
-        serde_json::from_slice(&bytes).map_err(|_| told("it is damaged; move it away".to_owned()))
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+        serde_json::from_slice(&bytes).map_err(|_| AuditError::Damaged(path.clone()))
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -349,7 +364,7 @@ mod tests {
         let (_temp, dir) = dir();
         std::fs::write(dir.audit(), "{").unwrap();
         let audit = AuditFile::new(&dir);
-        assert!(audit.add(What::Deleted, "").unwrap_err().contains("damaged"));
+        assert!(audit.add(What::Deleted, "").unwrap_err().to_string().contains("damaged"));
         assert_eq!(std::fs::read(dir.audit()).unwrap(), b"{");
     }
 }

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::anyhow;
-
 use super::Global;
 use super::output::{self, Paint};
 use super::sessions::rfc3339;
@@ -30,7 +28,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if global.state.root().exists() {
         global.state.verify()?;
     }
-    let log = AuditFile::new(&global.state).read().map_err(|error| anyhow!(error))?;
+    let log = AuditFile::new(&global.state).read()?;
     if args.json {
         output::print_json(&log)?;
     } else {

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use crate::audit::AuditError;
 use crate::config::{Environment, Misuse};
 use crate::store::open;
 use crate::text::escaped_json;
@@ -34,7 +35,7 @@ pub(crate) fn note(line: &str) {
 }
 
 /// Says so when an action is not in the audit log. The action itself is done.
-pub(crate) fn audited(kept: Result<(), String>) {
+pub(crate) fn audited(kept: Result<(), AuditError>) {
     if let Err(error) = kept {
         note(&format!("not in the audit log: {error}"));
     }

@@ -398,7 +398,7 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
 fn asked(audit: &Arc<AuditFile>) -> AskAudit {
     let audit = Arc::clone(audit);
     Box::new(move || {
-        let log = audit.read().map_err(SourceError)?;
+        let log = audit.read().map_err(|error| SourceError(error.to_string()))?;
         let entries = log.entries.into_iter().map(|one| (one.at_s, one.what, one.detail));
         let refused = log.refused.into_iter().map(|(what, one)| (what, one.count, one.last_s));
         Ok(Audit { entries: entries.collect(), dropped: log.dropped, refused: refused.collect() })
