@@ -1,5 +1,5 @@
-//! Who may read the dashboard after a restart too: signed-in browsers and scripts. The collector keeps this in a file of its
-//! owner's. Nothing in it is enough to sign in with.
+//! Who may still read the dashboard after a restart: signed-in browsers and scripts. The collector stores this in a private
+//! file. Nothing in the file is enough to sign in with.
 
 use core::fmt;
 use std::io;
@@ -23,12 +23,12 @@ const KEYS_MAX: usize = 64;
 const TOKENS_MAX: usize = 64;
 /// Longest name of a token, characters.
 const NAME_MAX: usize = 40;
-/// What a token's text starts with, so that a person and a secret scanner know what it is.
+/// Prefix of a token's text, so that a person and a secret scanner recognise it.
 const TOKEN_PREFIX: &str = "hookspan_";
 
-/// Where [`Access`] is kept, and where randomness comes from.
+/// Storage of [`Access`], and source of randomness.
 pub trait Vault: Send + Sync {
-    /// What is kept now; an empty one where nothing is kept yet.
+    /// The stored value; an empty one if there is none.
     ///
     /// # Errors
     /// [`VaultError::Read`] or [`VaultError::Damaged`].
@@ -111,19 +111,19 @@ pub struct Access {
 /// A browser that signed in. Times are seconds since the epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BrowserSession {
-    /// Random; names it where it is listed. No secret.
+    /// Random id for lists. It is no secret.
     pub id: String,
-    /// Which browser it says it is.
+    /// The browser's name, by its own account.
     pub browser: String,
     /// When it signed in.
     pub created_s: i64,
     /// When it was last used, to the hour.
     pub used_s: i64,
-    /// What open pages prove themselves with after a restart of the collector.
+    /// Keys with which open pages identify themselves after a restart of the collector.
     pub(crate) keys: Vec<PageKey>,
 }
 
-/// A credential of one page, worth one handshake.
+/// A credential of one page, for one handshake.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PageKey {
     pub(crate) id: String,
@@ -185,7 +185,7 @@ impl BrowserSession {
 }
 
 impl Access {
-    /// Makes a token from 32 random bytes and returns its text, which is kept nowhere.
+    /// Makes a token from 32 random bytes and returns its text. The text is not stored.
     ///
     /// # Errors
     /// See [`BadToken`].
@@ -216,19 +216,19 @@ impl Access {
         Ok(text)
     }
 
-    /// Gives a token a new text; the old one ends. `None` when there is no such token.
+    /// Gives a token a new text; the old text becomes invalid. `None` if there is no such token.
     pub fn rotate_token(&mut self, name: &str, random: [u8; 32], now_s: i64) -> Option<String> {
         self.revoke_token(name).then(|| self.create_token(name, random, now_s).ok())?
     }
 
-    /// Ends a token; false when there is no such token.
+    /// Revokes a token; false if there is no such token.
     pub fn revoke_token(&mut self, name: &str) -> bool {
         let before = self.tokens.len();
         self.tokens.retain(|token| token.name != name);
         self.tokens.len() < before
     }
 
-    /// Signs a browser out; false when there is no such session.
+    /// Signs a browser out; false if there is no such session.
     pub fn revoke_session(&mut self, id: &str) -> bool {
         let before = self.sessions.len();
         self.sessions.retain(|session| session.id != id);
@@ -243,7 +243,7 @@ impl Access {
     /// The token with this text.
     pub(crate) fn token(&self, text: &str) -> Option<&ScriptToken> {
         let hash = sha256(text.as_bytes());
-        // All are compared, so that the time does not tell which one it was.
+        // Compare all tokens, so that the time does not reveal which one matched.
         self.tokens
             .iter()
             .fold(None, |found, token| if token.sha256.is(&hash) { Some(token) } else { found })
@@ -262,7 +262,7 @@ impl Access {
         })
     }
 
-    /// Adds a session and forgets those that have expired.
+    /// Adds a session and removes expired ones.
     pub(crate) fn add_session(&mut self, id: &str, browser: &str, now_s: i64) {
         self.sessions.retain(|session| session.lives(now_s));
         while self.sessions.len() >= SESSIONS_MAX {
@@ -279,7 +279,7 @@ impl Access {
         });
     }
 
-    /// Gives a page of a session a new key in place of the one it used; false when the session is gone.
+    /// Replaces a page's used key by a new one; false if the session is gone.
     pub(crate) fn rotate_key(
         &mut self,
         session: &str,
@@ -313,7 +313,7 @@ impl Access {
     }
 }
 
-/// Which browser a `User-Agent` names, in words of ours: the header is anybody's text.
+/// The browser that a `User-Agent` names, in our words, because the header may contain any text.
 pub(crate) fn browser(agent: &str) -> String {
     const BROWSERS: [(&str, &str); 6] = [
         ("Edg/", "Edge"),

@@ -1,8 +1,8 @@
-//! Signing in, and who a request is from.
+//! Signs browsers in, and identifies the sender of a request.
 //!
-//! A page never sends a secret. It proves that it knows one, after the collector has proved the same, and signs each request with
-//! a key that both derive. Whoever listens on the port in the collector's place therefore gets nothing that is of use later; why
-//! it is done like this is in `docs/decisions/0005-no-cookie.md`.
+//! A page never sends a secret. First the collector proves that it knows the secret, then the page does. The page signs each
+//! request with a key that both derive. So a program that listens on the port instead of the collector learns nothing that it
+//! can use later. `docs/decisions/0005-no-cookie.md` explains why.
 
 mod credentials;
 
@@ -15,21 +15,21 @@ use crate::Clock;
 
 /// How long a code may be used, nanoseconds.
 const CODE_NS: i64 = 60 * SECOND_NS;
-/// How long a nonce of ours may be used, seconds: a page answers at once.
+/// Validity of our nonce, seconds: a page answers at once.
 const NONCE_S: i64 = 30;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Use is noted this often, seconds: each note is a write to disk.
+/// Minimum seconds between two records of use: each one is a write to disk.
 const TOUCH_S: i64 = 3_600;
 /// Longest nonce or id of a page, bytes.
 const TEXT_MAX: usize = 64;
 
-/// Who may come in, and how. One for each run of the collector.
+/// Decides who may enter. One per run of the collector.
 pub struct Door {
     vault: Arc<dyn Vault>,
     clock: Clock,
-    /// Makes our nonces: they are of this run only.
+    /// Key of our nonces, which are valid in this run only.
     boot: Bytes32,
-    /// What tabs of one browser hide their talk with.
+    /// Key with which tabs of one browser encrypt their messages.
     channel: Bytes32,
     owner: Bytes32,
     credentials: Mutex<Credentials>,
@@ -41,7 +41,7 @@ impl core::fmt::Debug for Door {
     }
 }
 
-/// Who a request is from.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// Commands of the account that runs the collector.
@@ -57,7 +57,7 @@ pub(crate) enum Who {
     Anyone,
 }
 
-/// How an answer shows that it is ours.
+/// Proof that an answer is ours.
 #[derive(Debug)]
 pub(crate) struct Receipt {
     key: Bytes32,
@@ -79,7 +79,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) agent: &'a str,
 }
 
-/// What a page has after a handshake: ids of its three keys, which both sides derive.
+/// Result of a handshake: ids of the page's three keys, which both sides derive.
 pub(crate) struct Granted {
     pub(crate) session: String,
     pub(crate) tab: String,
@@ -94,11 +94,11 @@ pub(crate) struct Granted {
 pub(crate) enum Refused {
     /// The credential is unknown, used or expired, or the proof is wrong.
     Unknown,
-    /// What is kept cannot be read or written.
+    /// The stored access cannot be read or written.
     Vault(VaultError),
 }
 
-/// What a request shows of who it is from.
+/// The parts of a request that identify its sender.
 pub(crate) struct Shown<'a> {
     pub(crate) authorization: &'a str,
     pub(crate) method: &'a str,
@@ -133,13 +133,12 @@ impl Door {
         self.credentials().code_used(id, self.clock.now_ns())
     }
 
-    /// What is kept: sessions and tokens.
+    /// The stored sessions and tokens.
     pub(crate) fn vault(&self) -> &Arc<dyn Vault> {
         &self.vault
     }
 
-    /// The first half of a handshake: shows the page that this is the collector which it knows.
-    /// Returns our nonce and proof.
+    /// First half of a handshake: proves to the page that this is the collector that it knows. Returns our nonce and proof.
     pub(crate) fn challenge(
         &self,
         id: &str,
@@ -154,7 +153,7 @@ impl Door {
         Ok((nonce, proof.hex()))
     }
 
-    /// The second half: the page's proof. Writes to disk.
+    /// Second half of a handshake: checks the page's proof. Writes to disk.
     pub(crate) fn finish(&self, answered: &Answered<'_>) -> Result<Granted, Refused> {
         let finished = self.check(answered);
         if matches!(finished, Err(Refused::Unknown)) {
@@ -217,7 +216,7 @@ impl Door {
         Ok(Granted { session, tab, page, restart, channel: self.channel.hex(), expires_us })
     }
 
-    /// Who a request is from; `None` when it shows nothing that holds.
+    /// The sender of a request; `None` if its proof is missing or invalid.
     pub(crate) fn admit(&self, shown: &Shown<'_>) -> Option<(Who, Option<Receipt>)> {
         let (scheme, text) = shown.authorization.split_once(' ')?;
         let text = text.trim();
@@ -235,7 +234,7 @@ impl Door {
         None
     }
 
-    /// Whether who asked may go on reading: streams ask this as they go.
+    /// Whether the sender may still read. Open streams check this repeatedly.
     pub(crate) fn still_admits(&self, who: &Who) -> bool {
         let Ok(access) = self.vault.read() else { return false };
         match who {
@@ -245,7 +244,7 @@ impl Door {
         }
     }
 
-    /// Forgets the keys of a session that ended.
+    /// Removes the keys of an ended session.
     pub(crate) fn forget(&self, session: &str) {
         self.credentials().forget(session);
     }
@@ -309,7 +308,7 @@ impl Door {
         expires_s.unwrap_or_default().saturating_mul(1_000_000)
     }
 
-    /// Tells itself whether it is fresh, so that nothing is kept for a handshake that nobody finishes.
+    /// The nonce contains its own time and check, so that nothing is stored for a handshake that is never finished.
     fn nonce(&self, id: &str, page_nonce: &str, at_s: i64) -> String {
         let at = format!("{at_s:016x}");
         format!("{at}{}", hex(&mac(&self.boot, &["nonce", id, page_nonce, &at]).0[..16]))
@@ -336,7 +335,7 @@ impl Door {
     }
 }
 
-/// Where a credential comes from.
+/// The origin of a credential.
 enum From {
     Code,
     Page(String),

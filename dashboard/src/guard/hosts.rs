@@ -1,4 +1,4 @@
-//! Which names the port answers to.
+//! The host names that the port answers to.
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -50,7 +50,7 @@ impl Hosts {
         self.hosts.push(format!("{name}:{port}"));
         for scheme in schemes {
             self.origins.push(format!("{scheme}://{name}:{port}"));
-            // Clients leave the scheme's own port out.
+            // Clients omit the scheme's default port.
             if (*scheme, port) == ("http", 80) || (*scheme, port) == ("https", 443) {
                 self.hosts.push(name.to_owned());
                 self.origins.push(format!("{scheme}://{name}"));
@@ -100,7 +100,7 @@ mod tests {
         );
         assert!(hosts.lists_origin("http://127.0.0.5"));
         assert!(!of("127.0.0.1:80").lists("127.0.0.5"));
-        // Off loopback the names must be given: an address is no defence against rebinding.
+        // Off loopback, names must be configured: an address is no defence against rebinding.
         assert!(!of("192.0.2.7:80").lists("192.0.2.7"));
         assert!(!Hosts::new(None, &[]).unwrap().lists("localhost"));
     }

@@ -1,8 +1,8 @@
-//! The one layer around everything: pages, assets, API, stream, fallback. The first rule that fails answers.
+//! The layer around everything: pages, assets, API, stream, fallback. The first failing rule answers.
 //!
-//! A local port is reachable from any page in the user's browser and from any account on the machine. The rules keep out
-//! rebinding (Host), foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door); the headers make a
-//! page that would render hostile text harmless.
+//! Any page in the user's browser and any account on the machine can reach a local port. The rules keep out rebinding (Host),
+//! foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door). The headers make hostile text on a page
+//! harmless.
 
 mod access;
 mod door;
@@ -33,26 +33,26 @@ use crate::problem::Problem;
 /// Largest request body, bytes.
 pub const BODY_MAX_BYTES: usize = 64 * 1024;
 
-/// What the layer needs to know.
+/// Settings of the layer.
 #[derive(Debug)]
 pub struct Guard {
-    /// Names under which the port may be asked.
+    /// Host names under which the port may be used.
     pub hosts: Hosts,
-    /// Who may come in, or `None` when the owner lets everybody in.
+    /// The door, or `None` if the owner admits everybody.
     pub door: Option<Arc<Door>>,
-    /// Name of the cookie that versions before this one set: it held a token, and goes.
+    /// Name of the cookie of earlier versions. It held a token, and is removed.
     pub old_cookie: String,
-    /// Routes that hold no data and may be linked to from elsewhere.
+    /// Routes without data, which other sites may link to.
     pub pages: &'static [&'static str],
     /// Routes of the API by which one signs in.
     pub open: &'static [&'static str],
 }
 
-/// Marks a request that came by a Unix socket, which browsers cannot reach: such a request may ask for `localhost` without a port.
+/// Marks a request over a Unix socket, which browsers cannot reach: it may use `localhost` without a port.
 #[derive(Clone, Copy, Debug)]
 pub struct BySocket;
 
-/// Longest a body may take.
+/// Maximum time for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The layer.
@@ -80,8 +80,8 @@ pub async fn layer(State(guard): State<Arc<Guard>>, request: Request, next: Next
     response
 }
 
-/// The dashboard has no service worker. A browser that asks for one has that of a program which held the port while no collector
-/// ran: it gets one that removes itself and loads the pages anew.
+/// The dashboard has no service worker. A browser that asks for one got it from a program that held the port while no collector
+/// ran. The answer is a worker that removes itself and reloads the pages.
 fn no_service_worker() -> Response {
     const LEAVE: &str = "self.addEventListener(\"install\", () => self.skipWaiting());\n\
         self.addEventListener(\"activate\", async () => {\n\

@@ -1,4 +1,4 @@
-//! What the fold tells: whole values to store.
+//! The fold's output: whole values to store.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use crate::model::summary::{SessionSummary, TurnSummary};
 pub enum Change {
     /// Insert or replace a span.
     Span(Box<Span>),
-    /// A span that was told is final now, and nothing else about it has changed: [`Span::settled`] becomes true.
+    /// A reported span is final now, and otherwise unchanged: [`Span::settled`] becomes true.
     Settle(SpanKey),
-    /// A span that was shown turned out to be part of another one (a specific-only call whose generic half came late), or
-    /// its conversation to be somebody's child. The turn row whose `span` it is goes with it.
+    /// A reported span is part of another one (a specific-only call whose generic half came late), or its conversation is a
+    /// child after all. The turn row with this `span` is removed, too.
     Withdraw(SpanKey),
     /// Insert or replace a session row.
     Session(Box<SessionSummary>),
     /// Insert or replace a turn row.
     Turn(Box<TurnSummary>),
-    /// A conversation belongs to this root now (itself, when it has no parent). When the root is another conversation, the
-    /// session row and the turn rows of `conversation` as a root of its own are to be dropped.
+    /// A conversation now belongs to this root (itself, if it has no parent). If the root is another conversation, drop the
+    /// session row and the turn rows that `conversation` had as a root.
     Bind {
         /// The conversation.
         conversation: Arc<str>,
         /// Its topmost ancestor.
         root: Arc<str>,
     },
-    /// Evidence about a child would settle a question; the collector may look for it on disk and feed an Evidence hook.
+    /// Evidence about a child would answer a question. The collector may search for it on disk and feed an Evidence hook.
     Ask(Question),
-    /// Nothing of this root conversation is held any more. A later event of it needs its history first.
+    /// This root conversation was evicted. Before its next event, its history must be replayed.
     Forget(Arc<str>),
 }
 
-/// A span that was told, by what its id is derived from as far as a store needs that to find it: ids themselves are spread at
-/// random, and a store may keep them by conversation.
+/// Identifies a reported span by its id and conversation. Ids are spread at random, and a store may order spans by
+/// conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanKey {
     /// Its id.
@@ -45,19 +45,19 @@ pub struct SpanKey {
 }
 
 impl SpanKey {
-    /// What names `span`.
+    /// The key of `span`.
     #[must_use]
     pub fn of(span: &Span) -> Self {
         Self { id: span.id, conversation: Arc::clone(&span.conversation) }
     }
 }
 
-/// What would help to bind a child conversation to its parent.
+/// The evidence that would bind a child conversation to its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Parent conversation.
     pub parent: Arc<str>,
-    /// The parent's own `transcript_path`; empty when it is not known.
+    /// The parent's own `transcript_path`; empty if unknown.
     pub transcript_path: String,
     /// Child conversations that might belong to it.
     pub candidates: Vec<Arc<str>>,

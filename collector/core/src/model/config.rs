@@ -11,17 +11,17 @@ pub struct Config {
     pub session_span: bool,
     /// Whether response spans exist.
     pub llm_spans: bool,
-    /// What becomes of Tab events.
+    /// Handling of Tab events.
     pub tab: TabMode,
     /// A segment ends after this long without events, nanoseconds.
     pub session_idle_ns: i64,
     /// A turn ends after this long without events, nanoseconds.
     pub generation_idle_ns: i64,
-    /// A closed turn waits this long for stragglers before it settles, nanoseconds.
+    /// A closed turn waits this long for late hooks before it settles, nanoseconds.
     pub settle_delay_ns: i64,
-    /// Settled children of a turn open longer than this leave early, nanoseconds; 0 = never.
+    /// In a turn open for longer than this, finished parts settle early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
-    /// Hooks kept in memory of a session whose turns settle. The oldest settled turns leave once it holds twice as many.
+    /// Hooks of settled turns kept in memory per session. The oldest settled turns are evicted once there are twice as many.
     pub settled_hooks: usize,
     /// Maximum number of hooks in memory of one session, root and children. Only turns that do not settle can reach it. More are
     /// dropped, see [`crate::Sessions::left_out`].

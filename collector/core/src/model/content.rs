@@ -1,10 +1,10 @@
-//! Content of a span: which part of a hook it is, and its text.
+//! Content of a span: its place in a hook, and its text.
 
-/// Key of the old and new text of an edit as the hook after it tells them, where that differs from the input: a file that is written
-/// over. For the pages of this machine; it is never exported or searched, since the input is.
+/// Key of an edit's old and new text from the hook after it, if that differs from the input (an overwritten file). Only for
+/// pages on this machine: unlike the input it is never exported or searched.
 pub const EDIT_CHANGES: &str = "hookspan.edit.changes";
 
-/// Which part of a hook's body a content attribute is.
+/// The part of a hook's body that a content attribute holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `prompt` of beforeSubmitPrompt, as a user message.

@@ -1,4 +1,4 @@
-//! What a hook means, in our words.
+//! The meaning of a hook in our terms.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -26,13 +26,13 @@ pub struct Event {
     pub name: Cow<'static, str>,
     /// Whose hook it is.
     pub host: Host,
-    /// What every event may say besides its own fields.
+    /// Facts that every event may have besides its own fields.
     pub about: About,
-    /// Fields that no hook of Cursor is known to send, as `name:shape`, made plain: at most 8 names of at most 64 characters.
+    /// Unknown fields, as `name:shape`, made safe: at most 8 names of at most 64 characters.
     pub unseen: Vec<Box<str>>,
-    /// Words that no hook of Cursor is known to send in a field that holds one of a list, as `event.field=word`.
+    /// Unknown words in fields that hold one word of a list, as `event.field=word`.
     pub unseen_values: Vec<Box<str>>,
-    /// The body is damaged, and only what stands before the damage was read.
+    /// The body is damaged. Only the part before the damage was read.
     pub damaged: bool,
     /// The parent a hook itself names for its conversation.
     pub lineage: Option<Box<Lineage>>,
@@ -58,13 +58,13 @@ pub enum Host {
     CopilotCli,
     /// Gemini CLI.
     Gemini,
-    /// A program that nothing in the hook names.
+    /// An unknown program: nothing in the hook names it.
     Unknown,
 }
 
 impl Host {
-    /// How much an event of this host says about the others of its conversation. Events of all hosts look like Claude Code's,
-    /// which they imitate; what is a host's own in one event tells for the rest, and Cursor's version tells most.
+    /// How much an event of this host proves for its conversation. All hosts imitate Claude Code's events. A host's own field
+    /// in one event proves it for the others, and Cursor's version proves most.
     pub(crate) const fn weight(self) -> u8 {
         match self {
             Self::Unknown => 0,
@@ -108,7 +108,7 @@ pub struct About {
     pub transcript_path: Option<Arc<str>>,
 }
 
-/// What only some events say of their model.
+/// Facts about the model that only some events have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// `model_id`.
@@ -199,9 +199,9 @@ pub enum EventKind {
     Unknown {
         /// The name as sent.
         name: String,
-        /// Digest of the body, to know it again when it is delivered twice.
+        /// Digest of the body, to recognise a repeated delivery.
         body: u64,
-        /// Whether nobody is known to send an event of this name.
+        /// Whether no known program sends an event of this name.
         is_new: bool,
     },
     /// A body that could not be read: kept, counted.
@@ -277,7 +277,7 @@ pub struct Stop {
     pub loop_count: Option<i64>,
     /// Token counts, as far as they are sent.
     pub tokens: Tokens,
-    /// What went wrong, where the host says so: a short word of its own.
+    /// The error, if the host reports one: a short word of the host.
     pub error: Option<String>,
 }
 

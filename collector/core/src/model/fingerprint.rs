@@ -1,5 +1,5 @@
-//! How the fold knows that something has changed, and other small hashes inside it. None is part of an id that leaves the fold;
-//! those are SHA-256, see [`crate::model::id`].
+//! Fingerprints tell the fold that something has changed. Also other small hashes inside the fold. None is part of an id that
+//! leaves the fold; those are SHA-256, see [`crate::model::id`].
 
 use std::fmt;
 
@@ -24,15 +24,15 @@ fn step(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
-/// Folds one number into a running hash. Counts and positions are small numbers, and a hash may begin with one: neither do
-/// they cancel each other, nor is any of them lost in a hash of nought.
+/// Adds one number to a running hash. Counts and positions are small numbers and may come first. They do not cancel each other,
+/// and none is lost in a hash of 0.
 pub(crate) fn mix(hash: u64, value: u64) -> u64 {
     let mut x = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(value);
     x = (x ^ (x >> 32)).wrapping_add(0x0123_4567_89ab_cdef).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^ (x >> 29)
 }
 
-/// What something was made from, as 64 bits. Two that are equal say that nothing of it has changed.
+/// A hash of a thing's input, as 64 bits. Equal fingerprints mean that nothing of the input has changed.
 ///
 /// The contract of every fingerprint in the fold:
 ///
@@ -44,7 +44,7 @@ pub(crate) fn mix(hash: u64, value: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprint(u64);
 
-/// Kinds of things, so that those made from the same numbers differ.
+/// Kinds of things. Two kinds made from the same numbers have different fingerprints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Made {
     Turn = 1,
@@ -63,7 +63,7 @@ pub(crate) enum Made {
 impl Fingerprint {
     pub(crate) const INVALID: Self = Self(0);
 
-    /// Of a kind of thing, with nothing added yet.
+    /// The fingerprint of a kind of thing, with nothing added yet.
     pub(crate) fn of(made: Made) -> Self {
         Self(0).with(made as u64)
     }
@@ -84,7 +84,7 @@ impl Fingerprint {
         self.with(at.0 as u64)
     }
 
-    /// A time that may be missing.
+    /// Adds a time that may be missing.
     pub(crate) fn maybe(self, at: Option<Timestamp>) -> Self {
         at.map_or_else(|| self.with(u64::MAX), |at| self.with(0).time(at))
     }

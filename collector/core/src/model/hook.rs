@@ -1,4 +1,4 @@
-//! What arrived, before anybody interpreted it.
+//! A hook as received, before any interpretation.
 
 use crate::model::time::Timestamp;
 
@@ -22,7 +22,7 @@ pub struct Hook {
     pub body: Vec<u8>,
 }
 
-/// What the shim saw in its environment (`cursor-hooks`: "Env"). Used for identity only where the body has none.
+/// The shim's environment
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookContext {
     /// `CURSOR_VERSION`: presence proves that Cursor started the hook.

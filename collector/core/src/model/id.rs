@@ -1,4 +1,4 @@
-//! Span and trace ids: hashes of what a span is, so that any replay gives the same ones.
+//! Span and trace ids: hashes of a span's identity, so that any replay gives the same ids.
 //!
 //! `enc(parts)` is, per part, its UTF-8 length as eight bytes big-endian, then its bytes.
 //! Trace: `SHA-256(enc("hookspan.trace.v1", scope, conversation, key))[0..16]`;

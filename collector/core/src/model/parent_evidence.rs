@@ -1,4 +1,4 @@
-//! What proves whose child a conversation is, and how sure that is.
+//! Evidence about a conversation's parent, and its certainty.
 
 /// How sure a link between a child conversation and its parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ impl LinkSource {
     }
 }
 
-/// What the collector found out about a child conversation. It travels as a hook of [`crate::HookSource::Evidence`], so that the
+/// The collector's evidence about a child conversation. It travels as a hook of [`crate::HookSource::Evidence`], so that the
 /// raw log alone rebuilds everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {

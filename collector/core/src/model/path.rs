@@ -1,4 +1,4 @@
-//! Paths as hooks of all systems spell them: one spelling for all, what lies inside what, and whose project a folder is.
+//! Paths from hooks of all systems: one spelling for all, what lies inside what, and the project of a folder.
 //!
 //! A root comes as `/w/app`, `/d:/code/shop`, `D:\code\shop`, `file:///d%3A/code/shop` or
 //! `vscode-remote://ssh-remote+host/home/u/app`, and the files below it in any other of these spellings.
@@ -15,12 +15,12 @@ pub fn plain(sent: &str) -> Cow<'_, str> {
     plain_native(sent)
 }
 
-/// A path as it was sent, but of a URI its path alone: the name of a host is not kept.
+/// A path as sent. A URI is reduced to its path, without the host's name.
 pub(crate) fn without_host(sent: &str) -> Cow<'_, str> {
     of_uri(sent).map_or(Cow::Borrowed(sent), |path| Cow::Owned(plain_native(&path).into_owned()))
 }
 
-/// What two spellings of one file share. Systems with drives do not tell capitals apart.
+/// The form that two spellings of one file share. Systems with drives ignore upper and lower case.
 pub(crate) fn key(sent: &str) -> Cow<'_, str> {
     let path = plain(sent);
     match drive(&path) {
@@ -30,7 +30,7 @@ pub(crate) fn key(sent: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where `path` lies below `root`; `.` for the root itself and `None` outside of it. Both may be spelled in any way.
+/// `path` relative to `root`; `.` for the root itself and `None` outside of it. Both may have any spelling.
 #[must_use]
 pub fn below(root: &str, path: &str) -> Option<String> {
     let (root, path) = (plain(root), plain(path));
@@ -54,7 +54,7 @@ pub fn below(root: &str, path: &str) -> Option<String> {
     is_inside.then(|| if rest.is_empty() { ".".to_owned() } else { rest.join("/") })
 }
 
-/// Whether a path names its place from the top, on any system.
+/// Whether a path is absolute on any system.
 #[must_use]
 pub fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\', '~']) || drive(path).is_some() || path.contains("://")
@@ -67,7 +67,7 @@ pub fn name(path: &str) -> &str {
     if trimmed.is_empty() { path } else { trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed) }
 }
 
-/// The repository a folder belongs to, and the name of the worktree it is, if it is one.
+/// The repository of a folder, and the worktree's name if the folder is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Project<'a> {
     /// The repository's folder, as far as the path tells.
@@ -76,9 +76,7 @@ pub struct Project<'a> {
     pub worktree: Option<&'a str>,
 }
 
-/// The project of a root in its plain spelling. Worktrees that agents make lie in folders of their own:
-/// `~/.cursor/worktrees/REPOSITORY/NAME`, `~/.codex/worktrees/NAME/REPOSITORY`, `REPOSITORY/.claude/worktrees/NAME` and
-/// `REPOSITORY/.worktrees/NAME`.
+/// The project of a root in its plain spelling. Agents make worktrees in their own folders:
 #[must_use]
 pub fn project(root: &str) -> Project<'_> {
     let whole = Project { folder: root, worktree: None };
@@ -130,7 +128,7 @@ fn of_uri(sent: &str) -> Option<String> {
     })
 }
 
-/// Text without its percent signs. What is no escape stays.
+/// Decodes percent escapes. Invalid escapes stay.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -152,7 +150,7 @@ fn decoded(text: &str) -> String {
 
 fn plain_native(sent: &str) -> Cow<'_, str> {
     if let Some(rest) = with_drive(sent) {
-        // A drive before a drive: a program joined two absolute paths.
+        // Two drives: a program joined two absolute paths.
         let mut path = rest;
         while let Some(inner) = with_drive(path.1) {
             path = inner;

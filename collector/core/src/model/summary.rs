@@ -1,4 +1,4 @@
-//! What lists show: one row per session and per turn, maintained as events arrive.
+//! Rows of lists: one per session and per turn, maintained as events arrive.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl SessionState {
     }
 }
 
-/// Token counts, each as far as it was said: what nobody said is not 0. `input` already includes both cache parts.
+/// Token counts, each if it was reported: an unreported count is not 0. `input` already includes both cache parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Input, cache included.
@@ -104,13 +104,13 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// `None` where nothing is said.
+    /// `None` if nothing is reported.
     #[must_use]
     pub fn said(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 
-    /// These, and where they say nothing, `others`.
+    /// These counts; missing ones from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Tokens {
         }
     }
 
-    /// The sum of what both say.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -136,7 +136,7 @@ impl Tokens {
         }
     }
 
-    /// Input and output together, `None` where neither is said.
+    /// Input plus output; `None` if neither is reported.
     #[must_use]
     pub fn total(self) -> Option<u64> {
         let output = Self { input: self.output, ..Self::default() };
@@ -168,7 +168,7 @@ pub struct TurnSummary {
     pub prompt: Option<String>,
     /// Model label.
     pub model: Option<Arc<str>>,
-    /// `completed`, `aborted`, `error` as Cursor said.
+    /// `completed`, `aborted` or `error`, from Cursor.
     pub status: Option<String>,
     /// Tool calls at any depth.
     pub tool_calls: u64,
@@ -186,7 +186,7 @@ pub struct TurnSummary {
 pub struct Parts {
     /// Thoughts.
     pub thinking: i64,
-    /// Responses: from what ended last before them, unless Cursor says how long they took.
+    /// Responses: from the end of the previous event, unless Cursor reports their duration.
     pub responding: i64,
     /// Tools that are none of the others.
     pub tools: i64,
@@ -270,7 +270,7 @@ impl TurnSummary {
 pub struct SessionParts {
     /// Sum over its turns.
     pub turns: Parts,
-    /// Outside any turn: the person's, or nobody's.
+    /// Time outside any turn.
     pub idle: i64,
     /// From the session's first event to its last, or the end of its last turn.
     pub whole: i64,
@@ -285,7 +285,7 @@ impl SessionParts {
         let first = starts.fold(session.started_at, Timestamp::min);
         let last = ends.fold(session.last_at, Timestamp::max);
         let turns: Parts = turns.iter().map(|turn| turn.parts).sum();
-        // Turns that overlap (two clocks, a bare event) are not counted away: the whole is what they came to.
+        // If turns overlap (two clocks, a lone event), their sum is the whole.
         let whole = last.since(first).max(turns.total());
         Self { turns, idle: whole - turns.total(), whole }
     }

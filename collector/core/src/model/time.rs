@@ -1,4 +1,4 @@
-//! Points in time, as the shim stamped them.
+//! Points in time, from the shim's stamps.
 
 pub use crate::model::tolerance::{BOOT_DISORDER as BOOT_DISORDER_NS, CLOCK_STEP as CLOCK_STEP_NS};
 

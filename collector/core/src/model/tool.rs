@@ -1,4 +1,4 @@
-//! What one hook says about a tool call: small facts, never the texts themselves.
+//! Facts that one hook has about a tool call. Small values, never the texts.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl ToolClass {
     }
 }
 
-/// One hook's view of a call. Every field but the name is optional because any hook may be the only one.
+/// The facts in one hook of a call. Every field but the name is optional, because any hook may be the only one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolFacts {
     /// `tool_use_id`, byte for byte; empty is absent.
@@ -58,9 +58,9 @@ pub struct ToolFacts {
     pub tool: Arc<str>,
     /// Class.
     pub class: ToolClass,
-    /// What both hook layers of one call agree on: command, path, or input of an MCP tool; 0 where the hook says nothing.
+    /// Digest of the input that both hook layers share: command, path, or input of an MCP tool; 0 if the hook has none.
     pub content: u64,
-    /// Of name and input: the key of a call without an id.
+    /// Digest of name and input: the key of a call without an id.
     pub fallback: ContentKey,
     /// Bytes of the input as received.
     pub input_bytes: Option<u64>,
@@ -80,11 +80,12 @@ pub struct ToolFacts {
     pub has_error_text: bool,
     /// `content_length` of a read.
     pub content_length: Option<i64>,
-    /// What only some calls have. Apart, as these facts are most of what is held of a hook, and read again and again.
+    /// Facts that only some calls have. They are kept apart, because tool facts use most of the fold's memory and are read
+    /// often.
     pub more: Option<Box<ToolMore>>,
 }
 
-/// What only shell commands, edits, searches, MCP tools, delegating and failed calls have.
+/// Facts that only shell commands, edits, searches, MCP tools, delegating and failed calls have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolMore {
     /// Program of a shell command that starts one program.
@@ -95,13 +96,13 @@ pub struct ToolMore {
     pub timeout_ms: Option<i64>,
     /// Exit code of a shell command.
     pub exit_code: Option<i64>,
-    /// Whether the call went through another tool, whose own duration says more than that of the call.
+    /// Whether the call went through another tool. Then that tool's duration is more precise than the call's.
     pub wrapped: bool,
-    /// The command runs on in the background: the input asks for it, or the result is a receipt.
+    /// The command continues in the background: the input requests it, or the result is a receipt.
     pub background: Option<bool>,
     /// `failure_type`.
     pub failure: Option<Arc<str>>,
-    /// What an edit changes.
+    /// The change of an edit.
     pub edits: Option<Edits>,
     /// `output_mode` of a search.
     pub output_mode: Option<Arc<str>>,
@@ -139,7 +140,7 @@ pub struct Server {
     pub has_command: bool,
 }
 
-/// A call that hands work to another agent.
+/// A delegating call: it gives work to another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delegate {
     /// `subagent_type`.
@@ -155,7 +156,7 @@ pub struct Delegate {
 }
 
 impl ToolFacts {
-    /// Of a delegating call: its key among the delegations of its conversation.
+    /// The key of a delegating call among the delegations of its conversation.
     pub(crate) fn delegation(&self) -> Option<&str> {
         let fallback = || self.delegate()?.key.as_deref();
         self.id.as_deref().or_else(fallback).filter(|_| self.class == ToolClass::Task)
@@ -166,7 +167,7 @@ impl ToolFacts {
         self.delegate()?.subagent.as_deref()
     }
 
-    /// What it has besides.
+    /// The facts that only some calls have.
     pub(crate) fn more(&self) -> Option<&ToolMore> {
         self.more.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Reading content back out of a raw hook, on demand.
+//! Reads content out of a raw hook on demand.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use crate::model::content::{Content, Field};
 use crate::read::payload::{Fields, Raw, decode, text};
 use crate::read::repair::repair;
 
-/// Reads `field` from the raw bytes of a hook. `None` when the body does not hold it (or not readably).
+/// Reads `field` from the raw bytes of a hook. `None` if the body does not hold it or is unreadable.
 #[must_use]
 pub fn extract(field: Field, body: &[u8]) -> Option<Content> {
     let body = decode(body);
@@ -63,7 +63,7 @@ fn tool_input(fields: &Fields<'_>) -> Option<Content> {
     (!own.is_empty()).then(|| Content { text: format!("{{{}}}", own.join(",")), json: true })
 }
 
-/// A value as it is; JSON that was sent inside a string is taken out of it.
+/// A value as it is. JSON inside a string is unpacked.
 fn unwrapped(raw: Raw<'_>) -> Content {
     let Some(inner) = text(raw) else {
         return Content { text: raw.get().to_owned(), json: true };

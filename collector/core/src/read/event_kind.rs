@@ -1,4 +1,4 @@
-//! What happened, by the name of the event: the fields of each kind.
+//! Reads the fields of each kind of event, by the event's name.
 
 use crate::model::bounded::{ID_BYTES, cut};
 use crate::model::event::{
@@ -11,7 +11,7 @@ use crate::model::tool::ToolFacts;
 use crate::read::interner::Words;
 use crate::read::payload::{Fields, Raw, array, object, text};
 
-/// Our name for an event, whoever spelled it.
+/// Our name for an event, from any host's spelling.
 pub(crate) fn known(sent: &str) -> Option<&'static str> {
     const NAMES: [&str; 21] = [
         "workspaceOpen",
@@ -93,7 +93,7 @@ pub(crate) fn kind(
         "afterFileEdit" => EventKind::FileEdit(Box::new(ToolFacts::file(own, "Write", words))),
         "afterAgentResponse" => EventKind::Response(Box::new(response(own))),
         "afterAgentThought" => EventKind::Thought(Box::new(thought(own))),
-        // Without an envelope, `stop` is the end of the session: the oldest beta meant it so.
+        // Without an envelope, `stop` ends the session: that is its meaning in the oldest beta.
         "stop" if !in_body && envelope.raw("status").is_none() => {
             EventKind::SessionEnd(Box::new(session_end(own)))
         }

@@ -1,4 +1,4 @@
-//! Who speaks: by what only that program sends. What nobody is known to send is nobody's.
+//! Finds out which program sent a hook, by things that only that program sends. Otherwise the host is unknown.
 
 use crate::model::event::Host;
 use crate::model::hook::Hook;
@@ -18,7 +18,7 @@ const GEMINI: [&str; 8] = [
 /// Names of events that only Copilot CLI has.
 const COPILOT: [&str; 4] =
     ["userPromptSubmitted", "agentStop", "errorOccurred", "userPromptTransformed"];
-/// Names of events that Claude Code has and nobody who imitates it.
+/// Names of events that only Claude Code has, and none of its imitators.
 const CLAUDE: [&str; 13] = [
     "MessageDisplay",
     "StopFailure",
@@ -34,7 +34,7 @@ const CLAUDE: [&str; 13] = [
     "UserPromptExpansion",
     "CwdChanged",
 ];
-/// Where a program keeps its transcripts.
+/// The folder of a program's transcripts.
 const FOLDERS: [(&str, Host); 4] = [
     ("/.codex/", Host::Codex),
     ("/.gemini/", Host::Gemini),
@@ -45,7 +45,7 @@ const FOLDERS: [(&str, Host); 4] = [
 /// The host of a hook whose event was `sent` under this name; `in_body` if its body says so.
 pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) -> Host {
     let is_imitator = in_body && sent.starts_with(|c: char| c.is_ascii_uppercase());
-    // `conversationId` is Cursor's where the event is named in its way; others call a conversation the same.
+    // `conversationId` means Cursor if the event has Cursor's form of name; other hosts use the same field name.
     let talks = fields.raw("conversation_id").is_some()
         && (!is_imitator || fields.has_own("conversation_id"));
     let cursor = talks || fields.first(&["cursor_version", "workspace_roots"]).is_some();
@@ -61,7 +61,7 @@ pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) 
     if COPILOT.contains(&sent) || is_copilot_cli(fields) {
         return Host::CopilotCli;
     }
-    // The oldest payloads have no name and no id: our own entry in Cursor's configuration says what they are.
+    // The oldest payloads have no name and no id. Then our own entry in Cursor's configuration identifies Cursor.
     if !is_imitator {
         return Host::Cursor;
     }
@@ -71,7 +71,7 @@ pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) 
     imitated(fields, sent)
 }
 
-/// Whose event of Claude Code's names it is: others took them over.
+/// The host of an event with one of Claude Code's names, which others have adopted.
 fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     let transcript = fields.text("transcript_path").unwrap_or_default().replace('\\', "/");
     if let Some((_, host)) = FOLDERS.iter().find(|(folder, _)| transcript.contains(folder)) {
@@ -86,7 +86,7 @@ fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     if fields.raw("timestamp").is_some() {
         return Host::Copilot;
     }
-    // Fields that Claude Code alone had when this was written; who else sends them names a folder of its own.
+    // Fields that only Claude Code had when this was written. Other hosts that send them name their own folder.
     let of_claude = ["permission_mode", "agent_id", "stop_hook_active", "tool_use_id"];
     if transcript.is_empty() && fields.first(&of_claude).is_some() {
         return Host::Claude;
@@ -94,7 +94,7 @@ fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     Host::Unknown
 }
 
-/// Copilot CLI counts milliseconds since 1970 where others write the date, and calls a session `sessionId`.
+/// Copilot CLI sends milliseconds since 1970 where others send a date, and calls a session `sessionId`.
 fn is_copilot_cli(fields: &Fields<'_>) -> bool {
     let number = |raw: &str| !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
     fields.has_own("sessionId") && fields.raw("timestamp").is_some_and(|at| number(at.get()))

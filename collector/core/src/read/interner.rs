@@ -1,17 +1,17 @@
-//! Texts that hooks repeat: ids, models, paths. Equal ones share memory.
+//! Shares the memory of texts that hooks repeat: ids, models, paths.
 
 use std::sync::Arc;
 
-/// How many are remembered. Four thousand hooks name fewer than these, call ids apart.
+/// Number of remembered texts. Four thousand hooks name fewer, call ids aside.
 const SLOTS: usize = 1_024;
-/// Longer ones are not: they are rare, and a forged one must not stay.
+/// Longer texts are not remembered: they are rare, and a forged one must not stay in memory.
 const LONGEST: usize = 512;
 
-/// The texts of the last hooks. It decides nothing: whatever it has forgotten is made anew.
+/// The texts of recent hooks. They affect no result: a forgotten text is simply allocated again.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     slots: Vec<Option<Arc<str>>>,
-    /// Nothing is worth remembering, as there is one hook only.
+    /// For a single hook nothing is remembered.
     once: bool,
 }
 
@@ -36,7 +36,7 @@ impl Words {
     }
 }
 
-/// From length and both ends, where ids and paths differ. A clash only forgets.
+/// A hash of length and both ends, where ids and paths differ. A collision only forgets a text.
 fn slot(text: &[u8]) -> usize {
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
     let first = text.first_chunk().map_or_else(|| word(text), |bytes| u64::from_le_bytes(*bytes));

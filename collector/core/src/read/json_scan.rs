@@ -1,16 +1,16 @@
-//! Cutting a JSON object or array into its parts, unread: the one thing every hook needs, so it has a scanner of its own.
+//! Splits a JSON object or array into its parts without parsing them. Every hook needs this, so it has its own scanner.
 //!
-//! It is a shortcut and never a judge. What it takes, `serde_json` takes too and cuts in the same places (a property in
-//! this file); whatever is odd (an escaped or unprintable key, more than 64 levels, any mistake) it declines with `None`,
-//! and the caller asks `serde_json`.
+//! The scanner is only a shortcut. Everything it accepts, `serde_json` accepts too and splits in the same places (a property
+//! test in this file). Anything unusual (an escaped or unprintable key, more than 64 levels, any mistake) gives `None`, and the
+//! caller asks `serde_json`.
 
 use memchr::memchr2;
 
-/// Deepest nesting that is followed.
+/// Maximum nesting.
 const LEVELS: u32 = 64;
 
-/// Hands each field of the object that `text` is to `field`: its key, which has no escapes, its value as written, and whether
-/// that is a string without escapes, too. `None` when `text` is anything else; some fields may have been handed over by then.
+/// Calls `field` for each field of the object `text`: its key, which has no escapes, its value as written, and whether that is
+/// a string without escapes. `None` if `text` is anything else; `field` may have been called by then.
 pub(crate) fn object<'a>(
     text: &'a str,
     mut field: impl FnMut(&'a str, &'a str, bool),
@@ -32,7 +32,7 @@ pub(crate) fn object<'a>(
         }
         scan.space();
         let start = scan.at;
-        // Most values are strings, and the longest of all.
+        // Most values are strings, and strings are the longest values.
         let is_plain = if scan.peek() == Some(b'"') {
             scan.at += 1;
             scan.string()?
@@ -47,7 +47,7 @@ pub(crate) fn object<'a>(
     }
 }
 
-/// The first element of the array that begins `text`, which is a sound value.
+/// The first element of the array at the start of `text`, which must be valid.
 pub(crate) fn first(text: &str) -> Option<&str> {
     let mut scan = Scan::of(text);
     scan.open(b'[')?;
@@ -56,7 +56,7 @@ pub(crate) fn first(text: &str) -> Option<&str> {
     text.get(start..scan.at)
 }
 
-/// What `element` makes of each element of the array that `text` is, and nothing else.
+/// Maps each element of the array `text` with `element`.
 pub(crate) fn array<'a, T>(text: &'a str, element: fn(&'a str) -> T) -> Option<Vec<T>> {
     let mut scan = Scan::of(text);
     scan.open(b'[')?;
@@ -81,15 +81,15 @@ pub(crate) fn array<'a, T>(text: &'a str, element: fn(&'a str) -> T) -> Option<V
 struct Scan<'a> {
     text: &'a str,
     at: usize,
-    /// Whether there is a control character anywhere but at the end, which a string cannot hold as it is. Nearly always
-    /// there is none, and then no string has to be looked at for it.
+    /// Whether there is a control character anywhere but at the end. A string cannot contain one unescaped. Usually there is
+    /// none, and then no string must be checked for it.
     controls: bool,
 }
 
 impl<'a> Scan<'a> {
     fn of(text: &'a str) -> Self {
         let (blocks, rest) = text.trim_ascii_end().as_bytes().as_chunks::<64>();
-        // Side by side, which become a few vector instructions.
+        // The comparisons compile to a few vector instructions.
         let mut least = [u8::MAX; 64];
         for block in blocks {
             for (least, &byte) in least.iter_mut().zip(block) {
@@ -112,7 +112,7 @@ impl<'a> Scan<'a> {
 
     /// Space, then `byte`, if it is there.
     fn skip_if(&mut self, byte: u8) -> bool {
-        // Nobody writes space between the parts of a hook, nearly.
+        // Hooks rarely have space between their parts.
         if self.peek().is_some_and(|next| next <= b' ') {
             self.space();
         }
@@ -121,7 +121,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    /// The bracket that everything is in, and the space behind it.
+    /// The outermost bracket, and the space behind it.
     fn open(&mut self, bracket: u8) -> Option<()> {
         let found = self.skip_if(bracket);
         self.space();
@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
         self.at == self.text.len()
     }
 
-    /// Where the next byte is that a string cannot hold as it is: a quote, a backslash, a control character.
+    /// Index of the next byte that a string must escape: a quote, a backslash, a control character.
     fn special(&self) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let length = memchr2(b'"', b'\\', rest)?;
@@ -151,7 +151,7 @@ impl<'a> Scan<'a> {
         (self.peek()? == b'"').then(|| self.at += 1)
     }
 
-    /// The rest of a string, its closing quote included. Whether it has no escapes.
+    /// Moves behind the rest of a string and its closing quote. Returns whether it has no escapes.
     fn string(&mut self) -> Option<bool> {
         let bytes = self.text.as_bytes();
         let mut is_plain = true;
@@ -179,7 +179,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A whole value, at whose first byte this stands.
+    /// Moves behind the value that starts here.
     fn value(&mut self) -> Option<()> {
         // One bit per open bracket, the innermost lowest: 1 for an object.
         let (mut open, mut depth) = (0_u64, 0_u32);
@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                     let is_object = bracket == b'{';
                     if self.skip_if(if is_object { b'}' } else { b']' }) {
-                        // Empty: a value like any other.
+                        // An empty container is a value like any other.
                     } else {
                         depth += 1;
                         if depth > LEVELS {
@@ -212,7 +212,7 @@ impl<'a> Scan<'a> {
                 b'n' => self.word("null")?,
                 _ => return None,
             }
-            // A value has ended; so may have what it is in.
+            // A value has ended, and perhaps its container too.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -297,7 +297,7 @@ mod tests {
         Some(pairs)
     }
 
-    /// What `serde_json` makes of it, for documents with distinct keys.
+    /// The result of `serde_json`, for documents with distinct keys.
     fn serde_object(text: &str) -> Option<BTreeMap<String, &RawValue>> {
         serde_json::from_str(text).ok()
     }
@@ -381,7 +381,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// Wherever it lies, and whatever lies around it.
+        /// At any position, in any context.
         #[test]
         fn the_first_special_byte_is_found(
             mut text in prop::collection::vec(prop::sample::select("ax \x7fé😀!#[]".chars().collect::<Vec<_>>()), 0..200),
@@ -397,7 +397,7 @@ mod tests {
             let scan = Scan { at: from, ..Scan::of(&text) };
             let rest = text.as_bytes().get(from..).unwrap_or_default();
             let expected = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-            // What no quote and no backslash follows is no string, whatever is in it.
+            // Without a following quote or backslash it is no string, whatever it contains.
             let ends = rest.iter().any(|byte| matches!(byte, b'"' | b'\\'));
             let expected = expected.filter(|_| ends).map(|at| from + at);
             prop_assert_eq!(scan.special(), expected);
@@ -422,7 +422,7 @@ mod tests {
             agrees(&format!("[{inner}]"))?;
         }
 
-        /// Sound documents are not declined.
+        /// Valid documents are accepted.
         #[test]
         fn sound_documents_are_taken(keys in prop::collection::btree_map("[a-z_]{1,8}", ".{0,80}", 0..8)) {
             let text = serde_json::to_string(&keys).unwrap();

@@ -1,4 +1,4 @@
-//! The contract watch: which fields of Cursor's hooks hookspan has not seen before.
+//! Finds fields in Cursor's hooks that hookspan does not know.
 
 use std::borrow::Cow;
 
@@ -93,7 +93,7 @@ const KNOWN: [&str; 88] = [
     "context_usage_percent",
     "parent_conversation_id",
 ];
-/// Where a name of [`KNOWN`] stands by its [`tag`]: its index and 1, at the first free place from [`slot`] on.
+/// Hash table of [`KNOWN`] by [`tag`]: index plus 1, at the first free place from [`slot`] on.
 const SLOTS: [u8; 256] = {
     let mut slots = [0; 256];
     let mut index = 0;
@@ -107,12 +107,12 @@ const SLOTS: [u8; 256] = {
     }
     slots
 };
-/// Of one hook, no more than this many are named.
+/// Maximum number of names per hook.
 const MOST: usize = 8;
-/// Longest name that is told.
+/// Longest reported name.
 const LONGEST: usize = 64;
 
-/// Equal for equal names, and different for nearly all others.
+/// A small hash: equal for equal names, different for nearly all others.
 pub(crate) const fn tag(name: &str) -> u32 {
     match name.as_bytes() {
         [] => 0,
@@ -124,8 +124,8 @@ pub(crate) const fn tag(name: &str) -> u32 {
     }
 }
 
-/// Names among `fields` that no hook is known to send, as `name:shape`, made plain: letters, digits, `_`, `-` and `.`, anything
-/// else `?`.
+/// Names in `fields` that no known hook sends, as `name:shape`, reduced to letters, digits, `_`, `-` and `.`; anything else
+/// becomes `?`.
 pub(crate) fn unseen<'a>(fields: impl Iterator<Item = (&'a str, &'static str)>) -> Vec<Box<str>> {
     let new = fields.filter(|(name, _)| !is_known(name)).take(MOST);
     new.map(|(name, shape)| format!("{}:{shape}", plain(name)).into()).collect()
@@ -136,10 +136,10 @@ fn is_known(name: &str) -> bool {
     listed(name) || (name.bytes().any(|byte| byte.is_ascii_uppercase()) && listed(&snake(name)))
 }
 
-/// Whether `name`, whose tag this is, is a known one as it stands. Asked for each field of each hook.
+/// Whether `name` with this tag is known in this exact spelling. Called for each field of each hook.
 pub(crate) fn is_listed(name: &str, tag: u32) -> bool {
     let mut at = slot(tag);
-    // A third of the places is taken, so a free one is near.
+    // A third of the places is used, so a free place is near.
     while let Some(index) = usize::from(SLOTS[at]).checked_sub(1) {
         if KNOWN[index] == name {
             return true;
@@ -165,7 +165,7 @@ fn snake(name: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// A name that may stand in a list: what a payload says is not trusted.
+/// A name made safe for a list, because payloads are not trusted.
 pub(crate) fn plain(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     name.chars().take(LONGEST).map(|c| if allowed(c) { c } else { '?' }).collect()

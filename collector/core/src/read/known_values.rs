@@ -1,8 +1,8 @@
-//! The contract watch, values: words of Cursor's closed lists that hookspan has not seen before.
+//! Finds words in Cursor's closed lists that hookspan does not know.
 
 use crate::read::payload::Fields;
 
-/// Fields that hold one word of a list, by event, and the words known of them.
+/// Fields that hold one word of a list, by event, with the known words.
 const KNOWN: [(&str, &str, &[&str]); 9] = [
     ("stop", "status", &["completed", "aborted", "error", "ok"]),
     ("subagentStop", "status", &["completed", "aborted", "error"]),
@@ -19,10 +19,10 @@ const KNOWN: [(&str, &str, &[&str]); 9] = [
     ("subagentStart", "composer_mode", MODES),
 ];
 const MODES: &[&str] = &["agent", "ask", "edit", "plan", "debug", "search", "chat", "default"];
-/// A word is shorter than this; anything longer is somebody's text, and is not told.
+/// Maximum length of a word. Longer values are free text and are not reported.
 const LONGEST: usize = 32;
 
-/// `field=word` for each word of an event that is not in its list. What is no word is told as `?`.
+/// `field=word` for each unknown word of an event. A value that is not a word is reported as `?`.
 pub(crate) fn unseen(event: &str, fields: &Fields<'_>) -> Vec<Box<str>> {
     let lists = KNOWN.iter().filter(|(name, _, _)| *name == event);
     let odd = lists.filter_map(|(_, field, known)| {

@@ -1,12 +1,12 @@
 //! How many lines an edit adds and removes: the fewest that turn the old text into the new one.
 //!
-//! Texts are fragments of a file, so the last line counts the same with and without its newline. A line whose ending changes from
-//! CRLF to LF has changed.
+//! Texts are fragments of a file, so a last line without a newline equals the same line with one. A line whose ending changes
+//! from CRLF to LF has changed.
 
 use std::collections::BTreeMap;
 
-/// Steps of the exact search. It needs about (changes² / 2) of them: 2 ms for 1,400 changed lines that occur in both texts.
-/// Beyond it the count is close, and never too small.
+/// Maximum steps of the exact search. It needs about (changes² / 2) of them: 2 ms for 1,400 changed lines that occur in both
+/// texts. Beyond it the count is approximate, and never too small.
 const STEPS_MAX: usize = 1 << 20;
 
 /// Lines added and removed.
@@ -31,9 +31,9 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_terminator('\n')
 }
 
-/// How many lines stay: the length of the longest common subsequence.
+/// Number of unchanged lines: the length of the longest common subsequence.
 fn kept_lines(old: &[&str], new: &[&str]) -> usize {
-    // By number, and without the lines that only one of them has: those never stay.
+    // Number the lines, and drop lines that only one text has: those never stay.
     let mut numbers: BTreeMap<&str, (u32, bool)> = BTreeMap::new();
     for line in old {
         let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
@@ -55,11 +55,11 @@ fn kept_lines(old: &[&str], new: &[&str]) -> usize {
     }
 }
 
-/// The fewest insertions and deletions (Myers, "An O(ND) difference algorithm", 1986, the greedy form); `None` when that takes
+/// The fewest insertions and deletions (Myers, "An O(ND) difference algorithm", 1986, the greedy form); `None` if that takes
 /// more than [`STEPS_MAX`].
 fn least_changes(left: &[u32], right: &[u32]) -> Option<usize> {
     let most = left.len() + right.len();
-    // How far each diagonal has come, as a place in `left`; diagonal `k` stands at `most + 1 + k`.
+    // How far each diagonal has advanced, as an index in `left`. Diagonal `k` is at index `most + 1 + k`.
     let zero = most + 1;
     let mut reached = vec![0_usize; 2 * most + 3];
     let mut steps = 0_usize;
@@ -86,14 +86,14 @@ fn least_changes(left: &[u32], right: &[u32]) -> Option<usize> {
     Some(most)
 }
 
-/// Lines that stay when the first of two equal lines is paired with the first, the second with the second, and of the pairs as many
-/// are kept as stand in one order.
+/// Approximates the unchanged lines: the n-th occurrence of a line on one side is paired with the n-th on the other, and the
+/// most pairs in common order are kept.
 fn in_order(left: &[u32], right: &[u32]) -> usize {
     let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (place, number) in right.iter().enumerate().rev() {
         places.entry(*number).or_default().push(place);
     }
-    // The last place of the best row of each length.
+    // The last index of the best sequence of each length.
     let mut rows: Vec<usize> = Vec::new();
     for number in left {
         let Some(place) = places.get_mut(number).and_then(Vec::pop) else { continue };
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// By the table of all pairs of beginnings.
+    /// Reference: the table over all pairs of prefixes.
     fn table(old: &[&str], new: &[&str]) -> usize {
         let mut row = vec![0_usize; new.len() + 1];
         for a in old {

@@ -1,4 +1,4 @@
-//! From the bytes of a hook to an [`Event`](crate::model::event::Event): every dialect, every field name.
+//! Turns the bytes of a hook into an
 
 pub(crate) mod content;
 pub(crate) mod event_kind;

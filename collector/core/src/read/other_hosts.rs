@@ -1,4 +1,4 @@
-//! Events that Cursor does not have, and what they mean in our words.
+//! Maps events that Cursor does not have to our events.
 
 use crate::model::bounded::{ID_BYTES, cut_str};
 use crate::model::event::{EventKind, Host, Stop};
@@ -6,7 +6,7 @@ use crate::model::tool::{ToolFacts, ToolMore};
 use crate::read::interner::Words;
 use crate::read::payload::{Fields, array, object, text};
 
-/// Events that are known and say nothing of turns, calls or agents. They are shown, and are no news.
+/// Known events that say nothing about turns, calls or agents. They are shown, but not reported as unknown.
 const NOTED: [&str; 28] = [
     "MessageDisplay",
     "Notification",
@@ -37,16 +37,16 @@ const NOTED: [&str; 28] = [
     "post_cascade_response_with_transcript",
     "SubagentStop",
 ];
-/// Calls of one batch that are read.
+/// Maximum number of calls read from one batch.
 const MAX_BATCH: usize = 15;
 
-/// Whether an event of this name, which has no kind of its own, is known all the same.
+/// Whether an event name is known although it has no kind of its own.
 pub(crate) fn is_noted(sent: &str) -> bool {
     NOTED.contains(&sent)
 }
 
-/// What an event of another host means, where that is not what Cursor's event of a like name means. `Err` for an event that
-/// says nothing although its name is known.
+/// The meaning of another host's event, if it differs from Cursor's event of a similar name. `Err` for an event that says
+/// nothing although its name is known.
 pub(crate) fn kind(
     sent: &str,
     host: Host,
@@ -73,7 +73,7 @@ pub(crate) fn kind(
             calls if calls.is_empty() => return Some(Err(())),
             calls => EventKind::ToolBatch(calls),
         },
-        // The program's own helpers have no type and no start.
+        // The program's own helpers have neither a type nor a start.
         "SubagentStop" if fields.text("agent_type").is_some_and(|agent| agent.is_empty()) => {
             return Some(Err(()));
         }
@@ -93,7 +93,7 @@ fn denied(facts: ToolFacts, words: &mut Words) -> ToolFacts {
     ToolFacts { more: Some(Box::new(ToolMore { failure, ..more })), ..facts }
 }
 
-/// The calls of a batch that a person or a rule refused: they have no event of their own.
+/// The calls of a batch that a person or a rule refused. They have no own event.
 fn refused(fields: &Fields<'_>, words: &mut Words) -> Vec<ToolFacts> {
     let calls = fields.raw("tool_calls").map(array).unwrap_or_default();
     let mut refused = Vec::new();
@@ -112,7 +112,7 @@ fn refused(fields: &Fields<'_>, words: &mut Words) -> Vec<ToolFacts> {
     refused
 }
 
-/// The program's own words to the model.
+/// The program's own text for the model.
 fn is_refusal(answer: &str) -> bool {
     let starts = ["Permission to use ", "Permission for this action has been denied"];
     let head = cut_str(answer, ID_BYTES);

@@ -1,7 +1,7 @@
 //! Cursor's field names, and how to read a body that may be anything.
 //!
-//! A body is read one level deep into raw values; each field is typed alone and only when asked for, so an odd field
-//! costs itself. Nothing recurses over hostile nesting except [`serde_json::Value`], which keeps its limit of 128.
+//! A body is split one level deep into raw values. Each field is parsed alone and only when needed, so an odd field affects
+//! only itself. Nothing recurses over hostile nesting except [`serde_json::Value`], which keeps its limit of 128.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,7 +26,7 @@ pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
             while let Some(stripped) = rest.strip_prefix(b"\xef\xbb\xbf") {
                 rest = stripped;
             }
-            // The lossy reader is ten times as slow on what is sound.
+            // The lossy reader is ten times slower on valid text.
             from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
         }
     }
@@ -42,11 +42,11 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     text.trim_start_matches('\u{feff}').to_owned()
 }
 
-/// A JSON value, as written. It is sound: only [`Fields::parse`] and [`array`] make one.
+/// A JSON value as written. It is valid: only [`Fields::parse`] and [`array`] create one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a> {
     text: &'a str,
-    /// Whether it is known to have no escapes.
+    /// Whether it certainly has no escapes.
     is_plain: bool,
 }
 
@@ -65,15 +65,15 @@ impl<'a> Raw<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
     fields: Vec<Field<'a>>,
-    /// A bit for each tag among the fields: most names that are asked for are not there.
+    /// One bit per tag of a present field: most requested names are absent.
     tags: u64,
-    /// Some key has an upper-case letter, so camelCase spellings are worth a second look.
+    /// Some key has an upper-case letter, so camelCase spellings must be tried too.
     camel: bool,
 }
 
 #[derive(Debug)]
 struct Field<'a> {
-    /// [`tag`] of the key: a hook has twenty fields and is asked for thirty, so most comparisons must be cheap.
+    /// [`tag`] of the key. A hook has twenty fields and is asked for thirty, so comparisons must be cheap.
     tag: u32,
     /// Whether some hook is known to send a field of this name.
     listed: bool,
@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
-    // Most names are not there, which is seen from a bit that the compiler knows.
+    // Most names are absent. One bit, known at compile time, shows that.
     #[inline]
     pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
         let tag = tag(name);
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
         self.said(name).map(Cow::into_owned)
     }
 
-    /// A number, also one written as text.
+    /// A number, also if written as text.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.raw(name).and_then(number)
     }
@@ -170,7 +170,7 @@ impl<'a> Fields<'a> {
         if let Ok(int) = serde_json::from_str::<i64>(raw.get()) {
             return Some(int);
         }
-        // `as` saturates, which is what a forged number deserves.
+        // `as` saturates, which is right for a forged number.
         number(raw).map(|number| number as i64)
     }
 
@@ -179,7 +179,7 @@ impl<'a> Fields<'a> {
         self.int(name).and_then(|int| u64::try_from(int).ok())
     }
 
-    /// A flag, also one written as text.
+    /// A flag, also if written as text.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         match self.raw(name)?.get() {
             "true" | "\"true\"" => Some(true),
@@ -219,7 +219,7 @@ pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
 pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
     match split::first(raw.get()) {
         Some(element) => Some(Raw::of(element)),
-        // Empty, no array, or nested deeper than the scanner follows.
+        // Empty, not an array, or nested too deep for the scanner.
         None => array(raw).into_iter().next(),
     }
 }
@@ -233,8 +233,8 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     unescaped(inner).or_else(|| repaired(raw)).map(Cow::Owned)
 }
 
-/// A sound string without its escapes, written once where `serde_json` writes it three times to whoever asks for bytes: what a
-/// call returned is JSON in a string, and the longest text of most hooks. `None` for what half a character may stand in.
+/// Unescapes a valid string in one pass; `serde_json` copies it three times to a caller that wants bytes. A tool's output is
+/// JSON in a string, and the longest text of most hooks. `None` if the text may contain half a character.
 fn unescaped(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -268,7 +268,7 @@ fn repaired(raw: Raw<'_>) -> Option<String> {
     })
 }
 
-/// What kind of value it is, and nothing of what it says.
+/// The kind of a value, without its content.
 fn shape(raw: Raw<'_>) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'"') => "text",
@@ -301,8 +301,8 @@ fn is_camel_of(key: &str, name: &str) -> bool {
     wanted.next().is_none()
 }
 
-/// The value of a top-level text field in a document that does not parse: the first `"name" : "value"` in it.
-/// Escapes are not undone; ids have none.
+/// The value of a top-level text field in a document that does not parse: the first `"name" : "value"`. Escapes are not
+/// decoded, because ids have none.
 pub(crate) fn scan<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -343,7 +343,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A key, borrowed where it has no escapes, and readable where it has a lone surrogate.
+/// A key, borrowed if it has no escapes, and readable if it has a lone surrogate.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -355,7 +355,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
                 f.write_str("a key")
             }
             fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Key<'de>, E> {
-                // The lossy reader is for what is not sound, and slow on the rest.
+                // The lossy reader is for invalid text, and slow on valid text.
                 Ok(Key(std::str::from_utf8(bytes)
                     .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)))
             }
@@ -373,7 +373,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// A string's bytes with lone surrogates kept, as `serde_json` gives them to whoever asks for bytes.
+/// A string's bytes with lone surrogates kept, as `serde_json` returns them for bytes.
 struct Wtf8(Vec<u8>);
 
 impl<'de> Deserialize<'de> for Wtf8 {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the short way says of a sound string, the long one says, too; only half characters are left to it.
+        /// For valid strings both ways agree; only half characters need the long way.
         #[test]
         fn escapes_are_undone_as_serde_undoes_them(
             parts in prop::collection::vec(

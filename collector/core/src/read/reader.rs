@@ -1,4 +1,4 @@
-//! From a hook to an event, in every dialect and whatever its damage: who speaks, in which conversation and turn.
+//! Turns a hook into an event, in every dialect and with any damage: host, conversation and turn.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -23,7 +23,7 @@ use crate::read::other_hosts;
 use crate::read::payload::{Fields, Raw, array, decode, first, scan, text};
 use crate::read::repair::repair;
 
-/// Roots of one hook among which that of its file is looked for.
+/// Maximum number of a hook's roots that are searched for its file.
 const MAX_ROOTS: usize = 32;
 
 /// Reads a hook. Never fails; see [`EventKind::Malformed`]. For more than one, a [`Reader`] takes less time and memory.
@@ -32,7 +32,7 @@ pub fn normalise(hook: &Hook) -> Event {
     Reader { words: Words::once() }.read(hook)
 }
 
-/// Reads hooks. What it remembers of earlier ones saves memory and changes nothing.
+/// Reads hooks. Remembering earlier texts saves memory and changes no result.
 #[derive(Debug, Default)]
 pub struct Reader {
     words: Words,
@@ -44,7 +44,7 @@ impl Reader {
         self.read_with(hook, |_| None).0
     }
 
-    /// Reads a hook, and with it the content that `wanted` names once it is known what happened: the body is read once.
+    /// Reads a hook, and the content that `wanted` names once the event is known, so that the body is read once.
     pub fn read_with(
         &mut self,
         hook: &Hook,
@@ -63,7 +63,7 @@ impl Reader {
     }
 }
 
-/// What a damaged body still says, if it says what happened and where.
+/// Reads a damaged body, if it still says what happened and where.
 fn damaged(hook: &Hook, sound: &str, words: &mut Words) -> Option<Event> {
     use EventKind as K;
     let fields = Fields::parse(sound)?;
@@ -75,7 +75,7 @@ fn damaged(hook: &Hook, sound: &str, words: &mut Words) -> Option<Event> {
     let event = read(hook, &fields, words);
     let is_told = match &event.kind {
         K::Unknown { .. } | K::WorkspaceOpen => false,
-        // Without its name nothing tells which call it is.
+        // Without the tool's name the call is unknown.
         K::ToolStart(_) | K::ToolEnd(_) | K::ToolFailure(_) => {
             fields.first(&["tool_name", "tool"]).is_some()
         }
@@ -200,9 +200,9 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     }
     let ids: &[&str] = match event.host {
         Host::Claude if is_beside_turns(&event.kind) => &[],
-        // Its `turn_id` is that of a message.
+        // This host's `turn_id` identifies a message.
         Host::Claude => &["generation_id", "prompt_id"],
-        // The turn is the child's.
+        // The turn belongs to the child.
         Host::Codex if about_child => &[],
         _ => &["generation_id", "turn_id", "execution_id"],
     };
@@ -215,15 +215,15 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     }
 }
 
-/// Tab has no conversation, and each of its hooks brings an id that no other has. They are rolled up by workspace; an hour is one
-/// conversation, so that it ends, and is deleted when its time has come.
+/// Tab has no conversation, and each of its hooks has a fresh id. So they are grouped by workspace and hour: a conversation
+/// that ends, and that retention can delete.
 fn tab_conversation(event: &Event) -> String {
     let hour = event.at.0.div_euclid(HOUR).to_string();
     content_key(&["tab", event.about.workspace.as_deref().unwrap_or_default(), &hour])
 }
 
-/// Whether an event of Claude Code names the last prompt though it need not be part of its turn: it belongs to whatever turn is
-/// open, or to none.
+/// Whether an event of Claude Code names the last prompt without being part of its turn. Such an event belongs to the open
+/// turn, or to none.
 fn is_beside_turns(kind: &EventKind) -> bool {
     use EventKind as K;
     matches!(kind, K::Compaction(_) | K::CompactionEnd | K::Unknown { .. } | K::SessionEnd(_))
@@ -242,7 +242,7 @@ fn synthetic_conversation(hook: &Hook, fields: &Fields<'_>) -> String {
     content_key(&["folder", &path::plain(&folder)])
 }
 
-/// Takes the step suffix `-<digits>-<4 of [a-z0-9]>` off a generation id.
+/// Removes the step suffix
 fn split_step(sent: &str) -> (&str, Option<&str>) {
     let suffix = || {
         let (rest, tail) = sent.rsplit_once('-')?;
@@ -285,7 +285,7 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
 
 /// Of several roots the first that a file lies below.
 fn root_of(roots: Raw<'_>, file: &str, words: &mut Words) -> Option<Arc<str>> {
-    // Nearly always there is one, which needs no list.
+    // Usually there is one root, which needs no list.
     if !roots.get().contains(',') {
         return None;
     }
@@ -309,7 +309,7 @@ fn file(kind: &EventKind) -> Option<&str> {
     }
 }
 
-/// Reads what the collector found out about a child conversation.
+/// Reads the collector's evidence about a child conversation.
 fn evidence(fields: &Fields<'_>) -> Option<Evidence> {
     let confidence = match &*fields.text("confidence")? {
         "exact" => Confidence::Exact,

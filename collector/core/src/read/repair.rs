@@ -1,16 +1,15 @@
-//! A damaged body: what can be read of it, as sound JSON.
+//! Repairs a damaged body: makes its readable part valid JSON.
 //!
-//! Bodies are cut where a pipe or a bound ends them, hold line breaks and escapes that JSON forbids, or something behind their
-//! end. What stands before the damage is as good as ever: the event, the ids, the tool.
+//! Bodies may be cut by a pipe or a limit, contain line breaks and escapes that JSON forbids, or have text behind their end.
+//! Everything before the damage is usable: the event, the ids, the tool.
 
-/// Fields whose text says something though its end is missing. Half an id or half an input would say something wrong.
+/// Fields whose text is useful without its end. Half an id or half an input would be wrong.
 const TEXTS: [&str; 7] =
     ["prompt", "text", "tool_output", "tool_response", "output", "result_json", "content"];
 /// Deepest nesting that is followed.
 const LEVELS: usize = 128;
 
-/// The readable part of `body` as one sound object, `None` where nothing of it can be told: no object begins, or none of its
-/// fields is whole.
+/// The readable part of `body` as one valid object; `None` if no object begins or no field is complete.
 pub(crate) fn repair(body: &str) -> Option<String> {
     let mut scan = Scan { rest: body.trim_start().strip_prefix('{')? };
     let mut sound = String::with_capacity(body.len() + 2);
@@ -43,7 +42,7 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads a field and writes it. `None` where there is no whole one any more.
+    /// Reads a field and writes it. `None` if there is no complete field left.
     fn field(&mut self, sound: &mut String) -> Option<Next> {
         self.rest = self.rest.trim_start().strip_prefix('"')?;
         let start = sound.len();
@@ -65,13 +64,13 @@ impl<'a> Scan<'a> {
         self.rest = self.rest.trim_start();
         match self.rest.strip_prefix(',') {
             Some(rest) => self.rest = rest,
-            // Something else stands where the next field or the end should be: what is before it counts.
+            // Something else follows instead of a field or the end. The fields before it count.
             None => return Some(Next::End),
         }
         Some(Next::More)
     }
 
-    /// Writes the rest of a string, whose first quote is read, without what JSON forbids. Whether its end was there.
+    /// Writes the rest of a string, whose first quote is read, without what JSON forbids. Returns whether its end was there.
     fn string(&mut self, sound: &mut String) -> Option<bool> {
         sound.push('"');
         loop {
@@ -99,7 +98,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Writes an escape, or the backslash of what is none as itself.
+    /// Writes an escape. The backslash of an invalid escape becomes a plain backslash.
     fn escape(&mut self, special: &'a str, sound: &mut String) {
         let hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let len = match special.as_bytes().get(1) {
@@ -107,7 +106,7 @@ impl<'a> Scan<'a> {
             Some(b'u') if special.get(2..6).is_some_and(hex) => 6,
             _ => 0,
         };
-        // Half an escape at the end is nothing.
+        // Half an escape at the end is dropped.
         let (escape, rest) = special.split_at(len.max(1));
         match len {
             0 if rest.is_empty() => {}
@@ -198,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever it makes is sound, wherever the body was cut and whatever was put into it.
+        /// The result is valid JSON, wherever the body was cut and whatever was inserted.
         #[test]
         fn a_repaired_body_is_sound(
             parts in prop::collection::vec(

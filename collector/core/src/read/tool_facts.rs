@@ -14,9 +14,9 @@ use crate::read::line_diff::{changed_lines, count_lines};
 use crate::read::payload::{Fields, Raw, array, object, text};
 use crate::read::shell::executable;
 
-/// The tool through which Cursor calls the tools of MCP servers.
+/// Cursor's wrapper tool for tools of MCP servers.
 const WRAPPER: &str = "CallMcpTool";
-/// Names of what a call returned.
+/// Fields that hold a call's result.
 const OUTPUTS: [&str; 4] = ["tool_output", "tool_response", "tool_result", "result"];
 /// `resultType` of Copilot CLI, and the `failure_type` it stands for.
 const RESULTS: [(&str, &str); 5] = [
@@ -114,7 +114,7 @@ impl ToolFacts {
         self.tool = words.get(tool);
         self.class = ToolClass::Mcp;
         self.content = mcp_content(inner.raw("arguments"));
-        // Servers of the user's own configuration are named with a prefix here, and without one by their own hooks.
+        // Servers of the user's own configuration have a prefix here, but not in their own hooks.
         let name = inner.said("server");
         let name =
             name.map(|name| cut_str(name.strip_prefix("user-").unwrap_or(&name), 256).to_owned());
@@ -192,7 +192,7 @@ impl ToolFacts {
         facts
     }
 
-    /// Takes the name as it was sent, and gives the server that is part of it.
+    /// Records the name as sent. Returns the server in it, if any.
     fn name(&mut self, sent: &str, words: &mut Words) -> Option<Box<Server>> {
         self.tool = words.get(bare(sent));
         let is_mcp = bare(sent) != sent;
@@ -336,7 +336,7 @@ fn leading_code(text: &str) -> Option<i64> {
 fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
     let flags = fields.flag("is_error") == Some(true) || fields.flag("success") == Some(false);
     let signal = fields.said("signal").is_some();
-    // A page that was fetched is somebody else's document.
+    // A fetched page is a foreign document, not the tool's answer.
     let is_page = tool.to_ascii_lowercase().contains("fetch");
     let error = fields.raw("error").filter(|_| !is_page).is_some_and(|error| match text(error) {
         Some(text) => !text.trim().is_empty(),
@@ -345,7 +345,7 @@ fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
     flags || signal || error
 }
 
-/// Whether it is worth reading an output for [`tells_failure`]: the words are in it, and it is no document.
+/// Whether an output must be checked with [`tells_failure`]: it contains the words, and is not a document.
 fn may_tell_failure(output: &str) -> bool {
     const SHORT: usize = 65_536;
     let holds = |word: &[u8]| memmem::find(output.as_bytes(), word).is_some();
@@ -362,7 +362,7 @@ fn told_code(text: &str) -> Option<i64> {
 }
 
 impl ToolFacts {
-    /// An output that is no document.
+    /// An output that is not a document.
     fn read_text_output(&mut self, output: &str, more: &mut ToolMore) {
         let Some(code) = leading_code(output) else { return };
         self.is_error = code != 0;
@@ -416,9 +416,9 @@ fn shell_content(command: &str) -> u64 {
     if command.is_empty() { 0 } else { digest(&[b"shell", command.as_bytes()]) }
 }
 
-/// Of an input that says nothing, nought.
+/// 0 for an empty input.
 fn mcp_content(input: Option<Raw<'_>>) -> u64 {
-    // One layer sends the input as an object, the other as JSON in a string: compare what they mean.
+    // One layer sends the input as an object, the other as JSON in a string: compare their content.
     let raw = input.map_or("", Raw::get);
     let inner = input.and_then(text);
     let written = inner.as_deref().unwrap_or(raw);

@@ -1,16 +1,16 @@
-//! What this run of the collector knows and keeps nowhere else: codes, keys of pages, keys of requests.
+//! Credentials in this run's memory alone: codes, keys of pages, keys of requests.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::guard::proof::{Bytes32, Verifier};
 
-/// Codes at a time. One more replaces the oldest.
+/// Maximum number of codes. A further one replaces the oldest.
 const CODES_MAX: usize = 32;
-/// Keys that let a page of a signed-in browser in without a code. One more replaces the oldest.
+/// Maximum number of keys that admit a page of a signed-in browser without a code. A further one replaces the oldest.
 const PAGES_MAX: usize = 1_024;
-/// Keys of requests: one for each page that is open, or was. One more replaces the one that was used longest ago.
+/// Maximum number of request keys, one per open or closed page. A further one replaces the least recently used.
 const TABS_MAX: usize = 1_024;
-/// Requests of one page may overtake each other by this many.
+/// How many requests of one page may overtake each other.
 const WINDOW: u64 = 128;
 
 /// See the module.
@@ -86,7 +86,7 @@ impl Credentials {
         (found.used || now_ns < found.until_ns).then_some(found.used)
     }
 
-    /// False when somebody was first.
+    /// False if it was used before.
     pub(super) fn use_code(&mut self, id: &str) -> bool {
         let found = self.codes.iter_mut().find(|code| code.id == id);
         found.is_some_and(|code| !core::mem::replace(&mut code.used, true))
