@@ -6,8 +6,8 @@
 //! cargo run --release -p e2e --example bench -- latency [ROUNDS] [EVENTS_PER_SECOND]
 //! ```
 //!
-//! Each says behind its figures which aims were reached; with `--gate` it fails where one was missed. No part of `cargo test`:
-//! figures depend on the machine. The shim alone has its own harness, see BENCHMARKS.md.
+//! Each run prints which targets were reached. With `--gate` it fails if one is missed. `cargo test` runs none of them, because
+//! figures depend on the machine. The shim has its own benchmark, see BENCHMARKS.md.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
@@ -35,7 +35,7 @@ const VARIANTS: u64 = 16;
 const BODY_BYTES: usize = 4096;
 /// Between two hooks of a backlog.
 const PAUSE_NS: u64 = 1_000_000;
-/// A collector that is further behind does not keep up, and the disk is not ours to fill.
+/// Maximum backlog: a collector further behind does not keep up, and must not fill the disk.
 const BEHIND_MAX: u64 = 4 << 30;
 const TICK: Duration = Duration::from_millis(5);
 
@@ -83,7 +83,7 @@ impl Aims {
     }
 }
 
-/// Hooks pile up while the collector is away; then it is timed from its start until all of them are committed.
+/// Hooks pile up while no collector runs. Then the time from its start to the last commit is measured.
 fn backlog(aims: &mut Aims, events: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
@@ -116,7 +116,7 @@ fn backlog(aims: &mut Aims, events: u64) {
     complete(&world, events);
 }
 
-/// Hooks come at a steady rate; told is whether the collector keeps up, what it costs, and what it holds.
+/// Hooks arrive at a steady rate. Reports whether the collector keeps up, its cost and its memory.
 fn sustained(aims: &mut Aims, seconds: u64, rate: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
@@ -297,7 +297,7 @@ impl Load {
         }
     }
 
-    /// The next so many hooks. An error may have kept the last of them back.
+    /// Writes the next so many hooks. An error may have kept the last of them back.
     fn write(&mut self, events: u64) -> io::Result<()> {
         for number in self.next..self.next + events {
             let (round, step) = (number / (ABREAST * SESSION), number / ABREAST % SESSION);

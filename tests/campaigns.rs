@@ -1,4 +1,4 @@
-//! The campaigns of RELIABILITY.md, small: what a machine does not permit is left out, and says why.
+//! Small versions of the campaigns in RELIABILITY.md. Parts that this machine does not permit are skipped with the reason.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_system_call_that_fails_again_and_again_loses_nothing() {
     }
 }
 
-/// Before, the first of these had the whole database moved aside as damaged.
+/// In earlier builds the first of these faults caused the whole database to be moved aside as damaged.
 #[test]
 fn a_call_that_fails_on_the_database_loses_nothing_and_moves_nothing_aside() {
     use inject::When::{Often, Ten};
@@ -88,7 +88,7 @@ fn every_quick_fault_is_survived() {
 fn report(what: &str, done: Result<campaign::Report, String>) {
     match done {
         Ok(report) => eprintln!("{what}: {report}"),
-        // The gate installs what is needed; what a machine does not permit nobody can install.
+        // The gate installs missing tools. Missing privileges cannot be installed.
         Err(reason) if reason.ends_with("is not installed") => skip::skip(what, &reason),
         Err(reason) => skip::announce(what, &reason),
     }

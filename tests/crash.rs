@@ -36,7 +36,7 @@ fn twenty_kills_of_the_collector_lose_and_double_nothing() {
             scope.spawn(|| write_until(&world, &next, &limit, &stop, &ledger));
         }
         for _ in 0..KILLS {
-            // So many per collector: a debug build that only ever catches up would be killed in no other phase.
+            // Minimum hooks per collector: a debug build that only catches up would never be killed in another phase.
             limit.fetch_add(HOOKS_PER_KILL, Ordering::Relaxed);
             kill_one_collector(&world, &mut random);
         }

@@ -1,4 +1,4 @@
-//! Databases that were moved aside: what happens while one is saved, and who may delete it.
+//! Databases that were moved aside: salvage under failing reads, and who may delete them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ use e2e_support::wait::{SOON, eventually, pause};
 use e2e_support::world::World;
 use e2e_support::{machine, skip, verify};
 
-/// Hooks that a database has, and that nobody else has: it stands aside, as if it had been damaged, and is not saved yet.
+/// A database with hooks that are nowhere else. It lies aside as if damaged, and is not salvaged yet.
 fn aside(world: &World, hooks: u64) -> (Ledger, PathBuf) {
     let collector = Collector::start(world);
     let ledger = campaign::send(world, hooks, 7);
@@ -46,7 +46,7 @@ fn saved(world: &World) -> String {
     })
 }
 
-/// A tracer that is told to end lets go of whom it traces, and ends by itself when that one has.
+/// A tracer that is told to end detaches from its process, and ends when that process has ended.
 #[track_caller]
 fn end_traced(world: &World, mut collector: Collector<'_>) {
     let info = fs::read(world.state().join("serve.json")).unwrap();
@@ -58,7 +58,7 @@ fn end_traced(world: &World, mut collector: Collector<'_>) {
     });
 }
 
-/// For SQLite a failed read is damage. Before, each of these hooks was counted as lost, and the report written for good.
+/// SQLite reports a failed read as damage. Earlier builds counted each of these hooks as lost, and never read again.
 #[test]
 fn reads_that_fail_while_a_database_is_saved_cost_no_hook() {
     if let Err(why) = machine::tool("strace") {
@@ -86,7 +86,7 @@ fn reads_that_fail_while_a_database_is_saved_cost_no_hook() {
         let failing = Collector::start_below(&world, &wrapper);
         let goes_on = when.contains('+');
         if goes_on {
-            // Reads go on failing: it is not given up. The next collector saves it.
+            // Reads keep failing. The salvage is not given up: the next collector completes it.
             pause(Duration::from_secs(2));
             let status = world.json(&["status", "--json"]);
             let shown = status["damaged"][0].as_str().unwrap_or_default();

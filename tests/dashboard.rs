@@ -44,7 +44,7 @@ fn a_played_session_is_on_the_pages_and_grows_while_they_are_open() {
     assert!(output.status.success(), "{said}");
 }
 
-/// Tests of the pages' own over the session that was played; those that walk along rows know the example's.
+/// The pages' own tests over the played session. Those that step through rows know the example's rows.
 #[test]
 fn the_pages_own_tests_pass_on_a_played_session() {
     let chromium = match browser() {

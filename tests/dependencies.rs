@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use e2e_support::binaries;
 
-/// Licences that an Apache-2.0 program may be linked with, on their notices alone.
+/// Licences that an Apache-2.0 program may be linked with; they only require their notices.
 const LICENCES: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -54,7 +54,7 @@ fn every_dependency_is_named_by_the_code_that_it_is_for() {
     assert!(unused.is_empty(), "nothing uses\n{}", unused.join("\n"));
 }
 
-/// The source that a dependency of a kind is for: the library and the programs, the tests and examples as well, or `build.rs`.
+/// The source files that a kind of dependency is for: library and programs, also tests and examples, or `build.rs`.
 fn code_of(package: &Value, kind: Option<&str>) -> Vec<String> {
     let mut files = BTreeSet::new();
     for target in package["targets"].as_array().unwrap() {
@@ -99,7 +99,7 @@ fn every_dependency_has_a_licence_that_asks_for_no_more_than_its_notice() {
 fn permitted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     let mut rest = expression.replace('(', " ( ").replace(')', " ) ");
-    // Innermost parentheses first: each is replaced by a licence that is as good as what was in them.
+    // Resolve innermost parentheses first: each is replaced by a licence with the same verdict.
     while let Some(close) = rest.find(')') {
         let Some(open) = rest[..close].rfind('(') else { return false };
         let inside = if permitted(&rest[open + 1..close]) { "MIT" } else { "none" };

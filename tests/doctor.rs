@@ -46,7 +46,7 @@ fn finding(world: &World, id: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {id} in {all:#}"))
 }
 
-/// A problem or warning alone, beside the collector that does not run.
+/// A single problem or warning, apart from the missing collector.
 #[track_caller]
 fn only(world: &World, id: &str, severity: &str) {
     let mut found = wrong(world);
@@ -302,7 +302,7 @@ fn one_cause_is_one_finding() {
     let genuine = fs::read(&program).unwrap();
     fs::remove_file(&program).unwrap();
     only(&world, "program.missing", "problem");
-    // Another version: it is recorded as installed, and does its work.
+    // Another version: it is recorded as installed, and works.
     fs::write(&program, [genuine.as_slice(), b"\n"].concat()).unwrap();
     mode(&program, 0o755);
     only(&world, "program.outdated", "warning");
@@ -452,7 +452,7 @@ fn another_account_with_a_bare_environment_is_served_as_well() {
     assert_eq!(finished.code, 0, "{finished:#?}");
     assert!(finished.stdout.contains("All 15 hook commands work"), "{finished:#?}");
     assert!(tree(&home) == before, "something changed");
-    // Root is warned off a program that another account can replace, and does not run it.
+    // Root gets a warning about a program that another account can replace, and does not run it.
     let dir = home.join(".local/state/hookspan");
     let mut command = Command::new(&program);
     command.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin").current_dir(&home);

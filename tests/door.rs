@@ -1,4 +1,4 @@
-//! The door of the dashboard: who gets in, who does not, and what it costs to knock.
+//! The door of the dashboard: who may enter, who may not, and what a refused attempt costs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -321,7 +321,7 @@ fn a_token_is_made_listed_rotated_and_revoked_while_the_collector_runs() {
     assert_eq!(world.run(&["token", "revoke", "ci"]).code, 0);
     assert_eq!(status(&second), 401);
     assert_eq!(world.run(&["token", "revoke", "ci"]).code, 2);
-    // The one token for everybody that earlier versions had opens nothing.
+    // The shared token of earlier versions is not accepted.
     drop(collector);
     let old = "ab".repeat(32);
     fs::write(world.state().join("token"), &old).unwrap();

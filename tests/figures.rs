@@ -1,4 +1,4 @@
-//! Figures of single inputs: what was wrong once, and what other programs and machines send.
+//! Figures of single inputs: inputs that were wrong once, and inputs of other programs and machines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -188,7 +188,7 @@ fn a_store_of_older_rules_is_told_once_until_it_is_rebuilt() {
     assert_eq!(said(), (0, json!(false), 0));
 }
 
-/// A call whose post says `more`, and nothing of its length beside it.
+/// A call whose post hook has the fields `more`, and no other duration.
 fn shell(at: i64, id: &str, after: i64, more: Value) -> [Hook; 2] {
     let call = json!({"tool_name": "Shell", "tool_use_id": id, "tool_input": {"command": id}});
     let mut post = call.clone();
@@ -216,7 +216,7 @@ fn durations_in_odd_forms_are_lengths_or_unknown_and_never_nonsense() {
         (json!({"duration": null}), json!(2_000_000)),
         (json!({"duration": "soon"}), json!(2_000_000)),
         (json!({"duration": -5}), json!(2_000_000)),
-        // Longer than since the call was opened: another unit, or another thing.
+        // The value is longer than the call was open, so it is in another unit or means something else.
         (json!({"duration": 1_500_000_000_u64}), json!(2_000_000)),
         (json!({"duration": 1e300}), json!(2_000_000)),
     ] {

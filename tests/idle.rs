@@ -22,7 +22,7 @@ fn a_collector_with_nothing_to_do_sleeps_and_holds_little() {
     let fixture = Fixture::own().settle_in(&world);
     player::play(&world, &fixture);
     collector.committed(fixture.bodies.len());
-    // What follows from hooks takes its time: turns settle, texts are indexed.
+    // Work after hooks takes time: turns settle, texts are indexed.
     eventually("it sleeps", Duration::from_secs(60), || {
         let (before, since) = (wake_ups(&collector), Instant::now());
         pause(Duration::from_secs(2));

@@ -1,4 +1,5 @@
-//! `import` of what people have: logs of audit scripts, archives, other encodings; and what is refused before anything is stored.
+//! `import` of real-life files: logs of audit scripts, archives, other encodings; and files that are refused before anything is
+//! stored.
 
 use std::fs;
 use std::io::Write;
@@ -50,7 +51,7 @@ fn the_log_of_an_audit_script_is_imported_in_its_zone_and_once() {
     let stored = verify::raw_bodies(&world);
     assert_eq!(stored, fixture.bodies.iter().map(|body| body.bytes.clone()).collect::<Vec<_>>());
 
-    // Without the flag the zone of the machine holds, and the command says so.
+    // Without the flag the machine's zone is used, and the command says so.
     let world = World::new().with_env("TZ", "America/New_York");
     let file = world.write_home("agent-audit.log", &log);
     let finished = world.run(&["import", file.to_str().unwrap()]);
@@ -72,7 +73,7 @@ fn archives_and_layouts_give_the_same_hooks_with_and_without_a_collector() {
         fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    // The name says nothing, and members of an archive follow each other.
+    // The file name does not matter, and an archive's members are read one after the other.
     let half = lines.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let members = [gzip(&lines[..half]), gzip(&lines[half..])].concat();
     assert_eq!(counts(&world, &[&write("hooks", &members)]), [hooks, 0, 0], "into a collector");

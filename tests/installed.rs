@@ -1,4 +1,4 @@
-//! What `install` writes works where Cursor runs it: in a bare environment, under any path, beside whatever is there already.
+//! The entries of `install` work where Cursor runs them: in a bare environment, under any path, beside existing files.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,8 @@ use e2e_support::world::{Finished, World};
 
 const PAYLOAD: &str = r#"{"conversation_id":"8d3f0c52-0000-4000-8000-000000000001","generation_id":"g","hook_event_name":"stop","status":"completed","cursor_version":"3.18.25"}"#;
 
-/// What names a state directory, and what only a shell knows: the hook must get there from the desktop in each case.
+/// Ways to name a state directory, and variables that only a shell has. From the desktop the hook must reach the directory in
+/// each case.
 #[test]
 fn hooks_of_a_desktop_reach_the_state_directory_however_it_was_named() {
     for (variable, expected) in [
@@ -150,7 +151,7 @@ fn what_is_no_regular_file_is_refused_by_name_and_stays() {
         make();
         let before = path.symlink_metadata().unwrap();
         for command in ["install", "uninstall"] {
-            // A FIFO that is waited for would never come: `timeout` ends that with 124.
+            // Waiting for the FIFO would never end: `timeout` would end it with 124.
             let mut below = world.command(Path::new("timeout"));
             let below = below.arg("60").arg(world.hookspan()).args([command, "--yes"]);
             let refused = Finished::from(below.output().unwrap());
@@ -575,7 +576,7 @@ fn stop_command(home: &Path) -> String {
     hooks["hooks"]["stop"][0]["command"].as_str().unwrap().to_owned()
 }
 
-/// Whether a hook was written down: the journal is longer than its head.
+/// Whether a hook was stored: the journal is longer than its header.
 fn holds_a_record(state: &Path) -> bool {
     fs::read(state.join("journal"))
         .is_ok_and(|bytes| bytes.windows(12).any(|window| window == b"8d3f0c52-000"))

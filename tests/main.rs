@@ -21,9 +21,9 @@ mod campaigns;
 mod oracle;
 /// A collector is told to end while it starts.
 mod signals;
-/// Databases that were moved aside are saved although reads fail, and deleted beside a collector.
+/// Databases that were moved aside are salvaged although reads fail, and can be deleted while a collector runs.
 mod damaged;
-/// The same for single inputs that were wrong once, or that other programs send.
+/// Figures of single inputs that were wrong once, or that other programs send.
 mod figures;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
@@ -40,7 +40,7 @@ mod doctor;
 mod export;
 /// The pages in a real browser.
 mod dashboard;
-/// Who gets in at the dashboard, who does not, and what it costs to knock.
+/// Who may use the dashboard, who may not, and what a refused attempt costs.
 mod door;
 /// The same machine has a second account.
 #[cfg(target_os = "linux")]
@@ -50,7 +50,7 @@ mod second_account;
 mod sandbox;
 /// What is deleted is in no file any more, and what is exported does nothing.
 mod privacy;
-/// The same by age: `prune` and retention, hooks of nobody included.
+/// Deletion by age: `prune` and retention, including hooks without a session.
 mod retention;
 /// Logs of audit scripts, archives and other layouts are imported; anything else is refused with a reason.
 mod import;

@@ -1,5 +1,5 @@
-//! Hooks where the state directory is missing, closed, full or another user's. Each situation ends with a collector: what was
-//! accepted is stored exactly once or counted. Where neither is possible, RELIABILITY.md says so, and the test says it too.
+//! Hooks when the state directory is missing, closed, full or another user's. Each case ends with a collector: accepted hooks
+//! are stored exactly once or counted. Where neither is possible, RELIABILITY.md and the test say so.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ const NOBODY: u32 = 65_534;
 const STRANGER: u32 = 1;
 const HOOKS: u64 = 6;
 
-/// What becomes of hooks that meet it without a run-time directory.
+/// The fate of hooks without a run-time directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     Stored,
@@ -264,7 +264,7 @@ fn try_out(
         Without::Counted => (0, HOOKS),
         Without::Gone => (0, 0),
     };
-    // What waits is told without a collector, and while the state directory is still as it was.
+    // Waiting hooks are reported without a collector, while the state directory is still unusable.
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["backlog"], stored, "{name}: {status:#}");
     let spilled = if situation.without == Without::Stored { 0 } else { stored };
@@ -295,7 +295,7 @@ fn account(name: &str, ledger: &Ledger, bodies: &[Vec<u8>], stored: u64) {
     assert_eq!(Verdict { lost: Vec::new(), ..verdict }, Verdict::default(), "{name}");
 }
 
-/// A collector whose directory is taken away must not go on storing into a deleted database.
+/// A collector whose directory was removed must not continue to store hooks in a deleted database.
 #[test]
 fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the_hooks() {
     let donor = World::new();

@@ -4,7 +4,7 @@ use e2e_support::oracle::run::{Plan, run};
 
 #[test]
 fn every_figure_is_right_and_the_same_wherever_it_stands() {
-    // Each road into the store, in order and with jitter and duplicates. The campaign runs more seeds.
+    // Each way into the store: in order, and with jitter and duplicates. The campaign runs more seeds.
     let plan = Plan { first: 1, seeds: 16, chunk: 16 };
     let found = run(plan);
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));

@@ -1,4 +1,4 @@
-//! What is deleted is in no file any more, and what is exported does nothing.
+//! Deleted data is in no file any more, and exported data is harmless.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "right after the answer");
     assert!(!places(&world, &[OTHER.as_bytes().to_vec()]).is_empty(), "the other one has gone too");
 
-    // Neither an orderly end nor what is read at the next start brings it back.
+    // Neither an orderly end nor the next start brings it back.
     collector.stop();
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "after the end");
     let collector = Collector::start(&world);
@@ -92,7 +92,7 @@ fn hostile_text_is_text_in_the_page_that_is_exported() {
     let served = collector.get_text(&address).unwrap();
     for page in [command, served] {
         assert_eq!(foreign_markup(&page), Vec::<String>::new());
-        // Something of each text is there, so that its harmlessness is not its absence.
+        // A part of each text is present: the page is not harmless merely because the text is missing.
         for number in 0..texts.len() {
             assert!(page.contains(&format!("case{number}:")), "case {number} is not in the page");
         }

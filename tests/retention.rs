@@ -1,4 +1,4 @@
-//! Deletion by age: what it takes, what it says, and that no byte of it is left, whoever asked.
+//! Deletion by age: what it deletes and reports, and that no byte stays, for every way to start it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use e2e_support::world::World;
 
 const SESSION: &str = "0f9e8d7c-6b5a-4948-8372-615f4e3d2c1b";
 
-/// Hooks with a word of their own in every place that hookspan keeps: names, fields, texts, paths; with identity and without.
+/// Hooks with a unique word in every place that hookspan stores: names, fields, texts, paths; with and without ids.
 fn hooks(root: &str, word: &str) -> Vec<(String, Vec<u8>)> {
     let secret = |place: &str| format!("{word}{place}");
     let hook = |event: &str, own: Value| {
@@ -64,7 +64,7 @@ fn play(world: &World, root: &str, word: &str) -> usize {
     hooks.len()
 }
 
-/// What stands for compressed bodies: the end of each is in one piece.
+/// A piece of each compressed body: its end is contiguous.
 fn pieces(world: &World) -> Vec<Vec<u8>> {
     let path = world.state().join("hookspan.db");
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -126,7 +126,7 @@ fn prune_leaves_no_byte_in_any_file_of_anything_that_was_ever_kept() {
     indexed(&world, word);
     collector.stop();
     let needles: Vec<_> = [vec![word.as_bytes().to_vec()], pieces(&world)].concat();
-    // What a killed import, a torn write and a damaged database leave.
+    // Remains of a killed import, a torn write and a damaged database.
     let damaged = world.state().join("damaged-1700000000000000000");
     fs::create_dir(&damaged).unwrap();
     for (name, text) in [
@@ -224,7 +224,7 @@ fn a_session_that_is_deleted_takes_the_names_along_that_only_it_brought() {
             assert!(!places(&world, &[stays.into_bytes()]).is_empty(), "{place} of the other one");
         }
     }
-    // Hooks of nobody cannot be told to be of that session: they are old some day, and go then.
+    // Hooks without a session cannot be assigned to the deleted one. They are deleted by age later.
     let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert!(
         raw.contains(&format!("{word}root")) && !raw.contains(&format!("{word}prompt")),

@@ -229,7 +229,7 @@ fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
         assert!(left.len() * 100 <= planted.len() * 3, "{content}: {left:?}");
         assert!(content == "full" || left.is_empty(), "{content}: {left:?}");
     }
-    // A word of a text that is indexed last: then the texts before it are indexed too.
+    // A word in the text that is indexed last: once it is found, the texts before it are indexed, too.
     eventually("texts are indexed", SOON, || {
         let found = collector
             .get("search?q=portquery%20OR%20staging")

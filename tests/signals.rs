@@ -1,4 +1,4 @@
-//! A collector that is told to end leaves nothing behind, at whatever moment it is told.
+//! A collector that is told to end leaves no files behind, at any moment.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn start(world: &World, socket: &Path) -> Child {
     collector::spawn(world, "serve", &["--listen", &format!("unix:{}", socket.display())])
 }
 
-/// Asks it to end; how long that takes. It must end by itself and say that all is well.
+/// Asks the collector to end, and measures how long that takes. It must end by itself, with exit code 0.
 #[track_caller]
 fn end(world: &World, mut child: Child, signal: Signal) -> Duration {
     let asked = Instant::now();
@@ -65,7 +65,7 @@ fn a_signal_at_any_moment_of_the_start_leaves_neither_socket_nor_serve_json() {
     drop(Collector::start(&world));
 }
 
-/// A lock is waited for, up to a minute. Who stops the collector meanwhile need not wait for that.
+/// The collector waits up to a minute for a lock. A person who stops it meanwhile need not wait.
 #[test]
 fn a_signal_while_the_database_is_locked_ends_the_start_at_once() {
     let world = World::new();

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
-    // A campaign may be for a build that is there already, and must not change under it.
+    // A campaign may test an existing build, which must not change under it.
     if let Some(built) = env::var_os("HOOKSPAN_E2E_BINARY") {
         return built.into();
     }
@@ -86,8 +86,8 @@ fn build(arguments: &[&str]) -> PathBuf {
     profile
 }
 
-/// What cargo tells a running test about its own package. Build scripts of dependencies watch some of it, so leaving it
-/// there would build half the tree again, and again on the next `cargo build` outside.
+/// Variables that cargo sets for a running test. Build scripts of dependencies watch some of them: leaving them would rebuild
+/// half the tree, and again at the next `cargo build` outside.
 fn is_of_this_test(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{DirError, StateDir};
 
-/// Creates `path` with mode 0700, or adopts an existing directory of ours that is empty or was begun by a shim, then checks it. Returns the folders around it
-/// that had to be made, the innermost first.
+/// Creates `path` with mode 0700, or adopts an existing directory of ours that is empty or was begun by a shim. Then checks it.
+/// Returns the surrounding folders that were made, innermost first.
 pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     let io = |action| move |source| DirError::Io { action, path: path.to_path_buf(), source };
     let around = path.ancestors().skip(1).take_while(|folder| !folder.exists());
@@ -20,8 +20,8 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     match builder().create(path) {
         Ok(()) => close_to_others(path).map_err(io("set the mode of"))?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            // No other user could have planted or read a file in such a directory. It is empty, or holds files that shims began, which
-            // is checked with all other files.
+            // No other user can have planted or read a file in such a directory. It is empty, or holds files that shims began.
+            // All files are checked in any case.
             if is_our_directory(path) && holds_at_most(path, &["journal", "losses"]) {
                 close_to_others(path).map_err(io("set the mode of"))?;
             }
@@ -88,7 +88,7 @@ pub(super) fn files(dir: &StateDir) -> Result<(), DirError> {
 
 fn file(path: &Path) -> Result<(), DirError> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
-    // The journal is a link that leads nowhere while it is closed for being full; the collector replaces it.
+    // While the journal is at its bound, `journal` is a link that leads nowhere. The collector replaces it.
     let stopped = path.file_name().is_some_and(|name| name == "journal") && found.is_symlink();
     if stopped {
         return Ok(());
@@ -101,7 +101,7 @@ fn file(path: &Path) -> Result<(), DirError> {
         return refuse(path, "is not a regular file", remedy);
     }
     owner(path, &found)?;
-    // A journal that is being rotated has two names for an instant, one of them ours too.
+    // During a rotation the journal briefly has two names. The other one is ours too.
     let names = if path.file_name().is_some_and(|name| name == "journal") { 2 } else { 1 };
     if links(&found) > names {
         return refuse(path, "has a second name (hard link)", remedy);
@@ -231,7 +231,7 @@ mod tests {
         dir.prepare().unwrap();
         assert_eq!(mode_of(dir.root()), 0o700);
 
-        // What a shim has begun is adopted too.
+        // A directory begun by a shim is adopted too.
         fs::remove_dir(dir.imports()).unwrap();
         fs::write(dir.journal(), "").unwrap();
         fs::set_permissions(dir.journal(), Permissions::from_mode(0o600)).unwrap();

@@ -17,7 +17,7 @@ pub(crate) struct Lock {
     file: File,
 }
 
-/// Why the lock was not had.
+/// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LockError {
     /// Another collector runs.
@@ -45,7 +45,7 @@ fn busy(info: Option<&ServeInfo>) -> String {
 }
 
 impl Lock {
-    /// Takes the lock or says who has it. The directory must have been prepared.
+    /// Takes the lock, or says who holds it. The directory must have been prepared.
     ///
     /// # Errors
     /// [`LockError::Busy`] when another process has it.
@@ -76,8 +76,8 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Whether the lock file has been deleted or replaced. Then the state directory is another one than the one that was
-    /// locked, and hooks go to the new one. A directory that cannot be looked at just now is not lost.
+    /// Whether the lock file was deleted or replaced. Then the locked state directory is no longer the present one, and hooks
+    /// go to the present one. A directory that cannot be read now does not count as lost.
     #[must_use]
     pub(crate) fn is_lost(&self, dir: &StateDir) -> bool {
         match std::fs::symlink_metadata(dir.lock_file()) {
@@ -125,7 +125,7 @@ pub(crate) struct ServeInfo {
     /// A Unix socket on which it listens too.
     #[serde(default)]
     pub socket: Option<PathBuf>,
-    /// What commands of the owner show it.
+    /// The key that the owner's commands present.
     #[serde(default)]
     pub key: OwnerKey,
     /// What the collector gave up; see [`crate::sandbox`].

@@ -1,4 +1,4 @@
-//! The state directory: where it is, what lies in it, who may read it.
+//! The state directory: its place, its files, and who may read them.
 //!
 //! Everything hookspan keeps is below one directory that only its owner may enter. The directory and every file in it are
 //! checked before use, because the shim writes there from inside another program and must never be led elsewhere.
@@ -42,10 +42,10 @@ pub struct Places {
 /// Why a state directory cannot be used. The text says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum DirError {
-    /// Nothing says where it should be.
+    /// No variable and no argument names its place.
     #[error("no state directory: HOME is not set; pass --dir DIR or set HOOKSPAN_DIR")]
     Nowhere,
-    /// It, or a file in it, is not what it must be.
+    /// The directory, or a file in it, is unsafe or of the wrong kind.
     #[error("{path}: {problem}; {remedy}", path = .path.display())]
     Unsafe {
         /// What is wrong.
@@ -79,11 +79,11 @@ fn remedy(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// A state directory. Making one touches nothing; see [`StateDir::prepare`].
+/// A state directory. Constructing the value changes no file;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
     root: PathBuf,
-    /// Run-time directories of the user in which shims may leave what the state directory does not take.
+    /// The user's run-time directories, in which shims may put hooks that the state directory does not take.
     run_time: Vec<PathBuf>,
 }
 
@@ -104,15 +104,15 @@ impl StateDir {
             path: root.clone(),
             source,
         })?;
-        // A shim may know another one than this program: cron and some desktops start programs without the variable.
+        // A shim may use another one than this program: cron and some desktops start programs without the variable.
         let named = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
         let mut run_time: Vec<PathBuf> = named.into_iter().chain(own_run_time_dir()).collect();
         run_time.dedup();
         Ok(Self { root, run_time })
     }
 
-    /// Whether a hook finds the directory when its environment has a home folder and nothing else, as that of a Cursor
-    /// which the desktop started. `XDG_STATE_HOME` of a shell is no help there.
+    /// Whether a hook finds the directory with only a home folder in its environment, as in a Cursor that the desktop started.
+    /// A shell's `XDG_STATE_HOME` does not count.
     #[must_use]
     pub fn is_found_from_home(&self, places: &Places) -> bool {
         let bare = Places {
@@ -147,7 +147,7 @@ impl StateDir {
         Ok(())
     }
 
-    /// Notes folders that were made: only who made them may remove them. Several commands may each have made some.
+    /// Records the folders that were made, because only hookspan may remove those. Several commands may each have made some.
     fn remember(&self, made: Vec<PathBuf>) -> std::io::Result<()> {
         let _held = Exclusive::wait(self)?;
         let mut all = self.made_folders();
@@ -158,12 +158,12 @@ impl StateDir {
         write_private(&self.folders(), &serde_json::to_vec(&all)?)
     }
 
-    /// The folders around it that were made for it, the innermost first.
+    /// The surrounding folders that were made for it, innermost first.
     #[must_use]
     pub fn made_folders(&self) -> Vec<PathBuf> {
         let text = std::fs::read(self.folders()).unwrap_or_default();
         let mut made: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
-        // Only those around it, whatever the file says.
+        // Only surrounding folders, whatever the file says.
         made.retain(|folder| self.root.starts_with(folder));
         made
     }
@@ -198,7 +198,7 @@ impl StateDir {
         entry.path() == self.losses() && entry.metadata().is_ok_and(|found| found.len() == 0)
     }
 
-    /// Checks without creating: what a command that only reads does first. A missing directory is an error.
+    /// Checks without creating anything, for commands that only read. A missing directory is an error.
     ///
     /// # Errors
     /// As [`StateDir::prepare`].
@@ -207,7 +207,7 @@ impl StateDir {
         check::files(self)
     }
 
-    /// Why nothing can be written there, as hooks would find it; `None` when it can.
+    /// Why hooks cannot write there; `None` if they can.
     #[cfg(unix)]
     #[must_use]
     pub fn not_writable(&self) -> Option<std::io::Error> {
@@ -216,7 +216,7 @@ impl StateDir {
         accessat(CWD, &self.root, wanted, AtFlags::EACCESS).err().map(Into::into)
     }
 
-    /// Why nothing can be written there; elsewhere only an attempt would tell.
+    /// Why hooks cannot write there. On other systems only an attempt would tell.
     #[cfg(not(unix))]
     #[must_use]
     pub fn not_writable(&self) -> Option<std::io::Error> {
@@ -247,7 +247,7 @@ impl StateDir {
         self.root.join("losses")
     }
 
-    /// What was no whole record in the journal: see [`crate::journal`].
+    /// Bytes of the journal that are not a whole record:
     #[must_use]
     pub fn torn(&self) -> PathBuf {
         self.root.join("torn")
@@ -259,7 +259,7 @@ impl StateDir {
         self.root.join("folders")
     }
 
-    /// Where shims write when the state directory does not take a record. Usually in memory; see [`crate::journal`].
+    /// The file that shims write if the state directory does not take a record. Usually in memory; see [`crate::journal`].
     #[must_use]
     pub fn run_time_folders(&self) -> Vec<PathBuf> {
         self.run_time.iter().map(|dir| dir.join("hookspan")).collect()
@@ -407,7 +407,7 @@ mod tests {
         std::fs::create_dir(&home).unwrap();
         let dir = StateDir::at(home.join(".local/state/hookspan"));
         dir.prepare().unwrap();
-        // Asked for again, it still knows.
+        // A second call still knows them.
         dir.prepare().unwrap();
         std::fs::write(dir.losses(), "").unwrap();
         std::fs::write(dir.access(), "secret").unwrap();

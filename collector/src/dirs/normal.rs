@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// `path` made absolute: without `.`, doubled or trailing separators, and without `..`.
 ///
-/// A `..` behind a symbolic link leads to the parent of the link's target. So what exists up to the last `..` is asked
-/// from the file system; where nothing exists, `..` takes the folder before it away.
+/// A `..` behind a symbolic link means the parent of the link's target. So the file system resolves everything up to the last
+/// `..`. If nothing exists there, `..` removes the folder before it.
 ///
 /// # Errors
 /// The path is empty, or relative in a folder that is gone.

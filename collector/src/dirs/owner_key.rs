@@ -1,9 +1,9 @@
-//! What commands of the owner show to the collector that runs.
+//! The key that the owner's commands present to the running collector.
 
 use serde::{Deserialize, Serialize};
 
-/// Random text, made anew at each start of a collector. It lies in `serve.json`, which only the owner may read, and is worth
-/// nothing once that collector has stopped. Never printed by `Debug`.
+/// Random text, new at each start of a collector. It is stored in `serve.json`, which only the owner may read, and is worthless
+/// once that collector has stopped. `Debug` never prints it.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct OwnerKey(String);

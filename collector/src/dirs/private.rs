@@ -16,8 +16,8 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes sure that `path` is there and closed to others, without opening it when it is: when a process closes a descriptor of a
-/// file, the system drops all locks that the process has on that file, those of an SQLite connection included.
+/// Makes sure that `path` exists and is closed to others. An existing file is not opened: closing a descriptor would drop all
+/// locks that the process has on that file, including those of an SQLite connection.
 ///
 /// # Errors
 /// As [`create_private`].

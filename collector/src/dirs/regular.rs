@@ -1,4 +1,4 @@
-//! Reading files of a person, in whose place anything may lie: a link to a device, a FIFO, a folder.
+//! Reads files that a person may have replaced by anything: a link to a device, a FIFO, a folder.
 //!
 //! The kind is checked twice: by name, because opening some devices has effects, and on the open descriptor, because the name
 //! may mean another file by then. `O_NONBLOCK` keeps a FIFO without a writer from blocking the open.
@@ -21,7 +21,7 @@ pub(crate) struct Regular {
 pub(crate) enum Unfit {
     /// It is no regular file: "a FIFO", "a directory" and so on.
     Kind(&'static str),
-    /// It is longer than asked for: its length, where that is known.
+    /// It is longer than the maximum. Holds its length, if known.
     TooLarge(u64),
     /// The file system refused.
     Io(io::Error),

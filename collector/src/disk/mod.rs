@@ -43,7 +43,7 @@ pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
     with_descriptor(Operation::Open, || OpenOptions::new().read(true).write(true).open(path))
 }
 
-/// Opens a file again that is open for reading, whatever name it has now.
+/// Reopens an open file, whatever its present name is.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_again(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd as _;
@@ -67,7 +67,7 @@ pub(crate) fn look(file: &File) -> io::Result<Metadata> {
     tried(Operation::Look, || file.metadata())
 }
 
-/// What stands at a path, a symbolic link itself included. `None` when there is nothing.
+/// Metadata of a path, without following a symbolic link. `None` if nothing is there.
 pub(crate) fn look_at(path: &Path) -> io::Result<Option<Metadata>> {
     none_if_missing(tried(Operation::Look, || fs::symlink_metadata(path)))
 }
@@ -82,7 +82,7 @@ pub(crate) fn is_link(path: &Path) -> io::Result<bool> {
     Ok(look_at(path)?.is_some_and(|found| found.is_symlink()))
 }
 
-/// A path without symbolic links. `None` when it leads nowhere.
+/// A path with symbolic links resolved. `None` if it leads nowhere.
 pub(crate) fn without_links(path: &Path) -> io::Result<Option<PathBuf>> {
     none_if_missing(tried(Operation::Look, || fs::canonicalize(path)))
 }
@@ -207,7 +207,7 @@ fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// An operation that needs a descriptor. When the process or the system has none left, the spare ones are closed for it.
+/// Runs an operation that needs a descriptor. If none is left, the spare ones are closed for it.
 fn with_descriptor<T>(operation: Operation, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     spare::retried(|| tried(operation, &work))
 }

@@ -1,14 +1,14 @@
-//! Descriptors that are kept back for hooks.
+//! Reserves file descriptors for hooks.
 //!
-//! Whoever opens connections until the process has no descriptor left must not stop hooks from being stored. The collector
-//! holds a few descriptors open for nothing. When an operation fails for lack of a descriptor, they are closed, the operation
-//! is tried again, and as many as possible are opened again afterwards.
+//! Even if connections use up all descriptors, hooks must be stored. So the collector keeps a few unused descriptors open. If
+//! an operation fails because none is left, they are closed, the operation is repeated, and as many as possible are opened
+//! again afterwards.
 
 use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many are kept back: a roll needs two at a time, a database that is opened again three.
+/// Number of reserved descriptors: a roll needs two at a time, reopening the database needs three.
 const KEPT: usize = 8;
 /// Another thread may take a freed descriptor before the operation gets it. Then another spare one is closed.
 const TRIES: usize = 3;
@@ -32,7 +32,7 @@ pub(crate) fn refill() {
     spare().fill();
 }
 
-/// Runs `work` while the spare descriptors are closed, so that it can have them.
+/// Runs `work` while the spare descriptors are closed, so that `work` can use them.
 pub(crate) fn lend<T>(work: impl FnOnce() -> T) -> T {
     spare().held.clear();
     let done = work();
@@ -40,7 +40,7 @@ pub(crate) fn lend<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Runs `work`, and again with the spare descriptors closed when it had none.
+/// Runs `work`. If no descriptor is left, repeats it with the spare descriptors closed.
 pub(super) fn retried<T>(mut work: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut done = work();
     for _ in 0..TRIES {

@@ -1,4 +1,5 @@
-//! The machine's hooks.json runs hooks of every account: the directories that those write to, as far as they can be seen.
+//! The machine's hooks.json runs hooks of every account. Checks the directories that they write to, as far as this account can
+//! see them.
 
 use std::fs::Metadata;
 use std::io;

@@ -1,5 +1,5 @@
-//! Writes what a file holds as JSON Lines, one record a line, in the form that [`super::take_in`] reads. A record that is a line
-//! already is copied byte for byte.
+//! Converts a file to JSON Lines, one record per line, in the form that [`super::take_in`] reads. A record that is already a
+//! line is copied byte for byte.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::text;
 /// Columns of a line that are shown.
 const SHOWN: usize = 60;
 
-/// What was not understood, or not taken over.
+/// Text that was not understood, or not imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remark {
     /// Lines that are no JSON; kept, and malformed.
@@ -29,7 +29,7 @@ pub(crate) enum Remark {
     Text,
     /// What hook programs answered; left out.
     Answer,
-    /// A last object that the damage of the archive cut off; left out.
+    /// A last object that was cut off by damage of the archive. It is left out.
     Unfinished,
 }
 
@@ -47,7 +47,7 @@ impl Remark {
         }
     }
 
-    /// What it is, for a person.
+    /// Description for a person.
     #[must_use]
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Remark {
     }
 }
 
-/// How often, and where first.
+/// Number of occurrences, and the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     /// How often.
@@ -72,7 +72,7 @@ pub(crate) struct Found {
     pub shown: String,
 }
 
-/// What was remarked.
+/// Remarks, by kind.
 pub(crate) type Remarks = BTreeMap<Remark, Found>;
 
 /// Copies all records of `input` to `out`. `progress` is called after each.
@@ -93,10 +93,10 @@ pub(super) fn copy<R: Read>(
     Ok(Copied { remarks, end })
 }
 
-/// What a copy came to.
+/// Result of a copy.
 pub(super) struct Copied {
     pub(super) remarks: Remarks,
-    /// The last object, when the input ended in it: it is written only if the input was whole.
+    /// The last object, if the input ended inside it. It is written only if the input is complete.
     pub(super) end: Option<(Vec<u8>, u64)>,
 }
 
@@ -104,7 +104,7 @@ struct Copier<'a> {
     form: Form,
     zone: &'a mut Zone,
     out: &'a mut dyn Write,
-    /// The last time of a log: what has none of its own was written then.
+    /// The last time in a log. An entry without a time gets this one.
     time: Option<Timestamp>,
     remarks: Remarks,
     end: Option<(Vec<u8>, u64)>,
@@ -144,7 +144,7 @@ impl Copier<'_> {
         self.write(&line)
     }
 
-    /// The object as a line: its own one where that says everything.
+    /// The object as a line. If its own line is complete, that line is used.
     fn line(&mut self, item: &Item<'_>) -> Vec<u8> {
         let Line { at, argument, body } = line::read(item.body);
         let (before, name) = before(item.prefix);
@@ -163,7 +163,7 @@ impl Copier<'_> {
         Line { at: None, argument: argument.or(name), body }.write(time)
     }
 
-    /// A line without an object: a hook that is malformed, or text of the log.
+    /// A line without an object: a malformed hook, or text of the log.
     fn text(&mut self, item: &Item<'_>) -> io::Result<()> {
         let line = [item.prefix, item.body].concat();
         if sniff::is_rule(&line) {
@@ -175,7 +175,7 @@ impl Copier<'_> {
         }
         let time = sniff::time_of(&line).and_then(|time| self.zone.resolve(time, item.line));
         self.time = time.or(self.time);
-        // A time that heads its hook has been read, and nothing of it is left out.
+        // The time before a hook was read. Nothing of the line is left out.
         if time.is_none() {
             self.remark(Remark::Text, item);
         }
@@ -208,7 +208,7 @@ impl Copier<'_> {
     }
 }
 
-/// What a log writes before a hook: a time, and maybe the name of its event.
+/// The text before a hook in a log: a time, and perhaps the event's name.
 fn before(prefix: &[u8]) -> (Option<Time>, Option<String>) {
     let prefix = String::from_utf8_lossy(prefix);
     let (time, rest) = match Time::before(&prefix) {

@@ -14,7 +14,7 @@ use crate::hooks_json::events;
 
 /// Keys under which a hook names its event.
 const NAME_KEYS: [&str; 3] = ["hook_event_name", "hookEventName", "agent_action_name"];
-/// Keys that a payload has and an envelope has not, its name aside.
+/// Keys that only a payload has, not an envelope (apart from the event's name).
 const ID_KEYS: [&str; 2] = ["conversation_id", "session_id"];
 /// Keys under which scripts put the payload.
 const BODY_KEYS: [&str; 10] =
@@ -25,7 +25,7 @@ const TIME_KEYS: [&str; 8] =
 /// Keys under which scripts put the event's name, beside a payload that does not say it.
 const EVENT_KEYS: [&str; 6] = ["argument", "event", "event_name", "hook_event", "hook", "type"];
 
-/// Bytes of an argument: as many as a record of the journal holds.
+/// Maximum bytes of an argument, as in a record of the journal.
 const LONGEST_ARGUMENT: usize = 65_535;
 
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
@@ -72,8 +72,8 @@ fn keys(text: &[u8]) -> Option<Keys<'_>> {
     serde_json::from_slice(text).ok()
 }
 
-/// Reads a line without its end. One that is neither an envelope nor a payload is a body all the same: it is kept as it is,
-/// and turns out malformed.
+/// Parses a line without its line break. If it is neither an envelope nor a payload, the line itself becomes the body: it is
+/// stored as it is and counts as malformed.
 pub(super) fn read(line: &[u8]) -> Line {
     let text = String::from_utf8_lossy(line);
     let Some(keys) = keys(text.as_bytes()) else {
@@ -120,7 +120,7 @@ fn name(keys: &Keys<'_>) -> Option<String> {
     EVENT_KEYS.iter().find_map(|key| {
         let name: String = serde_json::from_str(keys.get(*key)?.get()).ok()?;
         let is_name = match *key {
-            // What an export wrote is read again, whatever it is.
+            // Everything that an export wrote can be imported again.
             "argument" => name.len() <= LONGEST_ARGUMENT,
             _ => events::is_known(&name),
         };
@@ -128,7 +128,7 @@ fn name(keys: &Keys<'_>) -> Option<String> {
     })
 }
 
-/// The bytes that a JSON string stands for. Half of a surrogate pair stays what it was, in the form that hooks have it.
+/// The bytes of a JSON string. A lone surrogate keeps the form that it has in hooks.
 fn string(json: &str) -> Option<Vec<u8>> {
     struct Bytes;
     impl Visitor<'_> for Bytes {
@@ -157,11 +157,11 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Equal lines further apart than this count as the same one. They do not occur but in forged files, and this bounds
-    /// what such a file can take.
+    /// Equal lines further apart than this count as the same line. Only forged files contain such lines, and this limits their
+    /// cost.
     const WINDOW: usize = 65_536;
 
-    /// The id of a line: the same for the same line at the same place among its equals.
+    /// The id of a line. It is the same for the same line with the same number among equal lines.
     pub(super) fn id(&mut self, line: &Line) -> [u8; 16] {
         let first = Self::hash(line, 0);
         let count = self.seen.entry(first).or_default();
@@ -189,7 +189,7 @@ impl Ids {
             *to = from;
         }
         if let Some(Time::Exact(at)) = line.at {
-            // Time in front, as in the ids of the shim: an index over them grows at its end.
+            // The time comes first, as in the shim's ids, so that an index grows at its end.
             for (to, from) in id.iter_mut().zip(at.0.to_be_bytes()) {
                 *to = from;
             }

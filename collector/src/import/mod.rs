@@ -1,12 +1,12 @@
-//! Recorded hooks from JSON Lines, by the same path as live ones.
+//! Imports recorded hooks from JSON Lines, on the same path as live hooks.
 //!
-//! A file is judged by its beginning, decompressed, cut into records and copied as JSON Lines into `imports/` of the state
-//! directory ([`judge`], [`stage`]); whoever is the collector takes it from there ([`take_in`]): a running `serve`, or the command
-//! itself. So an import survives a crash of either, and live hooks wait in the journal meanwhile instead of overtaking it.
+//! A file is recognised by its beginning, decompressed, divided into records and copied as JSON Lines into `imports/` of the
+//! state directory ([`judge`], [`stage`]). The collector imports it from there ([`take_in`]): a running `serve`, or the command
+//! itself. So an import survives a crash of either. Live hooks wait in the journal meanwhile, so that they do not overtake it.
 //!
-//! A record's id makes the same file again give nothing new. With a time it is the time and a hash of the body; a line
-//! without one takes the time of its import, which differs the next time, so there it is a hash of the body alone. Equal
-//! lines of one file are told apart by their number among their equals.
+//! A record's id lets a repeated import of a file add nothing. A record with a time gets an id from that time and a hash of the
+//! body. A record without one gets the time of its import, which differs on the next import, so its id is a hash of the body
+//! alone. Equal lines of one file are distinguished by number.
 
 mod copy;
 #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! Cuts a text into JSON objects, however they are laid out: one a line, pretty-printed over several lines, one behind the other
-//! without a line break, as elements of an array, or behind a log's own words.
+//! Divides a text into JSON objects in any layout: one per line, pretty-printed, one after the other without a line break, as
+//! elements of an array, or after a log's own text.
 //!
 //! An object ends where its braces close. Text that is no JSON is handed out line by line. Every line is looked at a bounded
 //! number of times, whatever it holds.
@@ -8,9 +8,9 @@ use std::io::{self, Read};
 
 use memchr::{memchr, memchr_iter, memchr3};
 
-/// Longest object or line; the rest of a longer one is left out.
+/// Maximum length of an object or line. The rest of a longer one is left out.
 pub(super) const LONGEST: usize = 64 << 20;
-/// An object begins within so many bytes of its line, or the line is text.
+/// An object must begin within this many bytes of its line. Otherwise the line is text.
 const PREFIX: usize = 1_024;
 /// Bytes read at a time.
 const READ: usize = 256 << 10;
@@ -50,7 +50,8 @@ pub(super) struct Records<R> {
     used: usize,
     ended: bool,
     line: u64,
-    /// Bytes handed out in all, and up to where an object must end on its own line: a longer one was tried and is none.
+    /// Bytes handed out so far, and the offset up to which an object must end on its own line, because a longer object was
+    /// tried and failed.
     offset: u64,
     single_until: u64,
     /// The beginning of an item that is too long.
@@ -175,7 +176,7 @@ impl<R: Read> Records<R> {
         }))
     }
 
-    /// Hands out the beginning of what is too long, and passes over the rest of its line.
+    /// Hands out the beginning of an object or line that is too long, and skips the rest of its line.
     fn hand_out_cut(&mut self, line: u64, prefix: usize) -> io::Result<Option<Item<'_>>> {
         self.cut = self.unread().get(..prefix + LONGEST).unwrap_or_default().to_vec();
         self.consume(self.cut.len());
@@ -195,7 +196,7 @@ impl<R: Read> Records<R> {
         Ok(Some(Item { line, prefix: prefix.trim_ascii(), body, kind: Kind::Cut }))
     }
 
-    /// Passes over what only separates objects. False at the end of the text.
+    /// Skips separators between objects. False at the end of the text.
     fn skip_separators(&mut self) -> io::Result<bool> {
         loop {
             let Some(byte) = self.unread().first().copied() else {
@@ -265,7 +266,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Whether behind an object there is only what may be there: the end of its line, or the next one.
+    /// Whether an object is followed by something valid: the end of its line, or the next object.
     fn line_goes_on(&mut self, mut at: usize) -> io::Result<bool> {
         loop {
             match self.unread().get(at).copied() {
@@ -337,7 +338,7 @@ enum Expect {
     CommaOrEnd,
 }
 
-/// The syntax of JSON, as far as is needed to know where a value ends. Numbers and words are not looked into.
+/// Parses enough JSON to find a value's end. Numbers and words are not checked.
 #[derive(Debug, Default)]
 struct Syntax {
     /// The open braces and brackets.
@@ -380,7 +381,7 @@ impl Syntax {
         Step::More
     }
 
-    /// Goes on in a string. `Err` where a raw line break stands in it.
+    /// Continues in a string. `Err` at a raw line break.
     fn string(&mut self, bytes: &[u8]) -> Result<usize, usize> {
         let mut at = 0;
         if std::mem::take(&mut self.escaped) {
@@ -408,7 +409,7 @@ impl Syntax {
         Ok(bytes.len())
     }
 
-    /// One byte outside strings and words. False when it cannot stand here.
+    /// Handles one byte outside strings and words. False if it is invalid here.
     fn structure(&mut self, byte: u8) -> bool {
         use Expect::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
         match (byte, self.expect) {

@@ -1,4 +1,4 @@
-//! What a file is, by its beginning: recorded hooks, or something else that has a sentence of its own.
+//! Recognises a file by its beginning: recorded hooks, or something else, with a sentence about what it is.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 /// How a file that can be imported is to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// A log: lines of text stand around the hooks and are no hooks.
+    /// A log: the hooks are surrounded by lines of text.
     pub(super) log: bool,
 }
 
@@ -84,7 +84,7 @@ const FOREIGN: [(&[&str], &str); 11] = [
     (&["nodes", "edges"], "a graph, not recorded hooks"),
 ];
 
-/// Keys of what hook programs answer; an object with no others is an answer and no hook.
+/// Keys of hook programs' answers. An object with only these keys is an answer, not a hook.
 const ANSWER: [&str; 12] = [
     "permission",
     "continue",
@@ -130,7 +130,7 @@ pub(crate) enum NotHooks {
     },
 }
 
-/// Judges a file by its beginning; `whole` says that it is all of it.
+/// Recognises a file by its beginning. `whole` means that the beginning is the whole file.
 ///
 /// # Errors
 /// What the file is instead of recorded hooks, and what to do.

@@ -1,4 +1,4 @@
-//! The bytes of a file as text: decompressed, and from UTF-16 to UTF-8.
+//! Reads a file as text: decompressed, and converted from UTF-16 to UTF-8.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,14 +8,14 @@ use flate2::bufread::GzDecoder;
 
 /// Bytes of the beginning that tell what a file is.
 pub(super) const SAMPLE: usize = 1 << 20;
-/// What a compressed file may unpack to in any case, and beyond that, how many times its own size. Logs of hooks shrink to a
-/// twentieth; a file that was made to fill a disk shrinks to a thousandth.
+/// Limits of decompression: an allowed size in any case, and beyond it a multiple of the file's size. Logs of hooks shrink to a
+/// twentieth; a decompression bomb shrinks to a thousandth.
 const UNPACKED_MIN: u64 = 1 << 30;
 const UNPACKED_TIMES: u64 = 200;
-/// Memory that a Zstandard frame may ask for, as a power of two: what `zstd` itself takes without being told.
+/// Maximum window of a Zstandard frame, as a power of two: `zstd`'s own default.
 const WINDOW_LOG: u32 = 27;
 
-/// Why a file cannot be read to its end. What came before it is whole.
+/// Why a file cannot be read to its end. Everything before is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// The archive ends too early or is corrupt.
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Source<'_> {
 }
 
 impl<'a> Source<'a> {
-    /// Opens `input` by what it begins with; its name says nothing.
+    /// Opens `input`. Its first bytes decide the format, not its name.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
         self.damage.borrow().clone()
     }
 
-    /// What tells how far it is and what went wrong, once the source itself is lent out.
+    /// A handle that tells progress and errors while the source itself is borrowed.
     pub(super) fn gauge(&self) -> Gauge {
         Gauge { read: Rc::clone(&self.read), damage: Rc::clone(&self.damage) }
     }
@@ -177,7 +177,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Ends where an archive is damaged or unpacks to too much, and notes why. A file that cannot be read is no damaged archive.
+/// Ends at damage of an archive or at the size limit, and records the reason. An I/O error does not count as damage.
 struct Guarded<'a> {
     unpacker: Box<dyn Read + 'a>,
     unpacked: u64,

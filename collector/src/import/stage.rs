@@ -1,4 +1,4 @@
-//! A copy of what is to be imported, where the collector finds it.
+//! Copies the input of an import to a place where the collector finds it.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -13,7 +13,7 @@ use super::times::Zone;
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// An import that waits to be taken in. Its file's name says when it was made and what its run is called, nothing else.
+/// A staged import. Its file name contains only its time and the name of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Staged {
     /// Its id in `import_run`.
@@ -42,7 +42,8 @@ pub(crate) struct Judged<'a> {
     form: Form,
 }
 
-/// Judges a file by its beginning. With `force` anything is taken, and what is no JSON becomes malformed hooks, line by line.
+/// Recognises a file by its beginning. With `force` any file is accepted, and text that is not JSON becomes malformed hooks,
+/// line by line.
 ///
 /// # Errors
 /// What the file is instead of recorded hooks, and what to do; or that it cannot be read.
@@ -71,8 +72,8 @@ pub(crate) enum Refusal {
     Damaged(Damage),
 }
 
-/// Copies a file into the state directory. `progress` is told how many bytes of the file are read. `unique` tells apart imports
-/// that are made at the same time.
+/// Copies a file into the state directory. `progress` receives the number of bytes read. `unique` distinguishes imports that
+/// are made at the same time.
 ///
 /// # Errors
 /// When the file cannot be read or the copy not written; then nothing of it stays.
@@ -90,7 +91,7 @@ pub(crate) fn stage(
     let gauge = source.gauge();
     let write = || {
         let file = disk::create(&part)?;
-        // Whoever finds it unlocked knows that nobody writes it any more.
+        // If the file is unlocked, no process writes it any more.
         file.lock()?;
         let mut out = BufWriter::with_capacity(1 << 18, disk::Writing(file));
         let Copied { mut remarks, end } =
@@ -126,7 +127,7 @@ pub(crate) fn stage(
 /// locked by its writer and stays.
 ///
 /// # Errors
-/// When the folder cannot be listed or a file not be removed; a missing folder is empty.
+/// The folder cannot be listed, or a file cannot be removed. A missing folder counts as empty.
 pub(crate) fn sweep(dir: &StateDir) -> io::Result<()> {
     let names = match disk::list(&dir.imports()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

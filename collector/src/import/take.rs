@@ -1,4 +1,4 @@
-//! Taking in a staged import: lines to batches, with how far time may pass after each.
+//! Imports a staged file: divides its lines into batches, and decides how far time may pass after each.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 
@@ -20,7 +20,7 @@ const LONGEST: u64 = 64 << 20;
 /// `raw_hook.flags`: the body went over a bound.
 const CUT: u8 = 4;
 
-/// How an import is cut into batches, found in a first reading.
+/// Division of an import into batches, from a first pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Lines of each batch, and the earliest time in all the batches after it.

@@ -1,7 +1,7 @@
-//! Full-text search: a thread that follows the store and indexes what was said and done, redacted; and the questions.
+//! Full-text search: a thread follows the store and indexes redacted texts; queries read the index.
 //!
-//! Ingest never waits for it. Settled spans are taken in the order in which they settled, so that nothing is left out;
-//! those that have not settled are looked at whenever their session changes, so that a running turn can be found.
+//! Ingest never waits for the index. Settled spans are indexed in the order of settling, so that none is missed. Unsettled
+//! spans are checked whenever their session changes, so that a running turn can be found.
 
 pub(crate) mod query;
 

@@ -16,9 +16,9 @@ use crate::verify;
 use crate::wait::{SOON, eventually};
 use crate::world::World;
 
-/// How soon everything is stored once there is room again; a debug build stores what has piled up more slowly.
+/// Maximum time until everything is stored once there is space again. A debug build stores a backlog more slowly.
 const BACK: Duration = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 5 });
-/// Kept for hooks behind the journal's end, and for the database beside it.
+/// Space reserved for hooks behind the journal's end, and for the database beside it.
 const RESERVE: u64 = 16 << 20;
 const BALLAST: u64 = 32 << 20;
 /// A disk on which there is room for both, so that both are made.
@@ -87,7 +87,7 @@ fn small_world(spill: Spill) -> Result<(World, Mounted), String> {
     Ok((world, disk))
 }
 
-/// Nobody reads, the disk is full: what the reserve takes is stored later, the rest is counted.
+/// No collector runs and the disk is full: hooks in the reserve are stored later, the rest is counted.
 fn without_collector(shims: u64, seed: u64, spill: Spill) -> Result<Report, String> {
     let (world, disk) = small_world(spill)?;
     // A collector prepares journal, reserve and counter, as it does on every machine that has run one.
@@ -125,7 +125,7 @@ enum Ballast {
     Gone,
 }
 
-/// The collector is at work when the disk fills: it stays, reads go on, trouble is shown, and it is back within seconds.
+/// The disk fills while the collector works: it keeps running, reads work, trouble is shown, and it recovers within seconds.
 fn with_collector(shims: u64, seed: u64, fallback: Ballast) -> Result<Report, String> {
     let (world, disk) = small_world(Spill::None)?;
     let mut collector = Collector::start(&world);
@@ -210,7 +210,7 @@ fn counted(status: &Value) -> u64 {
 #[track_caller]
 fn account(world: &World, ledger: &Ledger) -> (usize, usize) {
     assert_eq!(ledger.refused(), [], "a shim was harmed by a full disk");
-    // One whose end found no room may have left its beginning, marked as cut.
+    // A hook whose end did not fit may have left its beginning, marked as cut.
     let mut ledger = ledger.clone();
     (0..ledger.accepted() as u64).for_each(|number| ledger.enter_killed(number));
     let mut comparison = ledger.comparison();

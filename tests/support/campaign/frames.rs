@@ -37,7 +37,7 @@ pub fn record(id: u64, wall_ns: u64, event: &str, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Payloads as a reader finds them that believes every length: the negative control.
+/// Payloads found by a reader that trusts every length: the negative control.
 #[must_use]
 pub fn trusting(file: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();

@@ -140,7 +140,7 @@ pub fn run(only: Option<&str>, points: u64, program: Option<&Path>, seed: u64) -
     right
 }
 
-/// What one run came to. Whatever was accepted is stored once, or the run had panicked.
+/// Result of one run. Every accepted hook is stored once, otherwise the run panics.
 #[derive(Debug)]
 pub struct Tried {
     /// Calls that failed.
@@ -179,8 +179,8 @@ impl std::fmt::Display for Sum {
     }
 }
 
-/// One kind of call fails as `when` says, while hooks arrive and the journal rolls. Whatever was accepted is stored once: by this
-/// collector, or by the next one.
+/// Makes one kind of call fail as `when` says, while hooks arrive and the journal rolls. Every accepted hook must be stored
+/// once, by this collector or the next one.
 ///
 /// # Errors
 /// `strace` is missing.
@@ -287,12 +287,13 @@ impl Running {
 }
 
 impl Running {
-    /// Whether it ended by itself: the next collector stores what it left.
+    /// Whether it ended by itself. The next collector stores the rest.
     fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Sends a signal to the collector. A tracer that is killed lets go of whom it traces; it ends by itself when that one has.
+    /// Sends a signal to the collector. A killed tracer detaches from its process; this tracer ends when the collector has
+    /// ended.
     fn signal(&self, signal: Signal) {
         let tracer = self.child.id();
         let path = format!("/proc/{tracer}/task/{tracer}/children");

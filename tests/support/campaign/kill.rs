@@ -196,7 +196,7 @@ pub fn exactly(calls: u64, seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Tries one kind of call until it does not come any more. Returns how many kills there were, in words.
+/// Tries one kind of call until it no longer occurs. Returns the kills as text.
 #[track_caller]
 fn tried(
     step: &Step,
@@ -263,7 +263,7 @@ impl Stepped {
         Self { world, ledger: Ledger::of(ledger::mixed), next: 0 }
     }
 
-    /// Hands over what makes a collector do the work that is asked for.
+    /// Sets up the work that is asked for.
     fn prepare(&mut self, before: Before) {
         for _ in 0..6 {
             let reply = player::hook(&self.world, "afterAgentThought", &ledger::mixed(self.next));
@@ -329,7 +329,7 @@ fn deletion(one: u64) -> usize {
     stepped.settle()
 }
 
-/// A length that is believed costs neighbours: the negative control of every reader of a journal.
+/// Trusting a length loses neighbouring records: the negative control of every reader of a journal.
 ///
 /// Returns how many whole records a trusting reader loses; the collector must lose none of them.
 #[track_caller]
@@ -342,7 +342,7 @@ pub fn a_trusting_reader_loses() -> Report {
         let body = ledger::mixed(number);
         ledger.enter(number, player::hook(&world, "afterAgentThought", &body));
         if number % 10 == 4 {
-            // What a shim leaves that was killed in the middle of its one write.
+            // The bytes of a shim that was killed in the middle of its write.
             let torn = frames::record(number, 1, "stop", &vec![b'x'; 30_000]);
             let mut file = fs::File::options().append(true).open(&journal).unwrap();
             std::io::Write::write_all(&mut file, &torn[..torn.len() / 8]).unwrap();
@@ -406,7 +406,8 @@ fn kill_in(world: &World, kind: &str, names: &[&str], call: u64, patience: Durat
         }
         pause(Duration::from_millis(10));
     }
-    // The call did not come so often. A tracer that is killed lets go of whom it traces; it ends by itself when that one has.
+    // The call did not occur that often. Killing the tracer would detach it from the collector, so end the collector: the
+    // tracer then ends by itself.
     let tracer = child.id();
     let traced = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
     let traced = traced.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));

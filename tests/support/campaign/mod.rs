@@ -30,7 +30,7 @@ use crate::verify;
 use crate::wait::{eventually, pause};
 use crate::world::World;
 
-/// How a campaign ends when nothing was wrong: one line of figures. What is wrong panics.
+/// Result of a successful campaign: one line of figures. A failure panics.
 pub type Report = String;
 
 /// A bar on standard error; nothing when that is no terminal.
@@ -60,7 +60,7 @@ impl Drop for Until<'_> {
     }
 }
 
-/// Shims on their way, as many at once as there are threads that call [`Traffic::run`].
+/// Runs shims, as many at once as there are threads that call [`Traffic::run`].
 #[derive(Debug)]
 pub struct Traffic<'a> {
     world: &'a World,
@@ -158,7 +158,7 @@ fn killed(world: &World, body: &[u8], random: &mut Random) -> Reply {
     if whole {
         player::feed(&mut child, body);
     } else if let Some(stdin) = &mut child.stdin {
-        // A shim that has gone has been killed by nobody yet: the next line sees it.
+        // The shim may have ended by itself already. The next line finds out.
         let _half = std::io::Write::write_all(stdin, &body[..body.len() / 2]);
     }
     pause(Duration::from_micros(random.between(0, 1_500)));

@@ -22,7 +22,7 @@ const HOOKS_OF_TURN: u64 = 2 + 2 * CALLS;
 const PARTS: u64 = 4;
 /// Spans of a request.
 const REQUEST: u64 = 512;
-/// The longest that a destination which has been away is left alone, with its jitter.
+/// Longest wait before a destination that was away is tried again, with its jitter.
 const LONGEST_WAIT: Duration = Duration::from_secs(360);
 
 /// A day of about so many hooks; one destination keeps about a third of their spans.

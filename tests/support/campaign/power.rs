@@ -22,11 +22,11 @@ use crate::world::World;
 
 /// What may be gone: the last sync was so long ago at most.
 const WINDOW: Duration = Duration::from_millis(150);
-/// A machine that keeps a sync waiting longer than this says nothing about the window: the cut is made again.
+/// If a sync on this machine takes longer than this, the cut proves nothing about the window, and is repeated.
 const STALL_MAX: Duration = Duration::from_millis(100);
-/// Cuts may be made again as often as there are cuts, and a few of them always.
+/// Maximum number of repeated cuts: as many as there are cuts, and at least a few.
 const AGAIN_MIN: u64 = 10;
-/// Cuts that one state directory goes through. The last of them meets a collector that catches up.
+/// Cuts per state directory. The last one happens while a collector catches up.
 const CUTS_PER_STATE: u64 = 10;
 /// What such a collector finds, about two seconds of work, and how much of it lies in one segment.
 const BACKLOG: u64 = if cfg!(debug_assertions) { 4_000 } else { 24_000 };
@@ -153,7 +153,7 @@ struct Sum {
 struct Cut {
     /// The next hook's number.
     next: u64,
-    /// Syncs did not have to wait so long that the window means nothing.
+    /// Syncs were fast enough for the window to be meaningful.
     conclusive: bool,
 }
 
@@ -292,7 +292,7 @@ fn judge(
     sum: &mut Sum,
 ) {
     let conclusive = stall <= STALL_MAX;
-    // Two rounds stand between a hook and the disk: one that began before it came, and one that the cut met.
+    // Two sync rounds lie between a hook and the disk: one that began before the hook, and one that the cut interrupted.
     let window = WINDOW + 2 * stall;
     let this = Ledger::of(ledger::mixed);
     let mut comparison = this.comparison();
@@ -327,7 +327,7 @@ fn judge(
         sum.inconclusive_lost += lost.len();
     }
     times.iter().filter(|(_, at)| **at > cut).for_each(|(number, _)| all.enter_killed(*number));
-    // A hook that was on its way may have left its beginning, marked as cut.
+    // A hook in flight may have left its beginning, marked as cut.
     (0..next)
         .filter(|number| !times.contains_key(number))
         .for_each(|number| all.enter_killed(number));

@@ -1,5 +1,5 @@
-//! Chosen pages of the database are overwritten: it is moved aside, what can be read of it is taken over, the rest is
-//! counted, and the collector is up within two seconds. Which hooks may be lost follows from the pages alone.
+//! Overwrites chosen pages of the database: it is moved aside, readable hooks are copied, the rest is counted, and the
+//! collector is ready within two seconds. The pages alone determine which hooks may be lost.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,13 +21,13 @@ const PAGE: usize = 4_096;
 /// What is overwritten.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Page {
-    /// The root of a table or index: everything that looks into it meets the damage.
+    /// The root of a table or index: every access to it meets the damage.
     Root(&'static str),
     /// A leaf in the middle of a table, with the rows on it.
     Leaf(&'static str),
     /// A page that holds a part of one large row of a table.
     Overflow(&'static str),
-    /// The first page behind the file's header: which tables there are.
+    /// The first page behind the file's header: the list of tables.
     Schema,
     /// The file's header: then it is no database.
     Header,
@@ -51,7 +51,7 @@ pub(super) const INDEX: Damage = Damage { pages: &[LOOKED_UP], journal: false };
 /// A page of the raw log, whose hooks are nowhere else.
 pub(super) const RAW_LOG: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("raw_hook")], journal: false };
-/// A page of bodies, that are nowhere else: those of every hook whose body lies in a row of it.
+/// A page of bodies, which are nowhere else: it affects every hook whose body lies in one of its rows.
 pub(super) const BODIES: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("payload")], journal: false };
 /// A part of one body, that is nowhere else.
@@ -124,7 +124,7 @@ fn numbers(world: &World) -> Vec<u64> {
     numbers
 }
 
-/// As if the segments had been deleted, which they are when they are full and all of them is in the database.
+/// As if the segments had been deleted, as they are once full and completely stored.
 fn forget_journal(world: &World) {
     for entry in fs::read_dir(world.state()).unwrap().flatten() {
         if entry.file_name().to_string_lossy().starts_with("journal") {

@@ -92,7 +92,7 @@ pub(super) fn planted(_: u64) -> Result<Report, String> {
                 }
             }
             let now = String::from_utf8_lossy(&fs::read(&victim).unwrap()).into_owned();
-            // A second name of a file is the file: only its owner can plant it, and the hook program looks at flags alone.
+            // A hard link is the file itself: only its owner can make one, and the hook program checks only flags.
             if kind == "hard link" && name == "journal" {
                 continue;
             }
@@ -152,7 +152,7 @@ pub(super) fn umasks(seed: u64) -> Result<Report, String> {
             let runs = path.starts_with(world.state().join("bin"));
             let others = if runs { 0o022 } else { 0o077 };
             assert_eq!(mode & others, 0, "umask {umask}: {} has mode {mode:o}", path.display());
-            // SQLite gives the owner back what a umask took right after it has made a file.
+            // Right after creating a file, SQLite restores the owner's rights that a umask removed.
             eventually("the owner may read and write it", SOON, || {
                 match fs::symlink_metadata(&path).map(|now| now.permissions().mode()) {
                     Ok(mode) if mode & 0o600 != 0o600 => {

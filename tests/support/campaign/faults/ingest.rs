@@ -1,4 +1,4 @@
-//! What keeps a collector from its own files while hooks arrive: modes, descriptors, room for one more file.
+//! Faults that keep a collector from its own files while hooks arrive: modes, descriptors, no space for another file.
 
 use std::fs;
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::world::World;
 
 /// An account that owns nothing else.
 const NOBODY: u32 = 65_534;
-/// The smallest segments there are: two hundred hooks are more than one.
+/// The smallest possible segments: two hundred hooks fill more than one.
 const CONFIG: &str = "[journal]\nsegment_bytes = 1048576\n";
 
 /// The state directory cannot be written for two seconds (`chmod 500`) while the journal has to be rolled.
@@ -59,7 +59,7 @@ pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
     world.shim();
     let collector = Collector::start_below(&world, &["prlimit", "--nofile=64"]);
     let host = collector.url.trim_start_matches("http://").parse().unwrap();
-    // Those that are not accepted wait in the kernel, until that is full too.
+    // Connections that are not accepted wait in the kernel, until its queue is full.
     let connect = |_| TcpStream::connect_timeout(&host, Duration::from_millis(500)).ok();
     let held: Vec<_> = (0..200).map_while(connect).collect();
     // The collector takes fewer connections than it may have descriptors, so the limit is lowered to what is in use.

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Report;
 
-/// A fault: its name, and what tries it. `Err` is why this machine cannot.
+/// A fault: its name and its test. `Err` says why this machine cannot run it.
 pub type Fault = (&'static str, fn(u64) -> Result<Report, String>);
 
 /// Those that take seconds: they are tests too.

@@ -74,7 +74,7 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     drop(Collector::start(&world));
     let log = world.scratch("strace.log");
     let log_path = log.to_str().unwrap();
-    // Each thread counts its own: the first ones are those of the start.
+    // strace counts calls per thread. The first ones belong to the start.
     let commits = world.state().join("hookspan.db-wal");
     let wrapper = [
         "strace",
@@ -108,7 +108,7 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Ends a collector that runs below another program: the signal is for it, not for the wrapper.
+/// Ends a collector that runs below another program: the signal must reach the collector, not the wrapper.
 fn stop(collector: &Collector<'_>, world: &World) {
     let info = fs::read_to_string(world.state().join("serve.json")).unwrap();
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
