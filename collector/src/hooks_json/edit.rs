@@ -16,7 +16,7 @@ use super::version::{self, Version};
 /// before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// Inserted keys:
+    /// Inserted keys: `""` for the outermost object, `version`, `hooks`, `hooks/EVENT`.
     pub keys: BTreeSet<String>,
     /// Containers that were empty on one line (`{}`) before our insertion, with the spaces that we added before the closing
     /// bracket.

@@ -19,7 +19,7 @@ const ALWAYS: [(HeaderName, &str); 9] = [
     (HeaderName::from_static("hookspan-version"), env!("CARGO_PKG_VERSION")),
 ];
 
-/// Adds missing headers. A route may set
+/// Adds missing headers. A route may set its own cache control (assets) and policy (downloads: `sandbox`).
 pub(crate) fn put(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));

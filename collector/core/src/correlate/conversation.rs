@@ -44,11 +44,11 @@ pub(crate) struct Conversation {
     pub(crate) session: Vec<Fact>,
     /// Tab events.
     pub(crate) tabs: Vec<Fact>,
-    /// The generation that first named each call id.
+    /// The generation that first named each call id. Filled only if needed: for events without a generation, or delegations.
     pub(super) homes: Option<Homes>,
     /// Delegations, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
-    /// A session without a hook for this long has ended, see
+    /// A session without a hook for this long has ended, see [`Config`](crate::model::config::Config).
     pub(crate) session_idle_ns: i64,
     /// Delegations of hooks that do not name their delegation, by hook.
     pub(crate) names: Names,
@@ -199,7 +199,7 @@ impl Conversation {
         }
     }
 
-    /// Records the host that an event names,
+    /// Records the host that an event names, see [`Host::weight`].
     pub(crate) fn meet(&mut self, host: Host) {
         if host.weight() > self.host.weight() {
             self.host = host;

@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
         self.find(|tool| tool.more()?.background) == Some(true)
     }
 
-    /// By how much the clock was set during the call,
+    /// By how much the clock was set during the call, see [`Fact::clock_step`].
     pub(crate) fn clock_step(&self) -> Option<i64> {
         self.post.or(self.after)?.clock_step(self.opening()?)
     }

@@ -48,11 +48,11 @@ pub(crate) struct Reading<'a> {
     /// Hooks of unknown names, the first [`MAX_UNKNOWN`] of them.
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
     pub(crate) unknown_count: u64,
-    /// Model label of a tool event, for turns whose
+    /// Model label of a tool event, for turns whose prompt and stop have none.
     pub(crate) tool_model: Option<&'a str>,
-    /// Model label of a thought: print mode
+    /// Model label of a thought. Print mode of the CLI has no other.
     pub(crate) thought_model: Option<&'a str>,
-    /// Model label of a response: the oldest payloads
+    /// Model label of a response. The oldest payloads have no other.
     pub(crate) response_model: Option<&'a str>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Told {
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    /// Fingerprint of its facts and its place, see
+    /// Fingerprint of its facts and its place, see [`crate::diff::trace_position::fingerprint`].
     pub(crate) made_of: Fingerprint,
     /// Descendant conversations.
     pub(crate) below: BTreeSet<Arc<str>>,

@@ -22,7 +22,7 @@ pub struct Hook {
     pub body: Vec<u8>,
 }
 
-/// The shim's environment
+/// Variables of the shim's environment. They identify the hook only if its body does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookContext {
     /// `CURSOR_VERSION`: presence proves that Cursor started the hook.

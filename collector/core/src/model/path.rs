@@ -77,6 +77,8 @@ pub struct Project<'a> {
 }
 
 /// The project of a root in its plain spelling. Agents make worktrees in their own folders:
+/// `~/.cursor/worktrees/REPOSITORY/NAME`, `~/.codex/worktrees/NAME/REPOSITORY`, `REPOSITORY/.claude/worktrees/NAME` and
+/// `REPOSITORY/.worktrees/NAME`.
 #[must_use]
 pub fn project(root: &str) -> Project<'_> {
     let whole = Project { folder: root, worktree: None };

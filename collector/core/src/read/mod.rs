@@ -1,4 +1,4 @@
-//! Turns the bytes of a hook into an
+//! Turns the bytes of a hook into an [`Event`](crate::model::event::Event), in every dialect.
 
 pub(crate) mod content;
 pub(crate) mod event_kind;

@@ -242,7 +242,7 @@ fn synthetic_conversation(hook: &Hook, fields: &Fields<'_>) -> String {
     content_key(&["folder", &path::plain(&folder)])
 }
 
-/// Removes the step suffix
+/// Removes the step suffix `-<digits>-<4 of [a-z0-9]>` from a generation id.
 fn split_step(sent: &str) -> (&str, Option<&str>) {
     let suffix = || {
         let (rest, tail) = sent.rsplit_once('-')?;
