@@ -1,4 +1,4 @@
-//! The hook program this binary carries, and how it is put in place.
+//! The embedded hook program, and its installation.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -13,9 +13,9 @@ const BINARY: &[u8] = include_bytes!(env!("HOOKSPAN_SHIM_BINARY"));
 /// How the embedded hook program was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Without libc and std: Linux on x86_64 and aarch64. The fast one.
+    /// Without libc and std, on Linux x86_64 and aarch64. The fast build.
     Freestanding,
-    /// The same logic behind std: right, but several times as slow to start.
+    /// The same logic on std. It takes several times as long to start.
     Std,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// Names the exact program: XXH64 of its bytes as sixteen hexadecimal digits.
+/// Identifies the exact program: XXH64 of its bytes as sixteen hexadecimal digits.
 #[must_use]
 pub(crate) fn digest() -> String {
     digest_of(BINARY)

@@ -33,9 +33,10 @@ use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
 use crate::store::{bodies, export, read, search, whole};
 
-/// Subjects kept: a hundred bytes each, and a raw hook never changes.
+/// Maximum number of cached subjects, a hundred bytes each. They stay valid, because a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
-/// Subjects read from raw hooks in one answer; beyond it a line is called by its name, and the next answer reads on.
+/// Maximum number of subjects read from raw hooks for one answer. Further lines are labelled by their name, and the next answer
+/// continues.
 const SUBJECTS_PER_READ: usize = 4_000;
 
 /// Asks how the journal is doing.
@@ -51,7 +52,7 @@ pub struct StoreSource {
     /// What a hook's call was about, by seq.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
     extras: Extras,
-    /// When the hook program was written that was looked at, and what it is.
+    /// Modification time of the hook program that was checked last, and its version.
     shim: Mutex<Option<(SystemTime, String)>>,
 }
 
@@ -78,7 +79,7 @@ pub struct Extras {
     pub search: Option<Handle>,
     /// Where the hook program is, once it is installed.
     pub shim: PathBuf,
-    /// Told when a page meets damage in the database: what nobody writes to, the writer would never notice.
+    /// Receives reports of damage that pages meet: the writer never notices damage in rows that it does not write.
     pub suspicion: Suspicion,
     /// The audit log.
     pub audit: Option<AskAudit>,
@@ -136,7 +137,7 @@ impl StoreSource {
         self.readers.with(read).map_err(|error| failed(&error))
     }
 
-    /// As [`Self::read`], with `empty` while no hook has been collected.
+    /// Like [`Self::read`], but returns `empty` as long as no hook was collected.
     fn read_or<T>(
         &self,
         empty: T,
@@ -148,7 +149,7 @@ impl StoreSource {
         }
     }
 
-    /// The line, with a subject that was not at hand when it was written.
+    /// Completes a line with a subject that was not in memory when it was written.
     fn line(
         &self,
         db: &Connection,
@@ -220,7 +221,7 @@ impl StoreSource {
         found.into_iter().map(line).collect()
     }
 
-    /// Version of the hook program in place, or its digest when it is another one than this program would put there.
+    /// Version of the installed hook program, or its digest if it differs from the embedded program.
     fn shim_version(&self) -> Option<String> {
         let written = std::fs::metadata(&self.extras.shim).and_then(|file| file.modified()).ok()?;
         let mut known = self.shim.lock().unwrap_or_else(PoisonError::into_inner);
@@ -394,7 +395,7 @@ impl Search for StoreSource {
             let mut lines = HashMap::new();
             let mut budget = SUBJECTS_PER_READ;
             let found = query::search(&index, query, before, limit, |doc| {
-                // A span that is gone, or that the filter does not let through, is no hit.
+                // A missing span, or one that the filter excludes, is no hit.
                 let Ok(Some((root, found))) =
                     read::lines::of_span(db, &doc.root, doc.span, &query.filter)
                 else {

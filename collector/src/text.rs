@@ -177,7 +177,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Why the operating system refused, without its number: "Permission denied".
+/// The operating system's reason, without its number: "Permission denied".
 #[must_use]
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let said = error.to_string();
@@ -208,7 +208,7 @@ pub(crate) fn duration(ns: i64) -> String {
     }
 }
 
-/// The time since something happened, in whole units and never rounded up: `14s`, `2m10s`, `3h02m`, `5d`. A negative age is `0s`.
+/// The age of something, in whole units and never rounded up: `14s`, `2m10s`, `3h02m`, `5d`. A negative age is `0s`.
 #[must_use]
 pub(crate) fn age(ns: i64) -> String {
     let s = ns.max(0) / 1_000_000_000;
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(right("12", 4), "  12");
     }
 
-    /// The cases that the pages are tested with too: what is given, and how it reads.
+    /// The corpus that the pages' tests use, too: input and expected text.
     fn corpus(kind: &str) -> Vec<(i64, String)> {
         let text = include_str!("../../dashboard/web/tests/corpus/quantities.json");
         let all: serde_json::Value = serde_json::from_str(text).unwrap();

@@ -22,7 +22,7 @@ pub struct Collector<'a> {
     child: Child,
     /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub url: String,
-    /// What its API asks for: the key of the owner's commands, else a token as a script has one.
+    /// The credential for its API: the key of the owner's commands, otherwise a script's token.
     pub token: String,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Collector<'a> {
                 break address.to_owned();
             }
         };
-        // Somebody has to read on, or a full pipe would stop the collector.
+        // Keep reading: a full pipe would stop the collector.
         thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
         let (url, fragment) = address.split_once('#').unwrap_or((&address, ""));
         let url = url.strip_suffix("/login").unwrap_or(url).trim_end_matches('/').to_owned();

@@ -57,7 +57,7 @@ pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     left.map(|entry| entry.path()).collect()
 }
 
-/// Whether a process runs. One that has ended and was not waited for has no program any more.
+/// Whether a process runs. A process that has ended but was not waited for has no program any more.
 #[must_use]
 pub fn is_alive(pid: &str) -> bool {
     match fs::read_link(Path::new("/proc").join(pid).join("exe")) {
@@ -191,7 +191,7 @@ impl Mounted {
         Ok(UNIX_EPOCH + Duration::from_secs_f64(seconds))
     }
 
-    /// Takes it away and brings it back, as a start of the system does.
+    /// Unmounts and mounts it again, as a restart of the system does.
     #[track_caller]
     pub fn reboot(&self) {
         self.unmount();

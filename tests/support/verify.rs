@@ -1,4 +1,4 @@
-//! Compares what hookspan made of a stream with the numbers beside it.
+//! Compares hookspan's result for a stream with the numbers beside the stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -104,7 +104,7 @@ fn turn(generation: usize, calls: usize) -> Vec<(&'static str, String)> {
     hooks
 }
 
-/// Time this process has run, not what it waited for a core: seconds. Linux tells it; elsewhere it is the clock.
+/// CPU time of this process in seconds, without waiting for a core. Linux reports it; other systems use the clock.
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 fn cpu_seconds(start: Instant) -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();

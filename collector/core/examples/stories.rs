@@ -1,4 +1,4 @@
-//! Makes up sessions and lives through each of them in every way a stream can arrive; the tests do so with the first few.
+//! Generates sessions and plays each of them in every way a stream can arrive. The tests do so with the first few.
 //!
 //! ```sh
 //! cargo run --release -p hookspan-core --example stories -- 100000          # seeds 0 to 99,999

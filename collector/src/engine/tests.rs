@@ -1,4 +1,4 @@
-//! The engine over a real database: whatever happens in between, the tables come out the same.
+//! The engine over a real database: whatever happens, the resulting tables are the same.
 
 use std::path::PathBuf;
 
@@ -194,7 +194,7 @@ fn hooks_that_come_again_change_nothing() {
     let mut engine = world.engine();
     let all = stream();
     play(&mut engine, &all[..9], 4);
-    // What a crash leaves: the journal is read again from the last position.
+    // After a crash the journal is read again from the last position.
     play(&mut engine, &all[2..], 5);
     finish(&mut engine);
     let again = engine.take(Batch { arrivals: all.clone(), ..Batch::default() }).unwrap();
@@ -235,7 +235,7 @@ fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
     assert_eq!(rows(&db, contract), new, "counted anew, not twice");
 }
 
-/// Whatever changes a row after it has settled changes what the row counts for: live and rebuilt, all tables agree.
+/// A change of a settled row changes the sums that contain it: all tables of a live and a rebuilt store are equal.
 #[test]
 fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
     let reference = reference();

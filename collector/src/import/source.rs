@@ -41,7 +41,7 @@ impl std::fmt::Display for Damage {
 /// A file as text.
 pub(crate) struct Source<'a> {
     text: Box<dyn Read + 'a>,
-    /// Its beginning, at most [`SAMPLE`] bytes, and whether that is all.
+    /// The beginning of the text, at most [`SAMPLE`] bytes, and whether it is the whole text.
     pub(super) sample: Vec<u8>,
     pub(super) whole: bool,
     /// Bytes of the sample that were handed out.
@@ -156,7 +156,7 @@ fn unpack<'a>(
     }
 }
 
-/// Counts what is read of the file itself, and notes whether that failed.
+/// Counts the bytes read from the file itself, and records a read error.
 struct Counted<R> {
     input: R,
     read: Rc<Cell<u64>>,
@@ -210,7 +210,7 @@ impl Read for Guarded<'_> {
     }
 }
 
-/// The members of a gzip file, one behind the other. Zeros behind the last one are padding.
+/// Reads the members of a gzip file, one after the other. Zeros after the last one are padding.
 struct Members<R> {
     member: Option<GzDecoder<R>>,
 }

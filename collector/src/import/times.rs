@@ -1,4 +1,4 @@
-//! Times as logs write them, and the zone of those that name none.
+//! Parses times in logs, and applies a zone to times without one.
 
 use hookspan_core::Timestamp;
 use jiff::civil::{Date, DateTime, Time as Clock};
@@ -39,7 +39,7 @@ impl Time {
         zoned(&text).or_else(|| spelled(&text))
     }
 
-    /// The time at the beginning of a log's line, and what stands behind it.
+    /// The time at the beginning of a log's line, and the rest of the line.
     pub(super) fn before(prefix: &str) -> Option<(Self, &str)> {
         let prefix = prefix.trim_start();
         if let Some(rest) = prefix.strip_prefix('[') {
@@ -68,7 +68,7 @@ fn exact(at: jiff::Timestamp) -> Option<Time> {
     (ns >= 0).then_some(Time::Exact(Timestamp(ns)))
 }
 
-/// Seconds, milliseconds and microseconds are told apart from nanoseconds by what they would mean.
+/// The unit of a number follows from its size: the result must be a plausible time.
 fn number(text: &str) -> Option<Timestamp> {
     if text.bytes().any(|byte| !byte.is_ascii_digit() && byte != b'.') {
         return None;
@@ -130,7 +130,7 @@ fn spelled(text: &str) -> Option<Time> {
 pub(crate) struct Zone {
     zone: TimeZone,
     name: String,
-    /// The last time, which tells the two halves of a doubled hour apart.
+    /// The last time. It distinguishes the two halves of a repeated hour.
     last: Option<Timestamp>,
     /// How many times were read so, and those that the clock had twice or never, with the first line.
     used: u64,

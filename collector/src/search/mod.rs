@@ -24,24 +24,24 @@ use crate::store::prune;
 use crate::store::read;
 use crate::store::search::{Batch, Index};
 
-/// From a commit to the look at what it brought: others may follow.
+/// Wait after a commit before indexing it: more commits may follow.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// How often to look when nobody commits.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// A pause while hooks wait for the store: a processor that the index would use is one they wait for, whatever its priority.
-/// A text takes as long as ten hooks.
+/// Pause while hooks wait for the store: the index would take processor time from them, at any priority. Indexing a text takes
+/// as long as ten hooks.
 const GIVE_WAY: Duration = Duration::from_millis(250);
-/// Of the turns while hooks wait, each of this number is a step.
+/// While hooks wait, a step is made only in every N-th pause.
 const STEP_EVERY: u32 = 8;
 /// Spans of one read and one write.
 const SPANS: usize = 200;
-/// The same in the one step that hooks that wait then leave to it.
+/// Spans per step while hooks wait.
 const SPANS_BETWEEN: usize = 16;
 /// Deletions that wait; whoever asks for more waits to ask.
 const COMMANDS: usize = 16;
-/// Bytes of one text that can be found; what lies behind them is in the span's payload.
+/// Maximum searchable bytes of one text. The rest is only in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1_024;
-/// Bytes behind them that are looked through as well, so that a secret which the cut divides is found.
+/// Bytes behind the limit that are also searched for secrets, so that a secret across the cut is found.
 const LOOK_BEHIND_BYTES: usize = 4 * 1_024;
 
 /// The running indexer.
@@ -83,8 +83,8 @@ pub struct Handle {
 }
 
 impl Search {
-    /// Starts indexing what `readers` see, into the file at `path`. It looks when `commits` says that something is new;
-    /// while `behind` says that hooks wait, it only makes a small step now and then.
+    /// Starts indexing the store of `readers` into the file at `path`. `commits` signals new commits. While `behind` says that
+    /// hooks wait, only a small step is made now and then.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -112,7 +112,7 @@ impl Search {
         Handle { path: path.clone(), commands: commands.clone(), lag: Arc::clone(lag) }
     }
 
-    /// Ends it once every [`Handle`] is gone, or at the next moment it looks up.
+    /// Ends the thread once every [`Handle`] is gone, or at its next check.
     pub fn stop(self) {
         let Self { commands, thread, .. } = self;
         drop(commands);
@@ -135,7 +135,7 @@ impl Handle {
         self.lag.load(Ordering::Relaxed)
     }
 
-    /// Deletes everything of these sessions; returns when no file of the index holds anything of it.
+    /// Deletes these sessions. Returns when no file of the index holds any of them.
     ///
     /// # Errors
     /// [`RemoveError`].
@@ -145,7 +145,7 @@ impl Handle {
         Ok(deleted)
     }
 
-    /// The same, but words of theirs stay in the file until [`Self::clean`]: for many in a row.
+    /// Deletes these sessions, but their words stay in the file until [`Self::clean`]: for many deletions in a row.
     ///
     /// # Errors
     /// [`RemoveError`].
@@ -272,7 +272,7 @@ impl Indexer {
         }
     }
 
-    /// After a read that failed nothing the index's connection believes can be trusted; a damaged index is made anew.
+    /// After a failed read, the connection's cached state cannot be trusted. A damaged index is built again.
     fn mend(&self, index: &mut Index, error: &StepError) {
         if let StepError::Index(error) = error
             && open::is_doubtful(error)
@@ -309,7 +309,7 @@ impl Indexer {
             return Ok(true);
         }
         if self.is_behind() {
-            // What has not settled is looked at when there is time, or once it has.
+            // Unsettled spans are indexed when there is time, or once they settle.
             return Ok(true);
         }
         if now.rev > place.rev {
@@ -332,7 +332,8 @@ impl Indexer {
         Ok(false)
     }
 
-    /// Goes back to where the store was opened, once for each time: a power cut may have cost commits that the index knows.
+    /// Goes back to the position at the store's last opening, once per opening: a power cut may have lost commits that the
+    /// index contains.
     fn stay_behind(&self, index: &mut Index, place: &mut Place) -> Result<(), StepError> {
         let Some((opened, rev, settled)) = self.readers.with(read::opened)? else { return Ok(()) };
         if index.meta("opened")?.as_deref() == Some(&opened) {
@@ -402,7 +403,7 @@ impl Indexer {
 /// behind and the store does not.
 #[cfg(target_os = "linux")]
 fn give_way() {
-    // On Linux this is of the thread. Refused, the thread is one among equals.
+    // On Linux the priority applies to the thread. If the system refuses, the thread keeps the normal priority.
     let _refused = rustix::process::nice(19);
 }
 
@@ -410,12 +411,12 @@ fn give_way() {
 #[cfg(not(target_os = "linux"))]
 fn give_way() {}
 
-/// The texts of `wanted`, in the same order; empty where a hook does not hold one.
+/// The texts of `wanted`, in the same order; empty if a hook does not hold one.
 fn texts(db: &Connection, wanted: &[(&Span, ContentRef)]) -> rusqlite::Result<Vec<String>> {
     let mut bodies = Bodies::new(db);
     let mut texts = Vec::with_capacity(wanted.len());
     for (_, content) in wanted {
-        // A damaged body has no text; what is wrong with it is said elsewhere.
+        // A damaged body has no text. The damage is reported elsewhere.
         let body = bodies.get(content.hook).unwrap_or_default();
         let mut text = extract(content.field, body)
             .map(readable)

@@ -32,7 +32,7 @@ pub(crate) struct TextHit {
     pub marks: Vec<(u32, u32)>,
 }
 
-/// What a search came to, before the store is asked about its spans.
+/// Result of a search, before the store is asked about its spans.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TextHits {
     /// Newest first.
@@ -45,7 +45,7 @@ pub(crate) struct TextHits {
     pub total_is_more: bool,
 }
 
-/// Texts that hold every term of `query` and that `wanted` lets through, at most `limit`, below `before`.
+/// Texts that contain every term of `query` and satisfy `wanted`, at most `limit`, below `before`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -94,7 +94,7 @@ pub(crate) fn search(
     }
 }
 
-/// Which index to ask, and for what. Whole words are found faster and with fewer false ones.
+/// Chooses the index and its terms. Whole words are found faster and more precisely.
 fn plan(db: &Connection, terms: &[String]) -> rusqlite::Result<(Table, Vec<String>)> {
     let words: Vec<String> = terms.iter().flat_map(|term| words(term)).collect();
     let grams: Vec<String> = terms.iter().flat_map(|term| grams(term)).collect();
@@ -120,7 +120,7 @@ fn grams(term: &str) -> Vec<String> {
     letters.windows(3).map(|three| three.iter().collect()).collect()
 }
 
-/// Byte ranges in `text` of each term; `None` when one is not there as it was written. Case does not matter.
+/// Byte ranges of each term in `text`; `None` if one is missing as written. Case does not matter.
 fn places(text: &str, terms: &[String]) -> Option<Vec<(usize, usize)>> {
     const EACH: usize = 20;
     let (lower, offsets) = lowercase(text);
@@ -141,7 +141,7 @@ fn places(text: &str, terms: &[String]) -> Option<Vec<(usize, usize)>> {
     Some(places)
 }
 
-/// `text` in lower case, and for each byte of it (and its end) where it stands in `text`: some letters change their length.
+/// `text` in lower case, and for each byte of it (and its end) the offset in `text`: some letters change their length.
 fn lowercase(text: &str) -> (String, Vec<usize>) {
     let mut lower = String::with_capacity(text.len());
     let mut offsets = Vec::with_capacity(text.len() + 1);

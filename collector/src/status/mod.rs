@@ -1,4 +1,4 @@
-//! How recording stands: from the state directory, the store, and the collector where one runs. Nothing is changed.
+//! The state of recording, from the state directory, the store and the running collector. Reading it changes nothing.
 
 mod health;
 
@@ -22,7 +22,7 @@ use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
 use crate::store::{cli as queries, export, read, salvage};
 
-/// Looks at a database that is being moved while it is opened, beside the last one.
+/// Attempts to open a database while it is being moved, before the last one.
 const MOVED_TRIES: usize = 5;
 /// Between two of them: moving takes a few milliseconds.
 const MOVED_WAIT: Duration = Duration::from_millis(100);
@@ -36,24 +36,24 @@ pub(crate) struct Status {
     pub pid: Option<u32>,
     /// Its version.
     pub version: Option<String>,
-    /// Not signed in: `hookspan open` does that. `None` while nothing listens on an address.
+    /// The dashboard's address, without signing in (`hookspan open` signs in). `None` if it listens on no address.
     pub dashboard_url: Option<String>,
     /// What lies in the journal.
     pub journal: Journal,
-    /// How far the journal has been committed, in the store's own words.
+    /// How far the journal was committed, in the store's format.
     pub position: Option<String>,
     /// Hooks in the journal that are not yet in the database; an estimate when [`Journal::estimated`].
     pub backlog: u64,
     /// How long the oldest of them has been waiting, milliseconds.
     pub oldest_unread_ms: Option<i64>,
-    /// Why the database takes no hooks, while it does not; or that the collector does not answer.
+    /// Why the database takes no hooks at present, or that the collector does not answer.
     pub trouble: Option<String>,
     /// A collector runs and does not answer; `trouble` says why.
     #[serde(skip)]
     pub no_answer: bool,
-    /// Batches between the journal's reader and the database, while a collector runs: full, it slows reading down.
+    /// Queue of batches between the journal's reader and the database, while a collector runs. A full queue slows reading down.
     pub queue: Option<Queue>,
-    /// Databases that were damaged and moved aside, and what was saved of them.
+    /// Damaged databases that were moved aside, and what was salvaged.
     pub damaged: Vec<String>,
     /// Hooks of a damaged database are being saved.
     pub salvaging: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Status {
     pub counters: BTreeMap<String, u64>,
     /// When the newest stored hook was received, nanoseconds since the epoch.
     pub last_hook_ns: Option<i64>,
-    /// Bytes of the database with its write-ahead log, where new rows lie first.
+    /// Bytes of the database and its write-ahead log, which holds the newest rows.
     pub database_bytes: u64,
     /// Older rules derived the stored sessions and spans; `hookspan rebuild` derives them anew.
     pub older_rules: bool,
@@ -95,15 +95,15 @@ pub(crate) struct Journal {
     pub records: u64,
     /// Files.
     pub segments: u64,
-    /// Records, among those that are not stored yet, that wait in the run-time directory: the state directory did not take them.
+    /// Unstored records that wait in the run-time directory, because the state directory did not take them.
     pub spilled: u64,
     /// Bytes of the files there.
     pub spilled_bytes: u64,
-    /// Too much to count: records and backlog are estimates from a part of it.
+    /// The journal is too large to count: records and backlog are estimates from a part of it.
     pub estimated: bool,
     /// It is at its bound: hooks are counted instead of kept.
     pub stopped: bool,
-    /// What the collector cannot do with it at present and tries again.
+    /// Operations on the journal that fail at present. The collector retries them.
     pub problems: Vec<Problem>,
 }
 
@@ -143,7 +143,8 @@ impl Destination {
 }
 
 impl Destination {
-    /// Why it does not get all spans, when it does not. A receiver that is away for a while is none: its spans wait.
+    /// Why the destination does not get all spans; `None` if it does. A receiver that is away for a while counts as fine: its
+    /// spans wait.
     fn fault(&self) -> Option<String> {
         let trouble = if self.state == "paused" { "is paused" } else { "loses spans" };
         self.is_problem().then(|| format!("destination {} {trouble}", self.name))
@@ -174,7 +175,7 @@ fn installed(global: &Global) -> Vec<Installed> {
 }
 
 impl Status {
-    /// Whether nothing that comes from the database is known, though there is one.
+    /// Whether there is a database, but nothing in it could be read.
     #[must_use]
     pub(crate) fn is_blind(&self) -> bool {
         self.trouble.is_some() && self.counters.is_empty()
@@ -266,13 +267,13 @@ impl Status {
         self.journal.segments = found.segments;
         self.journal.spilled = found.spilled;
         self.journal.spilled_bytes = found.spilled_bytes;
-        // Without the database nobody knows which hooks of the journal are stored already.
+        // Without the database it is unknown which hooks of the journal are stored already.
         self.journal.estimated = found.estimated || (database.is_none() && self.trouble.is_some());
         self.journal.stopped |= state.journal().is_symlink();
         Ok(())
     }
 
-    /// A state directory that is not this user's is trouble. Returns whether nothing in it can be looked at.
+    /// Reports a state directory of another user as trouble. Returns whether its content is unreadable.
     fn note_foreign_directory(&mut self, state: &StateDir) -> bool {
         let root = state.root();
         let closed = match std::fs::read_dir(root) {
@@ -286,8 +287,8 @@ impl Status {
         closed
     }
 
-    /// `None` when there is none yet. A collector may be moving a damaged one aside at this moment: then the next look sees
-    /// what has taken its place.
+    /// Opens the database; `None` if there is none yet. A collector may be moving a damaged database aside at this moment: then
+    /// the next attempt finds its replacement.
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
         for _ in 0..MOVED_TRIES {
             match self.look_at_database(state) {

@@ -266,7 +266,8 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
         // Foreign key checks take a tenth of a hook's cost. They are not needed: rows refer to rows of the same transaction,
         // and deletions name every table.
         ("foreign_keys", 0, "foreign_keys = OFF"),
-        // KiB, then pages: most are written once and not looked at again; a transaction may change as many as 16 MiB hold.
+        // Cache sizes, in KiB and in pages. Most pages are written once and not read again; one transaction may change as many
+        // pages as 16 MiB hold.
         ("cache_size", -4_096, "cache_size"),
         ("cache_spill", 4_096, "cache_spill"),
         ("temp_store", 2, "temp_store = MEMORY"),

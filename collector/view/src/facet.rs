@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hookspan_core::{Span, SpanKind, TurnSummary, path};
 
-/// Longest name of a tool, model or project, characters. A longer one was forged, or is nothing a table could show.
+/// Maximum characters of a tool's, model's or project's name. A longer name is forged or does not fit into a table.
 const NAME_CHARS: usize = 120;
 
 /// The tool of a call, without its server.
@@ -25,8 +25,7 @@ pub fn project(workspace: &str) -> Option<Cow<'_, str>> {
     Some(cut(path::name(workspace))).filter(|name| !name.is_empty())
 }
 
-/// The turn that a span belongs to, of the turns of its session: that of its trace. Of a trace that holds several it is the last one
-/// that began before the span.
+/// The turn of a span: the turn with the span's trace. If a trace has several turns, the last one that began before the span.
 #[must_use]
 pub fn turn_of<'a>(span: &Span, turns: &'a [TurnSummary]) -> Option<&'a TurnSummary> {
     let of_trace = || turns.iter().filter(|turn| turn.trace == span.trace);

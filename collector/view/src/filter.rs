@@ -1,4 +1,4 @@
-//! The words that narrow down what is listed or counted, with one meaning for pages, API, search and commands.
+//! The filter words of lists and counts, with one meaning for pages, API, search and commands.
 //!
 //! `tool`, `kind`, `model`, `project`, `status`, `from` and `to`; `docs/figures.md` defines them. Everything else that an endpoint or a
 //! command takes (`session`, a minimum duration) is its own.
@@ -11,17 +11,17 @@ pub const WORDS: [&str; 7] = ["tool", "kind", "model", "project", "status", "fro
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A value that a word cannot have.
+/// A value that is invalid for its word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     /// The word.
     pub word: &'static str,
-    /// What it can have.
+    /// The valid values.
     pub wanted: String,
 }
 
 impl LineFilter {
-    /// Sets what a word says. An empty value says nothing. False when `name` is none of [`WORDS`].
+    /// Sets the value of a word. An empty value is ignored. False if `name` is none of [`WORDS`].
     ///
     /// # Errors
     /// [`Unfit`] when the word cannot have this value.
@@ -53,7 +53,7 @@ fn unfit_time(word: &'static str) -> Unfit {
     Unfit { word, wanted }
 }
 
-/// A time in nanoseconds since the epoch; of a day its first or, with `last`, its last.
+/// A time in nanoseconds since the epoch. For a day, its first nanosecond or, with `last`, its last.
 fn time(text: &str, last: bool) -> Option<i64> {
     let Some((date, clock)) = text.split_once(['T', ' ']) else {
         let start = day(text)?;
@@ -68,7 +68,7 @@ fn day(date: &str) -> Option<i64> {
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let fits =
         (1970..=2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    // Years begin in March here, so that the day that some of them have more is their last.
+    // Years begin in March here, so that the leap day is the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let before = year * 365 + year / 4 - year / 100 + year / 400;
     let days = before + (153 * month + 2) / 5 + day - 1 - 719_468;

@@ -100,8 +100,8 @@ pub struct DestinationHealth {
     pub lost: Vec<(String, u64)>,
 }
 
-/// Everything that hookspan does not know, as a text to send: versions, names, shapes and counts, and no content. `None` where
-/// everything is known.
+/// Report of everything that hookspan does not know: versions, names, shapes and counts, but no content. `None` if everything
+/// is known.
 #[must_use]
 pub fn drift_report<'a>(
     version: &str,
@@ -129,7 +129,7 @@ pub fn drift_report<'a>(
     any.then_some(report)
 }
 
-/// What is counted by name because hookspan does not know it.
+/// Counters of unknown names.
 const DRIFT: [(&str, &str); 3] = [
     ("Events", "unknown_event"),
     ("Fields with the shape of their value", "unknown_field"),

@@ -1,11 +1,11 @@
-//! What a span is called on a page and in the terminal.
+//! Labels of spans on pages and in the terminal.
 
 use hookspan_core::{Span, SpanKind};
 
 /// Longest label, in characters.
 pub const LABEL_MAX_CHARS: usize = 120;
 
-/// `head`, and after it `subject`, as one label.
+/// Joins `head` and `subject` to one label.
 #[must_use]
 pub fn with_subject(head: &str, subject: &str) -> String {
     shorten(&join(head, subject), LABEL_MAX_CHARS)

@@ -1,4 +1,4 @@
-//! A span as a row of the waterfall: everything that is drawn, so that no further read is needed.
+//! A span as a row of the waterfall, with everything that is drawn.
 
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp};
 
@@ -43,7 +43,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What is kept of `span`; `subject` is what its content says it is about.
+    /// The stored part of a line. `subject` comes from the span's content.
     #[must_use]
     pub fn new(span: &Span, subject: Option<&str>) -> Self {
         Self {
@@ -87,7 +87,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// How a span of `kind` went: whether it failed, and why it ended.
+    /// The result of a span of `kind`, from its status and the reason of its end.
     #[must_use]
     pub fn of(kind: SpanKind, failed: bool, end: Option<EndReason>) -> Self {
         match end {
@@ -177,7 +177,7 @@ impl LineKind {
         }
     }
 
-    /// What `span` is drawn as.
+    /// The kind as which `span` is drawn.
     #[must_use]
     pub fn of(span: &Span) -> Self {
         match span.kind {
@@ -199,14 +199,14 @@ impl LineKind {
 }
 
 impl Line {
-    /// How long it took, nanoseconds. `None` while it runs, and where no hook tells.
+    /// Duration in nanoseconds. `None` while it runs, or if no hook reports it.
     #[must_use]
     pub fn length_ns(&self) -> Option<i64> {
         let is_known = self.flags & flag::UNKNOWN_LENGTH == 0;
         Some(self.end?.since(self.start)).filter(|_| is_known)
     }
 
-    /// The line of `span`. `detail` is what its content adds to the label: a command, a query, a prompt.
+    /// The line of `span`. `detail` comes from its content and completes the label: a command, a query, a prompt.
     #[must_use]
     pub fn new(row: i64, parent: Option<i64>, span: &Span, detail: Option<&str>) -> Self {
         Self {
@@ -245,7 +245,7 @@ fn flags(span: &Span) -> u8 {
         | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
 }
 
-/// Derived waiting time of a call without the part that is known to be hooks, microseconds.
+/// Derived waiting time of a call, without the time known to be hooks, microseconds.
 #[must_use]
 pub fn wait_us(span: &Span) -> Option<i64> {
     let wait = span.number("hookspan.wait_ms")?;

@@ -1,5 +1,5 @@
-//! What names a call: the command, the query or the task that its label shows. The one place that knows where a subject
-//! stands, when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]) and when a page reads
+//! Finds the subject of a call: the command, the query or the task in its label. Only this file knows where a subject is
+//! stored: when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]) and when a page reads
 //! ([`subject`]).
 
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ pub fn subject_field(kind: &EventKind) -> Option<Field> {
     }
 }
 
-/// The hook and the part of it that say what a call was about, when its own attributes do not.
+/// The hook and field that hold a call's subject, if the span's own attributes do not.
 #[must_use]
 pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
     let wanted = match span.kind {
@@ -43,7 +43,7 @@ pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
     Some((content.hook, wanted))
 }
 
-/// The part of a hook that names a call which is drawn as `kind`.
+/// The field of a hook that names a call drawn as `kind`.
 #[must_use]
 pub const fn field_of(kind: LineKind) -> Field {
     match kind {
@@ -52,8 +52,7 @@ pub const fn field_of(kind: LineKind) -> Field {
     }
 }
 
-/// The subject of one span, read from its raw hook: for a page that shows one span in full, where a turn is called by its
-/// prompt.
+/// The subject of one span, read from its raw hook. For a page that shows one span in full: a turn is labelled by its prompt.
 ///
 /// # Errors
 /// The raw hook cannot be read.
@@ -69,7 +68,7 @@ pub fn subject_of(source: &(impl Spans + ?Sized), span: &Span) -> crate::Result<
     Ok(content.as_ref().and_then(subject))
 }
 
-/// Fields of a call's input that say what it is about, the most telling first.
+/// Fields of a call's input that may hold its subject, the most telling first.
 const TELLING: [&str; 9] = [
     "command",
     "pattern",
@@ -82,7 +81,7 @@ const TELLING: [&str; 9] = [
     "path",
 ];
 
-/// What a call was about, from its input: the command, the query, the address. `None` when nothing in it says so shortly.
+/// The subject of a call from its input: the command, the query, the address. `None` if no field holds it in short form.
 #[must_use]
 pub fn subject(content: &Content) -> Option<String> {
     let messages = is_messages(content).then(|| readable(content.clone()));
@@ -103,8 +102,8 @@ fn said(words: &str) -> Option<String> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The fields of an object that [`TELLING`] names, in that order; of equal ones the last. Their values are not read, and what
-/// else there is, which may be large, is passed over.
+/// The fields of an object that [`TELLING`] names, in that order. Of equal keys the last wins. Values are not parsed, and other
+/// fields, which may be large, are skipped.
 #[derive(Default)]
 struct Telling<'a>([Option<&'a RawValue>; TELLING.len()]);
 
@@ -137,7 +136,7 @@ pub fn is_messages(content: &Content) -> bool {
     content.json && content.text.trim_start().starts_with('[')
 }
 
-/// Messages as the attribute has them become the text a person wrote or read.
+/// Converts messages of an attribute to the text that a person wrote or read.
 #[must_use]
 pub fn readable(content: Content) -> Content {
     #[derive(Deserialize)]
@@ -176,7 +175,7 @@ mod tests {
             (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
             (r#"{"query":"a","query":"b"}"#, Some("b")),
             (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
-            // A value that is not text gives no subject, and neither does half a character.
+            // A value that is not text, or holds half a character, gives no subject.
             (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
             (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
             (r#"{"command":"","pattern":"p"}"#, None),

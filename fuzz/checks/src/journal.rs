@@ -1,4 +1,4 @@
-//! The journal's reader on segments that many writers and several accidents have made.
+//! The journal's reader on segments made by many writers, with damage.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The whole hook program over an operating system that does what it likes.
+//! The whole hook program on an operating system with arbitrary results.
 
 use std::collections::VecDeque;
 
@@ -154,7 +154,7 @@ impl<'a> Machine<'a> {
         assert_eq!(flags & NO_EOF == 0, self.input.is_empty(), "input left: {}", self.input.len());
     }
 
-    /// The answer depends on the input alone, whatever became of the journal.
+    /// The answer depends on the input alone, not on the journal's state.
     fn check_reply(&self, invocation: &Invocation<'_>) {
         let room = FRAME_BYTES - HEADER_BYTES;
         let cursor = !invocation.cursor_version.is_empty();

@@ -263,7 +263,7 @@ fn stored_or_held(world: &World, ledger: &Ledger, running: &mut Running, held: b
     });
 }
 
-/// A collector below `strace`, which may have refused to start.
+/// A collector below `strace`. The collector may have refused to start.
 struct Running {
     child: std::process::Child,
 }

@@ -145,7 +145,7 @@ fn extent(
     (started, end, last)
 }
 
-/// The time of the last sign of a turn: of its own facts, repeated deliveries left out, and of `below`.
+/// Time of a turn's last event: the latest of its own facts, without repeated deliveries, and of `below`.
 fn last_sign(on_time: &[&Fact], below: impl Iterator<Item = Timestamp>) -> Option<Timestamp> {
     let is_new = |at: &usize| {
         let earlier = on_time[..*at].iter().rev();

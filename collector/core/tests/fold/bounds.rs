@@ -1,4 +1,4 @@
-//! What a hook costs however many there are, and what the fold holds.
+//! Tests that the cost of a hook does not grow with the stream, and the limits of the fold's memory.
 
 use hookspan_core::sessions::MAX_CONVERSATIONS;
 use hookspan_core::{Config, Hook, Sessions, Span, SpanKind, Timestamp};
@@ -11,7 +11,7 @@ use crate::support::{self, Store};
 const HOOKS: [usize; 2] = [2_000, 6_000];
 /// Hooks between two polls.
 const BATCH: usize = 10;
-/// How much more a hook of the longer stream may take. It would be three times as much if each poll read all that is open.
+/// Maximum ratio of the cost per hook in the longer stream. It would be three if each poll read everything open.
 const MOST: f64 = 1.8;
 
 /// One of each kind; `examples/hostile.rs` measures all of them, and larger.
@@ -42,7 +42,7 @@ fn a_hook_costs_about_the_same_in_any_stream_however_long() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each child makes all links be looked for again, and the open turn be read again: both wait in proportion to what they cost.
+/// Each child causes a search of all links and a new reading of the open turn. Both wait in proportion to their cost.
 #[test]
 fn a_child_costs_as_much_however_many_there_were_before() {
     let shape =

@@ -1,4 +1,4 @@
-//! Sessions longer than what is kept of them: what is settled leaves memory, and the numbers stay right.
+//! Sessions longer than the fold's memory: settled turns are evicted, and the numbers stay right.
 
 use hookspan_core::sessions::TraceMode;
 use hookspan_core::{Config, Hook, Timestamp};
@@ -60,8 +60,8 @@ fn a_session_that_leaves_memory_turn_by_turn_has_the_same_spans_turns_and_totals
     }
 }
 
-/// Characters that a settled turn which left long ago may take when all that the fold holds is written out: a byte takes four,
-/// the key of a turn, a call or a child 22. A turn whose facts are in memory takes some 5,000.
+/// Maximum characters of an old evicted turn in a printout of the fold: a byte takes four characters, the key of a turn, a call
+/// or a child 22. A turn with its facts in memory takes about 5,000.
 const MOST_WRITTEN: usize = 300;
 
 #[test]

@@ -4,7 +4,7 @@
 
 /// Reads streams, plays them into the fold, prints what a store would hold.
 mod support;
-/// What really happened in a stream, and how far a store is from it.
+/// The truth of a stream, and the difference between a store and that truth.
 mod truth;
 /// Every stream beside its truth.
 mod scorecard;
@@ -20,7 +20,7 @@ mod commands;
 mod streams;
 /// Makes up sessions and knows what really happened in them.
 mod world;
-/// Lives through made-up sessions in every way a stream can arrive.
+/// Plays generated sessions in every way a stream can arrive.
 mod campaign;
 /// What disorder, repetition, restarts and loss may not change.
 mod properties;

@@ -1,4 +1,4 @@
-//! What single payloads mean, in every dialect and every state of damage.
+//! The meaning of single payloads, in every dialect and with every kind of damage.
 
 use hookspan_core::{Event, EventKind, Hook, Tokens, normalise};
 

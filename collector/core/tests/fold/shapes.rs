@@ -26,7 +26,7 @@ pub(crate) struct Cost {
     pub(crate) work: u64,
 }
 
-/// Seconds that this thread has run, not what it waited for a core. Linux tells it; elsewhere it is the clock.
+/// CPU time of this thread in seconds, without waiting for a core. Linux reports it; other systems use the clock.
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 pub(crate) fn cpu_time() -> f64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();

@@ -33,7 +33,7 @@ impl Store {
         self.changes += 1;
         match change {
             Change::Span(mut span) => {
-                // As a store does: a place in the export queue is kept, the rest is replaced.
+                // Like a store: a place in the export queue stays, the rest is replaced.
                 let old = self.spans.get(&span.id);
                 span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);
@@ -140,7 +140,7 @@ pub(crate) fn fold(config: Config, hooks: &[Hook], batch: usize) -> Store {
     player.finish()
 }
 
-/// What the collector's engine does with the fold: history on demand, changes into the store.
+/// Drives the fold like the collector's engine: history on demand, changes into the store.
 pub(crate) struct Player {
     config: Config,
     sessions: Sessions,
@@ -205,7 +205,7 @@ impl Player {
         replay.finish().into_iter().for_each(|change| self.store.apply(change));
     }
 
-    /// All that the fold holds, written out: how many characters it takes.
+    /// Number of characters of a printout of everything in the fold.
     pub(crate) fn written(&self) -> usize {
         format!("{:?}", self.sessions).len()
     }

@@ -1,4 +1,4 @@
-//! What really happened, written down beside a stream or known to whoever made it up, and how far a store is from it.
+//! The truth of a stream, from a file beside it or from its generator, and the difference between a store and that truth.
 //!
 //! ```text
 //! why: what the input does not tell
@@ -214,7 +214,7 @@ pub(crate) fn score(truth: &Truth, store: &Store) -> Score {
 }
 
 fn token_error(truth: &Truth, store: &Store) -> u64 {
-    // What is not said is not 0: of each count, how often it is said, and the sum.
+    // A missing count is not 0: for each count, how often it was reported, and the sum.
     let sum = |counts: &mut dyn Iterator<Item = Tokens>| {
         counts.fold([(0_u64, 0_u64); 4], |sum, tokens| {
             let more = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write];

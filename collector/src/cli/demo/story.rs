@@ -50,12 +50,12 @@ const COMMANDS: [(&str, &str, i64, u64); 8] = [
     ("rg -n 'TODO' src", "src/tide.rs:88: // TODO leap second\n", 0, 30),
 ];
 
-/// The history as import lines, ending at `now` (nanoseconds since the epoch). The same for the same arguments.
+/// The sample history as import lines, ending at `now` (nanoseconds since the epoch). Equal arguments give equal lines.
 pub(super) fn write(now: i64, sessions: u32) -> String {
     let mut author =
         Author { rng: Rng::with_seed(4_329), out: String::new(), at: 0, ids: Ids::default() };
     for number in 0..sessions {
-        // Squared, so that most of it is recent; the last two are of this hour.
+        // Squared, so that most sessions are recent; the last two are within this hour.
         let back = f64::from(sessions - number) / f64::from(sessions);
         let at = if number + 2 >= sessions {
             now - HOUR / 2 * i64::from(sessions - number)
@@ -127,7 +127,7 @@ impl Author {
             }
         }
         if open {
-            // The one thing that runs right now.
+            // The one session that runs now.
             let id = self.call_id();
             let input = json!({"command": "cargo test --workspace", "cwd": ""});
             self.emit(
@@ -247,7 +247,7 @@ impl Author {
         self.emit("postToolUse", done);
     }
 
-    /// A call from its first hook to its last; `end` gives what the last one has beside name, id and input.
+    /// A call from its first hook to its last. `end` holds the fields of the last hook besides name, id and input.
     fn call(&mut self, tool: &str, input: &Value, typical_ms: u64, end: impl FnOnce(f64) -> Value) {
         self.pass(200, 1_500);
         let id = self.call_id();

@@ -1,4 +1,4 @@
-//! A session that comes back after it left memory: its history is read again, whatever happens meanwhile.
+//! A session that is reloaded after its eviction: its history is read again, whatever happens meanwhile.
 
 use std::path::Path;
 

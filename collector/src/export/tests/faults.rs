@@ -1,5 +1,5 @@
-//! The fault table: what a receiver may do wrong, and what becomes of the destination. Every row loses nothing, whether the
-//! receiver accepted something before or not, and once the receiver is right again, everything arrives.
+//! The fault table: a receiver's faults, and the destination's resulting state. No row loses a span, whether the receiver
+//! accepted something before or not. Once the receiver is repaired, everything arrives.
 
 use std::sync::{Arc, Mutex};
 

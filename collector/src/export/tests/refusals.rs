@@ -1,4 +1,4 @@
-//! What becomes of spans that a receiver refuses, and of destinations that cannot be used.
+//! The fate of spans that a receiver refuses, and of destinations that cannot be used.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 

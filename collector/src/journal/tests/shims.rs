@@ -100,7 +100,7 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
         let mut done = false;
         while !done {
             done = writers.is_finished();
-            // Dropped without a word: what it has not given out with a position is read again.
+            // Drop the follower without notice: records without a stored position are read again.
             let mut follower = world.follow(&stored);
             deaths += 1;
             for _ in 0..15 {
@@ -119,7 +119,7 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
     let ids = |records: &[Record]| records.iter().map(|r| r.id).collect::<BTreeSet<_>>();
     let (rest, position) =
         poll_until(&mut follower, |rest, _| ids(&[&known, rest].concat()).len() == 300);
-    // With nothing left to read no position comes; all is stored up to the last one.
+    // Without anything to read there is no new position; everything is stored up to the last one.
     let mut position = position.or(Some(stored));
     records.extend(rest);
     check_all(&records, 300);
@@ -144,7 +144,7 @@ fn a_writer_stopped_in_its_body_is_waited_for_across_rotation() {
     let body = body_of(5);
     let mut child = shim(&world).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // More than a frame: it has opened the journal and written, and waits for the rest.
+    // The body is longer than a frame: the shim has opened the journal, written a part, and waits for the rest.
     stdin.write_all(&body[..50_000]).unwrap();
     poll_until(&mut follower, |_, _| world.dir.segment(1).exists());
     let signal = |name: &str| {

@@ -93,7 +93,7 @@ pub(super) fn lost_log(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// A database of a newer release is refused with what to install, and hooks go on being kept.
+/// A database of a newer release is refused, with advice about the version to install. Hooks are still kept.
 pub(super) fn newer_schema(seed: u64) -> Result<Report, String> {
     let world = World::new();
     world.shim();
