@@ -229,8 +229,8 @@ fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
         assert!(left.len() * 100 <= planted.len() * 3, "{content}: {left:?}");
         assert!(content == "full" || left.is_empty(), "{content}: {left:?}");
     }
-    // A word in the text that is indexed last: once it is found, the texts before it are indexed, too.
-    eventually("texts are indexed", SOON, || {
+    // A word of a text that is indexed last: then the texts before it are indexed too.
+    eventually("texts are indexed", SOON * 8, || {
         let found = collector
             .get("search?q=portquery%20OR%20staging")
             .map_err(|error| format!("{error:?}"))?;
@@ -249,10 +249,11 @@ fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
 fn no_answer_to_an_agent_holds_a_planted_secret() {
     let (world, planted) = world();
     let collector = Collector::start(&world);
-    eventually("texts are indexed", SOON, || {
+    // The index is made at the lowest priority: beside a compiler that takes minutes.
+    eventually("texts are indexed", SOON * 8, || {
         let found = collector.get("search?q=curl").map_err(|error| format!("{error:?}"))?;
         let hits = found["items"].as_array().map_or(0, Vec::len);
-        if hits > 0 { Ok(()) } else { Err(found.to_string()) }
+        if hits > 0 && found["lag"] == 0 { Ok(()) } else { Err(found.to_string()) }
     });
     let mut server = world.command(&world.hookspan());
     let mut child: Child =

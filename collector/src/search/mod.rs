@@ -96,7 +96,8 @@ impl Search {
         behind: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
         let (commands, inbox) = bounded(COMMANDS);
-        let lag = Arc::new(AtomicU64::new(0));
+        // Until the first look, nobody knows that all is in the index.
+        let lag = Arc::new(AtomicU64::new(1));
         let indexer =
             Indexer { readers, path: path.to_owned(), lag: Arc::clone(&lag), behind, redaction };
         let thread = std::thread::Builder::new()
@@ -218,7 +219,11 @@ impl Indexer {
         loop {
             gave_way = if self.is_behind() { gave_way + 1 } else { 0 };
             let gives_way = !gave_way.is_multiple_of(STEP_EVERY);
-            let step = if gives_way { Ok(true) } else { self.step(&mut index) };
+            let step = if gives_way {
+                self.note_lag(&index).map(|()| true)
+            } else {
+                self.step(&mut index)
+            };
             let quiet = matches!(step, Ok(false));
             let mut wait = match step {
                 Ok(true) if gave_way > 0 => GIVE_WAY,
@@ -298,6 +303,7 @@ impl Indexer {
             index.batch(|batch| write_place(batch, &place, self.redaction.version()))?;
         }
         self.stay_behind(index, &mut place)?;
+        self.look_back(&place)?;
         let most = if self.is_behind() { SPANS_BETWEEN } else { SPANS };
         let settled = self.readers.with(|db| read::settled_after(db, place.settled, most))?;
         if let Some((last, _)) = settled.last() {
@@ -350,6 +356,13 @@ impl Indexer {
             batch.set_meta("opened", &opened)
         })?;
         Ok(())
+    }
+
+    /// Notes how far the index is behind while it waits for hooks.
+    fn note_lag(&self, index: &Index) -> Result<(), StepError> {
+        let (now, place) = (self.readers.with(read::position)?, place(index)?);
+        let settled = if place.epoch == now.epoch { place.settled } else { 0 };
+        self.look_back(&Place { settled, ..place })
     }
 
     fn look_back(&self, place: &Place) -> Result<(), StepError> {

@@ -118,6 +118,28 @@ fn hit(root: &str, field: &str) -> (String, String) {
     (root.to_owned(), field.to_owned())
 }
 
+/// On a busy machine the index starts late. Before, it said meanwhile that nothing was missing in it.
+#[test]
+fn an_index_that_has_not_begun_says_that_it_is_behind() {
+    let mut world = World::new();
+    world.store("root", 0, "ls", "out", true);
+    let (readers, path) = (Readers::new(world.dir.path().join("hookspan.db")), world.path());
+    let behind = Arc::new(AtomicBool::new(true));
+    let search =
+        Search::start(readers, &path, Redaction::default(), never(), Arc::clone(&behind)).unwrap();
+    let handle = search.handle();
+    assert!(handle.lag() > 0, "nothing is indexed");
+    while handle.lag() <= 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(world.find(&["ls"]), [], "it gives way, and has counted what waits");
+    behind.store(false, Ordering::Relaxed);
+    while handle.lag() > 0 {
+        std::thread::yield_now();
+    }
+    assert!(!world.find(&["ls"]).is_empty());
+}
+
 #[test]
 fn words_phrases_and_parts_of_words_are_found_newest_first() {
     let mut world = World::new();
