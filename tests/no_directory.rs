@@ -312,7 +312,18 @@ fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the
         if moved {
             fs::rename(world.state(), world.scratch("moved")).unwrap();
         } else {
-            fs::remove_dir_all(world.state()).unwrap();
+            // The collector may make a file in it at this moment.
+            eventually("the directory is deleted", SOON, || {
+                match fs::remove_dir_all(world.state()) {
+                    Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+                        Err(error.to_string())
+                    }
+                    done => {
+                        done.unwrap();
+                        Ok(())
+                    }
+                }
+            });
         }
         (0..HOOKS).for_each(|number| send(&mut ledger, number));
         eventually("the collector ends", SOON, || {
