@@ -61,7 +61,7 @@ fn check(global: &Global) -> anyhow::Result<()> {
     }
     output::print(&match &global.config_file {
         Some(path) if path.exists() => format!("{}: ok\n", path.display()),
-        Some(path) => format!("{}: not there, so the defaults hold\n", path.display()),
+        Some(path) => format!("{}: not found; using defaults\n", path.display()),
         None => "no configuration file: there is no home folder\n".to_owned(),
     })
 }

@@ -117,7 +117,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         output::print_json(&Answer { new, duplicate, malformed, files, damaged, notes })?;
     } else {
         output::print(&format!(
-            "{} new, {} already stored, {} malformed (kept raw)\n",
+            "{} new, {} already stored, {} not valid JSON (kept raw)\n",
             HumanCount(new),
             HumanCount(duplicate),
             HumanCount(malformed)

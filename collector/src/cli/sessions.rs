@@ -135,7 +135,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     print(&table(&sessions, clock::now(), Paint::stdout(&global.env)))?;
     if sessions.len() == limit {
-        note(&format!("the newest {limit}; all of them with --limit 0"));
+        note(&format!("Showing the newest {limit}; use --limit 0 for all"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -84,7 +84,7 @@ struct Row {
 /// The database cannot be read.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if !(1..=3_660).contains(&args.days) {
-        return Err(Misuse("--days: between 1 and 3660".to_owned()).into());
+        return Err(Misuse("--days must be between 1 and 3660".to_owned()).into());
     }
     let database = open::reader(&global.state.database())?;
     let today = clock::now().0.div_euclid(DAY_NS);

@@ -37,10 +37,10 @@ const SHOWN_MAX: usize = 50_000;
     after_help = "Examples:\n  hookspan tail\n  hookspan tail -n 100 --no-follow\n  hookspan tail --redact\n  hookspan tail --json | jq .label"
 )]
 pub(crate) struct Args {
-    /// Begin with so many that have ended already
+    /// Start with the last N calls that have ended
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 10)]
     lines: usize,
-    /// Print these and stop
+    /// Print them and stop
     #[arg(long)]
     no_follow: bool,
     /// Only failures

@@ -8,7 +8,7 @@ pub(super) type Described =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SESSION: (&str, &str) = ("session", "A session's id, the beginning of one, or `last`");
-const LIMIT_ABOUT: (&str, &str) = ("limit", "At most so many, up to 500; 10 unless told");
+const LIMIT_ABOUT: (&str, &str) = ("limit", "Maximum number of items: up to 500, 10 by default");
 const CURSOR: (&str, &str) = ("cursor", "`next` of an earlier answer");
 
 pub(super) const TOOLS: [Described; 5] = [

@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
         if let Some(tokens) = session.tokens {
             let told = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
             self.line(&format!(
-                "tokens: {} in ({} from cache, {} into it), {} out",
+                "tokens: {} in ({} cache read, {} cache write), {} out",
                 told(tokens.input),
                 told(tokens.cache_read),
                 told(tokens.cache_write),

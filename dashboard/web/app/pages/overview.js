@@ -38,7 +38,7 @@ export function Overview({ overview: { data, error, reload } }) {
   return html`<div class="page overview">
     <h1 class="sr">Overview</h1>
     <section aria-labelledby="needs"><h2 id="needs">Needs you now${needs.length > 0 && html` <span class="count">${needs.length}</span>`}</h2>
-      ${needs.length === 0 && html`<p class="calm">✓ Nothing waits for you.</p>`}
+      ${needs.length === 0 && html`<p class="calm">✓ Nothing needs you.</p>`}
       <ul class="needs">${needs.map((need) => html`<${Need} key=${`${need.kind} ${need.session} ${need.url}`} need=${need} />`)}</ul></section>
     ${running.length > 0 && html`<section aria-labelledby="running"><h2 id="running">Running <span class="count calm-count">${running.length}</span></h2>
       <${List} rows=${running} /></section>`}

@@ -81,7 +81,7 @@ export function Sessions({ query, go }) {
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
     ${rows && !rows.length && (params.size > 0
-      ? html`<section class="card narrow"><h2>No session matches</h2><p>Take a filter away. <a href="/sessions">Show all</a></p></section>`
+      ? html`<section class="card narrow"><h2>No session matches</h2><p>Remove a filter. <a href="/sessions">Show all</a></p></section>`
       : html`<${Waiting} />`)}
     ${rows && rows.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
       <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th>${head("calls")}${head("errors")}${head("active", "active / wall")}${head("tokens", "tokens in / out")}${head("last")}</tr></thead>
