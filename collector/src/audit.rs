@@ -1,7 +1,7 @@
-//! Who came in, what was deleted and what was given away: `audit.json`, a file of the owner's with a bound.
+//! The audit log: sign-ins, deletions, exports. `audit.json` is a bounded file that only the owner may read.
 //!
-//! A running collector and commands both write to it, so each change reads the file anew while it holds the lock of the state
-//! directory. An entry holds no text of a session and no session's id, because entries outlive what is deleted.
+//! A running collector and commands both write to it, so each change reads the file again while it holds the lock of the state
+//! directory. An entry contains neither text of a session nor a session's id, because entries outlive deleted sessions.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::dirs::{Exclusive, StateDir, open_private, write_private};
 
-/// Entries that are kept. The oldest go, and are counted.
+/// Maximum number of entries. The oldest are removed and counted.
 const ENTRIES_MAX: usize = 1_000;
 /// Longest detail, characters.
 const DETAIL_MAX: usize = 200;
-/// Larger than all that fits.
+/// Maximum size of the file, larger than everything that fits.
 const MAX_BYTES: u64 = 4 << 20;
-/// Refusals are written this often at most: whoever knocks must not make the collector write.
+/// Minimum time between two writes of refusals: a stranger's attempts must not cause many writes.
 const REFUSALS_EVERY: Duration = Duration::from_secs(60);
 
-/// Why the audit log cannot be read or kept.
+/// Why the audit log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditError {
     /// The file cannot be read.
@@ -56,11 +56,11 @@ pub(crate) enum What {
     Exported,
     /// Stored spans are sent to a destination again.
     Replayed,
-    /// A destination that was not there before.
+    /// A destination was added.
     DestinationAdded,
-    /// What a destination gets, or where it is, has changed.
+    /// A destination's content policy or address has changed.
     DestinationChanged,
-    /// A destination is not there any more.
+    /// A destination was removed.
     DestinationRemoved,
 }
 
@@ -84,12 +84,12 @@ impl What {
     }
 }
 
-/// Who was refused. Refusals are counted and not listed.
+/// Kinds of refusals. Refusals are counted, not listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Refusal {
     /// A sign-in with a used, old or wrong code.
     SignIn,
-    /// A request with a token that is none.
+    /// A request with an invalid token.
     Token,
     /// A connection from another account.
     Account,
@@ -107,28 +107,28 @@ impl Refusal {
     }
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Log {
     /// The oldest first.
     pub entries: Vec<Entry>,
-    /// Older entries that made room.
+    /// Number of removed older entries.
     pub dropped: u64,
-    /// How often who was refused.
+    /// Number of refusals by kind.
     pub refused: BTreeMap<String, Refused>,
-    /// Destinations as the collector last knew them, and what they get.
+    /// Destinations at the last start, with their content policy.
     pub destinations: BTreeMap<String, String>,
 }
 
-/// One thing that happened.
+/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// When, seconds since the epoch.
+    /// Time, seconds since the epoch.
     pub at_s: i64,
     /// A word of [`What`].
     pub what: String,
-    /// In words: no text of a session.
+    /// Description, without text of a session.
     pub detail: String,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct AuditFile {
     waiting: Mutex<Waiting>,
 }
 
-/// Refusals that are not written yet.
+/// Refusals that are not in the file yet.
 #[derive(Debug, Default)]
 struct Waiting {
     refused: BTreeMap<Refusal, Refused>,
@@ -170,7 +170,7 @@ impl AuditFile {
         self.change(|log| log.push(what, detail))
     }
 
-    /// As [`Self::add`], for the running collector: what cannot be written is in its own log.
+    /// Like [`Self::add`], for the running collector: an error goes to its log.
     pub(crate) fn note(&self, what: What, detail: &str) {
         if let Err(error) = self.add(what, detail) {
             tracing::warn!(%error, what = what.as_str(), "audit.not_written");
@@ -193,7 +193,8 @@ impl AuditFile {
         }
     }
 
-    /// Compares the destinations with those of the last start, and adds what differs. Each is a name and what it gets.
+    /// Compares the destinations with those of the last start, and records the differences. Each is a name with its content
+    /// policy.
     pub(crate) fn destinations(&self, now: &BTreeMap<String, String>) {
         if self.read().is_ok_and(|log| log.destinations == *now) {
             return;
@@ -218,7 +219,7 @@ impl AuditFile {
         }
     }
 
-    /// What is kept, with the refusals that are not written yet.
+    /// The stored log, with refusals that are not in the file yet.
     ///
     /// # Errors
     /// [`AuditError`] if the file cannot be read.
@@ -260,7 +261,7 @@ impl AuditFile {
     }
 }
 
-/// Refusals of the last minute are not lost with the collector.
+/// Write the refusals of the last minute before the collector ends.
 impl Drop for AuditFile {
     fn drop(&mut self) {
         if !self.waiting().refused.is_empty() {

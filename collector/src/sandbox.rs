@@ -1,16 +1,17 @@
-//! What the running collector gives up: it starts no program, gains no privileges, writes where its data lies, opens no further port
-//! and connects to no port but those of its destinations.
+//! Restricts the running collector: it may start no program, gain no privileges, write only where its data lies, open no
+//! further port, and connect only to the ports of its destinations.
 //!
-//! Linux alone offers this to programs without privileges (Landlock, `landlock(7)`). A kernel that has a part of it enforces this
-//! part. Reading is not restricted: hooks name transcripts anywhere, and without a port to send to, what is read stays here. The
-//! restrictions hold for the calling thread and all threads that it starts, so [`enter`] comes before the threads.
+//! Only Linux offers this to programs without privileges (Landlock, `landlock(7)`). An older kernel enforces the part that it
+//! supports. Reading is not restricted: hooks name transcripts in any folder, and without a port to send to, the content stays
+//! on this machine. The restrictions apply to the calling thread and all threads that it starts, so call [`enter`] before
+//! starting threads.
 
 use std::path::PathBuf;
 
-/// What the collector needs.
+/// The rights that the collector needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
-    /// Folders in which it writes. What does not exist is left out.
+    /// Folders in which it writes. Missing ones are skipped.
     pub writable: Vec<PathBuf>,
     /// Folders in which it removes its sockets when it ends.
     pub sockets: Vec<PathBuf>,
@@ -18,19 +19,19 @@ pub(crate) struct Needs {
     pub ports: Option<Vec<u16>>,
 }
 
-/// What holds now.
+/// The restrictions in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     /// No program that it starts would gain privileges.
     pub no_new_privileges: bool,
-    /// It writes in its own folders alone, and starts no program.
+    /// It may write only in its own folders, and start no program.
     pub files: bool,
-    /// It opens no port, and connects to those of its destinations alone.
+    /// It may open no port, and connect only to those of its destinations.
     pub network: bool,
 }
 
 impl Held {
-    /// In words, for `serve.json` and doctor.
+    /// A description for `serve.json` and `doctor`.
     #[must_use]
     pub(crate) fn words(self) -> String {
         let parts = [
@@ -43,7 +44,7 @@ impl Held {
     }
 }
 
-/// Gives up new privileges, and with `needs` everything that is not needed. A kernel that refuses leaves things as they were.
+/// Gives up new privileges and, with `needs`, every right that is not needed. If the kernel refuses, nothing changes.
 #[must_use]
 pub(crate) fn enter(needs: Option<&Needs>) -> Held {
     let no_new_privileges = system::give_up_privileges();
@@ -65,18 +66,18 @@ mod system {
 
     use super::Needs;
 
-    /// Rights of later kernels are left alone: nobody here has seen the collector below them.
+    /// Rights that only later kernels know are not restricted, because the collector was never tested without them.
     const KNOWN: ABI = ABI::V6;
-    /// The first that knows ports.
+    /// The first Landlock version that can restrict ports.
     const WITH_PORTS: ABI = ABI::V4;
 
     pub(super) fn give_up_privileges() -> bool {
         rustix::thread::set_no_new_privs(true).is_ok()
     }
 
-    /// What holds then: files, network.
+    /// Restricts files and network. Returns which of the two are in force.
     ///
-    /// One domain for all: a second one would forbid to rename from folder to folder, whatever it is about.
+    /// Use a single domain: a second one would forbid every rename from one folder to another.
     pub(super) fn restrict(needs: &Needs) -> Result<(bool, bool), RulesetError> {
         let writing = AccessFs::from_write(KNOWN);
         let special = AccessFs::MakeChar | AccessFs::MakeBlock;
@@ -84,8 +85,8 @@ mod system {
         if needs.ports.is_some() {
             ports |= AccessNet::ConnectTcp;
         }
-        // The first Landlock (Linux 5.13 to 5.18) forbids to rename from folder to folder, which setting a damaged database aside
-        // needs.
+        // The first Landlock version (Linux 5.13 to 5.18) forbids renames from one folder to another, but moving a damaged
+        // database aside needs one.
         let renames = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         if renames.handle_access(AccessFs::Refer).is_err() {
             return Ok((false, false));

@@ -18,14 +18,14 @@ pub(crate) struct Asset {
     gzip: &'static [u8],
 }
 
-// `ASSETS`, and `BUILD`: it names the contents of all assets, so that an address with it may be cached for ever.
+// `ASSETS` and `BUILD`. `BUILD` is a hash of all assets, so an address that contains it may be cached for ever.
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 pub(crate) async fn asset(
     Path((build, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    // A page of an older build asks for files that may have changed since: it must reload, not mix.
+    // A page of an older build requests files that may have changed since. It must reload instead of mixing versions.
     if build != BUILD {
         return Problem::not_found("asset in this build").into_response();
     }
@@ -64,7 +64,8 @@ fn serve(path: &str, asked: &HeaderMap) -> Response {
 }
 
 impl Asset {
-    /// What the file holds now, when a developer has edited it since the build: a reload shows it. Always `None` in release builds.
+    /// The file's present content, if a developer has edited it since the build, so that a reload shows it. Always `None` in
+    /// release builds.
     fn edited(&self) -> Option<Vec<u8>> {
         if !cfg!(debug_assertions) {
             return None;
@@ -74,7 +75,7 @@ impl Asset {
     }
 }
 
-/// Whether the client accepts gzip: it is named, or `*` is, and not with `q=0`.
+/// Whether the client accepts gzip: the header names it or `*`, and not with `q=0`.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let mut any = false;
     for value in asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|one| one.to_str().ok()) {

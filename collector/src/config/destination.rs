@@ -1,8 +1,8 @@
 //! Where spans go: `[[destination]]` in the file, presets, and the `OTEL_EXPORTER_OTLP_*` variables.
 //!
-//! Everything is decided here, once, at start. A value that is wrong is an error with file, line and the destination's name. A
-//! variable that is not set, or a file that cannot be read, leaves the destination unready: it is paused, and the others run.
-//! The environment comes in as a value, so that nothing here depends on the process.
+//! Everything is decided here, once, at start. A wrong value is an error with file, line and the destination's name. If a
+//! variable is not set or a file cannot be read, the destination is unready: it is paused, and the others run. The environment
+//! comes in as a value, so that nothing here depends on the process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct Destination {
     pub content: ContentPolicy,
     /// Whether secrets are blanked. Always so below `full`.
     pub redact: bool,
-    /// What becomes of paths.
+    /// How paths are sent.
     pub paths: PathPolicy,
     /// Attribute names of the GenAI conventions.
     pub semconv: Profile,
@@ -50,8 +50,7 @@ pub(crate) struct Destination {
     pub sample: f64,
     /// Link to a span in the destination's own pages, with `{trace_id}` and the like still in it.
     pub link: Option<String>,
-    /// Why it cannot be used as things are: a variable that is not set, a file that cannot be read. It is paused then; the
-    /// other destinations run.
+    /// Why it is unusable now: a variable is not set, or a file cannot be read. Then it is paused; the other destinations run.
     pub unready: Option<String>,
 }
 
@@ -80,7 +79,7 @@ impl ContentPolicy {
     }
 }
 
-/// What becomes of paths at `metadata` and `full`.
+/// How paths are sent at `metadata` and `full`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PathPolicy {
@@ -89,7 +88,7 @@ pub(crate) enum PathPolicy {
     Relative,
     /// As they are.
     Full,
-    /// A hash, so that equal paths stay recognisable.
+    /// As a hash, so that equal paths stay recognisable.
     Hash,
     /// Not at all.
     Off,
@@ -98,14 +97,14 @@ pub(crate) enum PathPolicy {
 /// Where a new destination starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Backfill {
-    /// With what settles from now on.
+    /// With spans that settle from now on.
     #[default]
     #[serde(rename = "none")]
     None,
-    /// With what ended in the last 24 hours.
+    /// With spans that ended in the last 24 hours.
     #[serde(rename = "24h")]
     Day,
-    /// With everything stored.
+    /// With all stored spans.
     #[serde(rename = "all")]
     All,
 }
@@ -397,8 +396,8 @@ impl Destination {
         format!("{host}, content {content}, paths {paths}{secrets}")
     }
 
-    /// Stands for the receiver: it changes when spans go somewhere else. Secrets are not in it, so a new key for the same
-    /// account changes nothing.
+    /// Identifies the receiver: the text changes if spans go somewhere else. It does not depend on secrets, so a new key for
+    /// the same account changes nothing.
     #[must_use]
     pub(crate) fn identity(&self) -> String {
         let Connection { endpoint, protocol, headers, .. } = &self.connection;
@@ -414,8 +413,8 @@ impl Destination {
     }
 }
 
-/// Every destination: those of the file, and `env` where the environment names an endpoint. One of the file that is called
-/// `env` takes its place. One that cannot be used for now is among them, see [`Destination::unready`].
+/// All destinations: those in the file, and `env` if the environment names an endpoint. A destination called `env` in the file
+/// replaces it. Destinations that are unusable for now are included, see [`Destination::unready`].
 ///
 /// # Errors
 /// The first destination whose settings are wrong.
@@ -512,7 +511,7 @@ fn parse_duration(text: &str) -> Result<Duration, Why> {
     }
 }
 
-/// `/v1/traces` where nothing but a host and port was written.
+/// Adds `/v1/traces` if only a host and port were written.
 fn with_path(endpoint: String, protocol: Protocol) -> String {
     let bare = endpoint.splitn(4, '/').nth(3).unwrap_or_default().is_empty();
     if protocol == Protocol::Http && bare {
@@ -549,7 +548,7 @@ pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<
     Ok(out)
 }
 
-/// A link is only worth having when everything but the span is known; one that was written by hand must be right.
+/// A link is usable only if everything but the span is known. A link that a person wrote must be valid.
 fn check_link(
     template: &str,
     values: &BTreeMap<String, String>,

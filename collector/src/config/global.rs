@@ -1,11 +1,11 @@
-//! Where things are, for whoever looks from outside: every command, and the doctor.
+//! The common context of every command and of `doctor`.
 
 use std::path::PathBuf;
 
 use super::{Config, Environment, paths};
 use crate::dirs::StateDir;
 
-/// What every command knows: the environment, and where things are. Made once.
+/// The environment and the paths, determined once.
 #[derive(Clone, Debug)]
 pub(crate) struct Global {
     /// The environment, read once.
@@ -47,7 +47,7 @@ impl Global {
         })
     }
 
-    /// A command line that reaches the same state directory from this environment: for advice.
+    /// A command line that uses the same state directory in this environment, for advice.
     #[must_use]
     pub(crate) fn command(&self, words: &str) -> String {
         let found = StateDir::resolve(None, &paths::places(&self.env));

@@ -24,7 +24,7 @@ pub enum Why {
         /// What could be written.
         known: &'static str,
     },
-    /// The one protocol of OTLP that hookspan does not speak.
+    /// The one OTLP protocol that hookspan does not support.
     #[error("http/json is not supported; use http/protobuf or grpc")]
     HttpJson,
     /// The preset's receiver does not speak gRPC.
@@ -45,7 +45,7 @@ pub enum Why {
     /// No boolean.
     #[error("{0:?} is not true or false")]
     Boolean(String),
-    /// A share that is less than nothing or more than all.
+    /// A share below 0 or above 1.
     #[error("{0} is not between 0 and 1")]
     Share(f64),
     /// No URL.
@@ -69,7 +69,7 @@ pub enum Why {
     /// A link of another scheme.
     #[error("must start with http:// or https://")]
     LinkScheme,
-    /// Nothing says where the receiver is.
+    /// The endpoint is missing.
     #[error("is missing; this preset has none of its own")]
     NoEndpoint,
     /// The endpoint has a placeholder without a value.
@@ -78,10 +78,10 @@ pub enum Why {
     /// The link has a placeholder without a value.
     #[error("{{{0}}} is not known; set values.{0}")]
     LinkPlaceholder(String),
-    /// Secrets may only leave where all text leaves.
+    /// Redaction may be off only at `full`.
     #[error("false needs content = \"full\": with less content, secrets never leave")]
     RedactBelowFull,
-    /// A name with other characters, or too long.
+    /// A name with invalid characters, or too long.
     #[error("takes 1 to 64 of A-Z a-z 0-9 . _ -")]
     Name,
     /// Two destinations of one name.

@@ -77,13 +77,13 @@ pub struct Journal {
 /// `[retention]`: what is deleted without being asked; see [`crate::store::prune`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions whose last event is older than this go, and so do older hooks without a session; 0 keeps them.
+    /// Sessions whose last event is older than this are deleted, and so are older hooks without a session; 0 keeps them.
     pub max_age_ns: i64,
-    /// While the database is larger than this, hooks without a session go, then the oldest sessions; 0 lets it grow.
+    /// While the database is larger than this, hooks without a session are deleted, then the oldest sessions; 0 sets no limit.
     pub max_bytes: u64,
 }
 
-/// `[redact]`: what is a secret beside the rules of hookspan, and what is none.
+/// `[redact]`: a person's rules for secrets, and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redact {
     /// `[[redact.rule]]`.
@@ -92,7 +92,7 @@ pub struct Redact {
     pub allow: Vec<String>,
 }
 
-/// `[evidence]`: where the parent of a subagent is looked for.
+/// `[evidence]`: where hookspan searches for a subagent's parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Whether Cursor's own database may be asked.
@@ -174,7 +174,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Loads `file` (absent is fine unless `required`) and lays the environment over it.
+    /// Loads `file` (which may be absent unless `required`) and lays the environment over it.
     ///
     /// # Errors
     /// The file is unreadable or not valid; the message names file, line and column.

@@ -49,8 +49,8 @@ pub(super) fn connection(
 #[derive(Debug)]
 pub(crate) struct Unreadable(pub String);
 
-/// As `connection`, with the specification's own endpoint on this machine where none is set. A file that cannot be read is no
-/// mistake of the variable that names it.
+/// Like `connection`, but uses the specification's default endpoint on this machine if none is set. An unreadable file is not
+/// an error of the variable that names it.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
@@ -171,7 +171,7 @@ fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, Why> {
         .collect()
 }
 
-/// Percent decoding as the W3C baggage form asks for: what is no escape stays as it is.
+/// Percent decoding of the W3C baggage format: invalid escapes stay as they are.
 fn percent_decode(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! What is known about each backend: endpoint, protocol, headers, limits, link.
+//! Known settings of each backend: endpoint, protocol, headers, limits, link.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Preset {
         }
     }
 
-    /// Protocol where none is set. A port or path that is conventional for the other one wins over the preset's own.
+    /// Default protocol. A port or path that is conventional for the other protocol wins over the preset's own.
     #[must_use]
     pub(crate) fn protocol(self, endpoint: Option<&str>) -> Protocol {
         let grpc_by_default = matches!(self, Self::Jaeger | Self::Tempo | Self::Honeycomb);
@@ -71,7 +71,7 @@ impl Preset {
         )
     }
 
-    /// Endpoint where none is set, with `{placeholders}`.
+    /// Default endpoint, with `{placeholders}`.
     #[must_use]
     pub(crate) const fn endpoint(self, protocol: Protocol) -> Option<&'static str> {
         let http = matches!(protocol, Protocol::Http);
@@ -124,7 +124,7 @@ impl Preset {
         headers
     }
 
-    /// Headers without which the backend refuses everything.
+    /// Headers that the backend requires.
     #[must_use]
     pub(crate) const fn required_headers(self) -> &'static [&'static str] {
         match self {

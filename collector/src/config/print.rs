@@ -1,4 +1,4 @@
-//! What holds, written back as a person would write it.
+//! Prints the configuration in force as a person would write it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::{Config, OpenInference, Profile};
 
-/// What stands for a value that may hold a secret.
+/// Replacement for a value that may hold a secret.
 const HIDDEN: &str = "(set, not shown)";
 
 impl Config {

@@ -1,4 +1,4 @@
-//! Values that a destination refers to: environment variables and files. What is not there now pauses the destination.
+//! Values that a destination takes from environment variables and files. If one is missing now, the destination is paused.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::connection::Secret;
 use super::mistake::{Mistake, Why};
 use crate::config::Environment;
 
-/// Headers that hold no secret and may therefore stand in the file as they are.
+/// Headers without secrets, which may be written in the file as they are.
 pub(in crate::config) const PLAIN_HEADERS: [&str; 5] = [
     "x-scope-orgid",
     "x-honeycomb-dataset",
@@ -18,13 +18,13 @@ pub(in crate::config) const PLAIN_HEADERS: [&str; 5] = [
 /// A value that cannot be used now.
 #[derive(Debug)]
 pub(in crate::config) enum Problem {
-    /// What was written is wrong. Nothing starts until it is corrected.
+    /// The configured text is wrong. The collector does not start until it is corrected.
     Wrong(Mistake),
-    /// What was written refers to something that is not there now. Only this destination waits for it.
+    /// The configured text refers to something that is missing now. Only this destination waits for it.
     Missing(Mistake),
 }
 
-/// What is not there now: the first of it is reported.
+/// Missing values. The first one is reported.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Missing(Option<Mistake>);
 
@@ -44,12 +44,12 @@ impl Missing {
         }
     }
 
-    /// Notes what is missing, unless something was missing before.
+    /// Records a missing value, unless one was recorded before.
     pub(in crate::config) fn note(&mut self, mistake: Mistake) {
         self.0.get_or_insert(mistake);
     }
 
-    /// What was missing first, in words.
+    /// A description of the first missing value.
     pub(in crate::config) fn words(&self) -> Option<String> {
         self.0.as_ref().map(Mistake::to_string)
     }

@@ -1,4 +1,4 @@
-//! When the collector is told to end: by a signal, from the first moment on at which it would leave something behind.
+//! Handles the signals that end the collector, from the first moment at which it could leave something behind.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
-    /// Closed then.
+    /// Closed when the collector is told to end.
     ended: Receiver<()>,
 }
 
@@ -34,15 +34,15 @@ impl Stop {
         Ok(Self { asked, ended })
     }
 
-    /// Waits for it.
+    /// Waits until the collector is told to end.
     pub(super) async fn asked(mut self) {
         if self.asked.wait_for(|asked| *asked).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Does `work` on a thread of its own. `None` when the collector was told to end first; then `work` goes on until the process
-    /// ends, which every part of the start survives as it survives a kill.
+    /// Runs `work` in a separate thread. `None` if the collector was told to end first. Then `work` continues until the process
+    /// ends; every part of the start survives that as it survives a kill.
     ///
     /// # Errors
     /// Returns the system's error if it gives no thread, and [`io::ErrorKind::Other`] if `work` panics.
@@ -52,7 +52,7 @@ impl Stop {
     ) -> io::Result<Option<T>> {
         let (done, result) = bounded(1);
         std::thread::Builder::new().name("start".into()).spawn(move || {
-            // Nobody waits any more when the collector ends.
+            // The receiver is gone if the collector is ending.
             let _taken = done.send(work());
         })?;
         select! {
@@ -62,7 +62,7 @@ impl Stop {
     }
 }
 
-/// Ends when one of them comes.
+/// Ends at the first signal.
 #[cfg(unix)]
 fn signal() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -299,8 +299,8 @@ impl Stepped {
     }
 }
 
-/// Kills collectors in the call that deletes a segment, so many at once: a segment is deleted ten seconds after a collector
-/// has found it. Returns how many, and of how many hooks.
+/// Kills this many collectors in the call that deletes a segment, which happens ten seconds after a collector has found the
+/// segment. Returns the number of kills and of hooks.
 #[track_caller]
 fn deletions(count: u64) -> (u64, usize) {
     thread::scope(|scope| {
@@ -310,7 +310,7 @@ fn deletions(count: u64) -> (u64, usize) {
     })
 }
 
-/// The first of them dies before it has deleted anything, the next one after it has deleted one segment, and so on.
+/// The first collector dies before it has deleted anything, the next one after it has deleted one segment, and so on.
 fn deletion(one: u64) -> usize {
     let mut stepped = Stepped::new();
     fs::create_dir_all(stepped.world.state()).unwrap();
