@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the shim is made of. Its tests and benchmarks are not: changing them rebuilds nothing here.
+/// Sources of the shim. Its tests and benchmarks are left out, so that changing them rebuilds nothing here.
 const SOURCES: [&str; 4] = ["src", "build.rs", "freestanding.ld", "Cargo.toml"];
 
 /// Variables that belong to the outer build. Flags and wrappers above all: coverage or lints must not reach a program

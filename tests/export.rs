@@ -200,7 +200,7 @@ fn survives_kills(receiver: &Receiver) {
         let collector = Collector::start(&world);
         bodies.iter().for_each(|body| player::play_one(&world, body));
         let before = receiver.spans(&[]).len();
-        // Until something leaves, or until it is clear that nothing of this part can.
+        // Wait until something is sent, or until it is clear that nothing of this part can be.
         let patience = std::time::Instant::now();
         eventually("an export, or the end of the wait for one", SETTLED, || {
             let moved = receiver.spans(&[]).len() > before;

@@ -538,7 +538,7 @@ fn long_session() -> Vec<Arrival> {
 #[test]
 fn a_session_whose_settled_turns_leave_memory_gives_the_same_tables_live_restarted_and_rebuilt() {
     let arrivals = long_session();
-    // The tables after a life with a restart, and after a rebuild; and how many turns were read again.
+    // Returns the tables of a store that lived through a restart, those after a rebuild, and the number of reloaded turns.
     let live = |config: &hookspan_core::Config, size: usize| {
         let world = World::new();
         let mut engine = world.engine_with(config.clone());

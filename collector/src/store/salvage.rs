@@ -38,8 +38,8 @@ const PREFIX: &str = "damaged-";
 pub(crate) struct Report {
     /// Hooks taken over.
     pub(crate) hooks: u64,
-    /// Hooks that could not be read, at most: a number may never have been given out. `None` when the file does not even say
-    /// how many it held.
+    /// Upper bound of hooks that could not be read (some numbers may never have been given). `None` if the file does not tell
+    /// its highest number.
     pub(crate) lost: Option<u64>,
 }
 
@@ -280,7 +280,7 @@ impl Salvage {
                 if self.again || (self.failed.is_empty() && self.end.is_some()) {
                     break;
                 }
-                // What the connection has in memory is as doubtful as what it could not read.
+                // The connection's cached pages are as doubtful as the failed read.
                 (self.again, self.silence, self.passing) = (true, 0, None);
                 db = self.connect()?;
                 self.look(&db);

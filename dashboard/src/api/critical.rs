@@ -93,7 +93,7 @@ fn end_us(line: &Line) -> i64 {
     line.end.map_or(line.start.as_us(), |end| end.as_us()).max(line.start.as_us())
 }
 
-/// The path in order of time; its steps touch and cover the whole turn.
+/// The critical path in order of time. Its steps adjoin and cover the whole turn.
 fn path(session: &str, lines: &[Line], turn: &Line) -> Vec<Step> {
     let mut children: BTreeMap<i64, Vec<&Line>> = BTreeMap::new();
     for line in lines {

@@ -124,7 +124,7 @@ pub(super) async fn search(
     })
 }
 
-/// Words, and phrases in quotes. The words that narrow down ([`hookspan_view::filter`]) and `field` are filters before a colon; any
+/// Parses words, and phrases in quotes. A filter word ([`hookspan_view::filter`]) or `field` before a colon is a filter. Any
 /// other colon is text, and so is everything in quotes.
 pub(super) fn parse(text: &str) -> Result<Query, Problem> {
     let mut query = Query::default();

@@ -1,4 +1,4 @@
-//! System calls of a real collector that fail: each kind, at each point, once and again and again.
+//! Makes system calls of a real collector fail: each kind, at each point, once or repeatedly.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -138,7 +138,7 @@ fn settled(world: &World, turns: u64) -> Vec<String> {
     })
 }
 
-/// What `status` says of both while they are away, and that the next attempt is not far.
+/// Checks that `status` shows both as away, and that the next attempt is near.
 #[track_caller]
 fn they_wait(world: &World, settled: u64, bound: u64) {
     eventually("both destinations wait", Duration::from_secs(120), || {

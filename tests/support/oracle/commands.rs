@@ -41,7 +41,7 @@ pub fn of_world(world: &World, stories: &[Story], found: &mut Differences) {
     }
 }
 
-/// The words that narrow down, as flags of `stats` and `sessions`, and in `prune --dry-run`.
+/// Checks the filter words as flags of `stats` and `sessions`, and in `prune --dry-run`.
 fn narrowed(world: &World, story: &Story, project: &str, found: &mut Differences) {
     let of_project = || story.sessions.iter().filter(|session| session.project() == project);
     let calls = || of_project().flat_map(Session::all_calls);

@@ -334,7 +334,7 @@ mod tests {
     }
 
     proptest! {
-        /// A plain spelling is its own, whatever was sent, and a root holds what is below it.
+        /// Normalising a plain spelling changes nothing, and a root contains the paths below it.
         #[test]
         fn spellings_agree(sent in "(file://|vscode-remote://h|)[/\\\\]{0,3}([cD](:|%3A)[/\\\\])?[a-b./\\\\%:]{0,16}") {
             let once = plain(&sent).into_owned();

@@ -1,4 +1,4 @@
-//! The scorecard: every stream beside what really happened in it.
+//! The scorecard: compares the result for every stream with what really happened.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -187,7 +187,7 @@ impl Server {
         Ok(pairs.join("&"))
     }
 
-    /// A page of a list. The limit becomes smaller until the answer has its size, so that `next` is right.
+    /// A page of a list. The limit is reduced until the answer is small enough, so that `next` stays correct.
     async fn page(&self, list: &str, query: &str, mut limit: usize) -> Result<Value, Refusal> {
         loop {
             let mut answer = self.get(&format!("/api/v1/{list}?{query}&limit={limit}")).await?;

@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// With the reader of property lists that Python has, where there is Python.
+    /// Uses Python's parser of property lists, if Python is installed.
     #[test]
     fn an_agent_is_a_property_list() {
         let script = "import plistlib, sys; print(plistlib.loads(sys.stdin.buffer.read())['ProgramArguments'])";

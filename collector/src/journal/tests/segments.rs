@@ -195,7 +195,8 @@ fn a_position_never_names_bytes_that_were_not_synced() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
     follower.poll(10);
-    // Between two syncs a record is given out and its position is not. A sync may come just then, but not every time.
+    // Between two syncs a record is handed out, but its position is not. A sync may happen at that moment, so try several
+    // times.
     let early = (1..=20).any(|id| {
         world.write(id, b"one");
         let batch = follower.poll(10);

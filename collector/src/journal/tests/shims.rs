@@ -1,4 +1,4 @@
-//! The real program against the real follower: nothing that was accepted is missing, and what was not is counted.
+//! The real program with the real follower: every accepted hook arrives, and every other hook is counted.
 
 use std::collections::BTreeSet;
 use std::io::Write;

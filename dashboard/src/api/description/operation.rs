@@ -106,7 +106,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// A parameter that is left out is left out: there is no way to write null in a query.
+/// Optional parameters are omitted, never null: a query cannot express null.
 fn without_null(schema: &mut Value) {
     if let Value::Array(kinds) = &mut schema["type"] {
         kinds.retain(|kind| kind != "null");

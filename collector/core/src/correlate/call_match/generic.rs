@@ -188,8 +188,8 @@ impl Equals {
         self.calls.get(self.ended).copied()
     }
 
-    /// The oldest call without a beginning whose end was received before `start`, and which can have begun as late as `start`: hooks of
-    /// one instant come in any order.
+    /// The oldest call that has an end but no beginning, if its end arrived before `start` and the call can have begun as late
+    /// as `start`. Hooks of one moment may arrive in any order.
     fn first_that_ended_before(&self, start: &Fact, calls: &[Call<'_>]) -> Option<usize> {
         let is_one = |call: &Call<'_>| {
             let Some(post) = call.post.filter(|_| call.pre.is_none()) else { return false };

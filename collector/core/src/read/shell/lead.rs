@@ -113,7 +113,7 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// Past `$name = "value"` as PowerShell writes it, if the value is one word.
+    /// Moves behind a PowerShell assignment (`$name = "value"`), if its value is one word.
     pub(super) fn power_shell_assignment(mut self) -> Option<Self> {
         self.at += self.text.get(self.at..)?.strip_prefix('$').map(|_| 1)?;
         let is_name = |b: &&u8| b.is_ascii_alphanumeric() || b"_:".contains(b);
