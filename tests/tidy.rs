@@ -382,7 +382,7 @@ fn is_port_mapping(value: &str) -> bool {
     value.contains(':') && value.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte))
 }
 
-/// Fails when one of `banned` stands in the code (not in comments, not in unit tests) of a file outside `except`.
+/// Fails if one of `banned` occurs in the code (not in comments or unit tests) of a file outside `except`.
 #[track_caller]
 fn check_absent(files: &[PathBuf], banned: &[&str], except: &[&str]) {
     let shipped: Vec<_> = files.iter().filter(|file| !is_test(file)).cloned().collect();

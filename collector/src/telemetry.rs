@@ -30,7 +30,7 @@ use crate::config::otlp_env::{Signal, Unreadable, connection_or_default};
 /// What logs without being told.
 const DEFAULT_FILTER: &str = "warn,hookspan=info";
 
-/// Whose spans would describe the sending of spans, and so never end.
+/// Libraries whose spans would describe the sending of spans, endlessly.
 const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opentelemetry"];
 
 /// Exporters to stop at the end; empty unless asked for.
@@ -38,12 +38,12 @@ const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opente
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
-    /// Where gRPC connections live: the exporters' own threads have no reactor.
+    /// Runtime of the gRPC connections: the exporters' own threads have no reactor.
     runtime: Option<Runtime>,
 }
 
-/// Starts logging, and traces and metrics where the environment asks for them. Once per process. Hooks are more important than
-/// what hookspan says about itself: where a certificate cannot be read or a client not be made, that signal is left out, with a
+/// Starts logging, and traces and metrics if the environment asks for them. Call it once per process. Hooks are more important
+/// than hookspan's own telemetry: if a certificate cannot be read or a client cannot be made, that signal is left out with a
 /// warning.
 ///
 /// # Errors
@@ -106,7 +106,7 @@ impl Telemetry {
     }
 }
 
-/// What could be made; why something could not goes into `left_out`.
+/// The signals that could be started. Reasons for missing ones go into `left_out`.
 fn usable<T>(made: Option<anyhow::Result<T>>, left_out: &mut Vec<String>) -> Option<T> {
     made?.map_err(|error| left_out.push(format!("{error:#}"))).ok()
 }

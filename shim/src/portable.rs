@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Runs the program in a folder of its own; its answer, and the flags and body that it kept.
+    /// Runs the program in a temporary folder. Returns its answer, and the flags and body that it stored.
     fn run(name: &str, stdin: impl io::Read + Send + 'static) -> (String, u8, Vec<u8>) {
         let dir = env::temp_dir().join(format!("portable-{}-{name}", process::id()));
         fs::create_dir_all(&dir).unwrap();

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Random(u64);
 
 impl Random {
-    /// Seeds from `HOOKSPAN_SEED`, else from the clock, and prints the seed: a failing run can be had again.
+    /// Takes the seed from `HOOKSPAN_SEED`, else from the clock, and prints it, so that a failing run can be repeated.
     #[must_use]
     pub fn printed(what: &str) -> Self {
         let seed = match std::env::var("HOOKSPAN_SEED") {

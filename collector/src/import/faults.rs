@@ -33,7 +33,7 @@ struct Outcome {
     left_over: Vec<String>,
 }
 
-/// The database: it drops a hook that it knows by its id, and knows how many lines of a run it has.
+/// Stands for the database: it drops hooks with a known id, and knows how many lines of a run it has.
 #[derive(Debug, Default)]
 struct Store {
     ids: BTreeSet<[u8; 16]>,

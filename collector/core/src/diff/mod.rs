@@ -1,4 +1,4 @@
-//! What changed since it was last reported, so that a poll costs what changed.
+//! Finds out what changed since the last report, so that a poll costs only what changed.
 
 pub(crate) mod advance_prefix;
 pub(crate) mod bundle;

@@ -154,7 +154,7 @@ fn a_hook_out_of_order_finds_its_turn_though_that_has_left() {
     assert_eq!(reloads, 1);
 }
 
-/// A prompt a second behind the end of the session belongs to what ended.
+/// A prompt one second after the end of the session belongs to the ended session.
 #[test]
 fn a_session_that_is_ended_and_goes_on_at_once_leaves_memory_as_well() {
     let mut hooks = shapes::long_session(800);

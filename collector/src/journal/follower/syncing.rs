@@ -75,7 +75,7 @@ impl Follower {
         }
     }
 
-    /// How far everything has been handed out and is on the disk. Nothing is asked of the system for it.
+    /// The position up to which everything was handed out and is on the disk. Makes no system call.
     pub(super) fn position(&self) -> Position {
         let synced = self.held.values().filter(|held| held.durable > 0);
         let offsets = synced.filter_map(|held| Some((held.segment.fingerprint()?, held.durable)));

@@ -8,7 +8,7 @@ use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, count};
 
 /// Changed spans of one look of the search index; what is left settles, and is found then.
 const CHANGED_MAX: u32 = 20_000;
-/// Segments of one session; one ends after an hour without events.
+/// Maximum number of segments of one session. A segment ends after an hour without events.
 const SEGMENTS_MAX: usize = 10_000;
 
 /// Spans of a session by start, then row, at most `limit`.
