@@ -3,7 +3,7 @@
 
 use crate::correlate::fact::Fact;
 use crate::model::tolerance::{DISORDER, REPEAT};
-use crate::model::tool::{ToolClass, ToolFacts};
+use crate::model::tool::{Edits, ToolClass, ToolFacts};
 
 /// What joined two hooks, strongest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,13 @@ fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<bool> {
 pub(crate) fn same_content(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
     let said = |tool: &ToolFacts| Some(tool.content).filter(|content| *content != 0);
     agree(said(one), said(other))
+}
+
+/// Evidence from the texts of an edit in two hooks. A Write says only what the file holds after it.
+pub(crate) fn same_edit(one: Edits, other: Edits) -> Option<bool> {
+    let said = |digest: u64| Some(digest).filter(|digest| *digest != 0);
+    let whole = agree(said(one.text), said(other.text));
+    whole.or_else(|| agree(said(one.new), said(other.new)))
 }
 
 /// Evidence from the durations in two hooks.
@@ -123,6 +130,16 @@ mod tests {
         assert_eq!(same_name(&colon, &tool("two-lookup", ToolClass::Mcp, 0)), Some(false));
         let plain = tool("re-Read", ToolClass::Other, 0);
         assert_eq!(same_name(&plain, &tool("Read", ToolClass::Read, 0)), Some(false));
+    }
+
+    #[test]
+    fn a_write_is_compared_by_what_the_file_holds_after_it() {
+        let edit = |text, new| Edits { text, new, ..Edits::default() };
+        assert_eq!(same_edit(edit(7, 1), edit(7, 1)), Some(true));
+        assert_eq!(same_edit(edit(7, 1), edit(8, 1)), Some(false));
+        assert_eq!(same_edit(edit(0, 1), edit(7, 1)), Some(true));
+        assert_eq!(same_edit(edit(0, 1), edit(7, 2)), Some(false));
+        assert_eq!(same_edit(edit(0, 0), edit(7, 2)), None);
     }
 
     #[test]

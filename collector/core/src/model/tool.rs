@@ -123,6 +123,8 @@ pub struct Edits {
     pub removed: i64,
     /// Digest of what is replaced and by what; 0 where that is not said.
     pub text: u64,
+    /// Digest of the new text of a single edit; 0 where that is not said.
+    pub new: u64,
 }
 
 /// An MCP server as a hook names it.

@@ -257,7 +257,8 @@ impl ToolFacts {
         let edits = if let Some(list) = fields.raw("edits") {
             Some(edits(list))
         } else if let Some(content) = &content {
-            Some(Edits { count: 1, added: count_lines(content), ..Edits::default() })
+            let (added, new) = (count_lines(content), new_text(content));
+            Some(Edits { count: 1, added, new, ..Edits::default() })
         } else if fields.raw("new_string").is_some() {
             Some(edit(fields))
         } else {
@@ -475,6 +476,7 @@ fn edits(list: Raw<'_>) -> Edits {
         sum.added = sum.added.saturating_add(one.added);
         sum.removed = sum.removed.saturating_add(one.removed);
         sum.text = if sum.count == 1 { one.text } else { mix(sum.text, one.text) };
+        sum.new = if sum.count == 1 { one.new } else { 0 };
     }
     sum
 }
@@ -484,7 +486,14 @@ fn edit(fields: &Fields<'_>) -> Edits {
     let new = fields.first(&["new_string", "newText"]).and_then(text).unwrap_or_default();
     let (added, removed) = changed_lines(&old, &new);
     let text = if old.is_empty() { 0 } else { digest(&[old.as_bytes(), new.as_bytes()]) };
-    Edits { count: 1, added, removed, text }
+    Edits { count: 1, added, removed, text, new: new_text(&new) }
+}
+
+/// A digest of what a file or a place in it holds after an edit: its length and its end tell two edits apart.
+fn new_text(text: &str) -> u64 {
+    const END: usize = 512;
+    let end = &text.as_bytes()[text.len().saturating_sub(END)..];
+    digest(&[end, &text.len().to_le_bytes()])
 }
 
 fn changes(fields: &Fields<'_>) -> Option<Edits> {
@@ -492,7 +501,7 @@ fn changes(fields: &Fields<'_>) -> Option<Edits> {
     let changes = fields.object("changes", &mut store)?;
     let modified = changes.int("modified").unwrap_or_default();
     let lines = |name| changes.int(name).unwrap_or_default().saturating_add(modified);
-    Some(Edits { count: 1, added: lines("added"), removed: lines("removed"), text: 0 })
+    Some(Edits { count: 1, added: lines("added"), removed: lines("removed"), ..Edits::default() })
 }
 
 /// A patch in a field of the input (Codex).

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{NEAR, near};
-use crate::correlate::evidence::{family, is_repeat, same_duration, same_name};
+use crate::correlate::evidence::{family, is_repeat, same_duration, same_edit, same_name};
 use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::{Call, is_generic, is_start, tool_facts};
 use crate::model::event::EventKind;
 use crate::model::time::{Timestamp, nanos};
 use crate::model::tolerance::DISORDER;
-use crate::model::tool::{ToolClass, ToolFacts};
+use crate::model::tool::{Edits, ToolClass, ToolFacts};
 
 /// Indexes of calls or hooks, by the content that they describe.
 type ByContent = BTreeMap<(ToolClass, u64), Vec<usize>>;
@@ -71,7 +71,7 @@ pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
 
 /// The call among `equals` that a specific hook belongs to: the call with its exact duration, which both layers report to the
 /// last bit; otherwise a call whose pre hook came before it and whose post hook did not. For edits, a call with the same text
-/// goes first.
+/// goes first, and a call with another text last.
 fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) -> Option<usize> {
     let free = |at: &&usize| {
         let call = &calls[**at];
@@ -82,11 +82,13 @@ fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) ->
     };
     let overlaps = |at: &&usize| calls[**at].overlaps(fact.at);
     let opened = |at: &&usize| calls[**at].pre.is_some() && overlaps(at);
-    let text = edited(tool);
-    let equal_text = |at: &&usize| text.is_some() && calls[**at].find(edited) == text;
+    let text = |at: &usize| same_edit(calls[*at].find(edits)?, edits(tool)?);
+    let equal_text = |at: &&usize| text(at) == Some(true);
+    let no_text = |at: &&usize| text(at).is_none();
     let free = || equals.iter().filter(free);
     let found = free().filter(overlaps).find(equal_length);
     let found = found.or_else(|| free().filter(opened).find(equal_text));
+    let found = found.or_else(|| free().filter(opened).find(no_text));
     let found = found.or_else(|| free().find(opened));
     found.or_else(|| free().find(equal_length)).copied()
 }
@@ -96,9 +98,8 @@ fn may_be_one(one: &ToolFacts, other: &ToolFacts) -> bool {
     (other.class != ToolClass::Mcp && other.content != 0) || same_name(one, other) != Some(false)
 }
 
-/// A digest of an edit's change.
-fn edited(tool: &ToolFacts) -> Option<u64> {
-    Some(tool.more()?.edits?.text).filter(|text| *text != 0)
+fn edits(tool: &ToolFacts) -> Option<Edits> {
+    tool.more()?.edits
 }
 
 /// A call without its pre hook has no known start, so the last hooks before its end belong to it. `posts` are such calls, last
