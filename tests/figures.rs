@@ -112,6 +112,39 @@ fn an_import_gives_the_same_in_whatever_parts_it_comes() {
 }
 
 #[test]
+fn a_child_that_is_imported_alone_is_in_the_session_that_asked_for_it() {
+    let start = json!({"subagent_id": "d1", "subagent_type": "explore", "task": "look", "tool_call_id": "d1"});
+    let mut stop = start.clone();
+    stop["status"] = json!("completed");
+    let task = json!({"tool_name": "Task", "tool_use_id": "d1", "tool_input": {"prompt": "look"}});
+    let child = |mut hook: Hook| {
+        hook.body["conversation_id"] = json!("e1");
+        hook.body["session_id"] = json!("e1");
+        hook.body["generation_id"] = json!("f1");
+        hook
+    };
+    let call = shell(2_000, "x", 500, json!({"duration": 400})).map(child);
+    let told = |parts: &[&[Hook]]| {
+        let world = World::new();
+        parts.iter().for_each(|part| import(&world, part));
+        let one = only_session(&world);
+        assert_eq!(stats(&world, "tool")["Shell"]["count"], 1);
+        ["id", "generations", "tool_calls", "subagents"].map(|name| one[name].clone())
+    };
+    let mut all = turn(vec![
+        hook(1_000, "preToolUse", task),
+        hook(1_200, "subagentStart", start),
+        hook(9_000, "subagentStop", stop),
+    ]);
+    all.splice(3..3, call);
+    let whole = told(&[&all]);
+    assert_eq!(whole, [json!("c1"), json!(1), json!(1), json!(1)]);
+    // Between two parts the machine's clock says that months have passed.
+    assert_eq!(told(&[&all[..3], &all[3..5], &all[5..]]), whole);
+    assert_eq!(told(&[&all[..3], &all[3..4], &all[4..5], &all[5..]]), whole);
+}
+
+#[test]
 fn a_path_with_a_space_is_one_path_to_the_groups_of_errors() {
     let read = |at: i64, path: &str| {
         let call =

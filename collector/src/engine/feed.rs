@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hookspan_core::{Event, Hook, Reader, Replay, Sessions, Timestamp};
+use hookspan_core::{Event, EventKind, Hook, Reader, Replay, Sessions, Timestamp};
 
 use super::{STRAGGLER_NS, TURN_RELOADED};
 use crate::store::write::{Changes, Store, Transaction};
@@ -62,7 +62,8 @@ pub(super) fn feed(
     };
     let has_history = !conversation.is_empty();
     if has_history && absent.needs_history(sessions, &conversation) {
-        recall(sessions, absent, changes, open, &conversation, seq)?;
+        let parent = event.as_ref().and_then(|event| perhaps_parent(sessions, event));
+        recall(sessions, absent, changes, open, (&conversation, parent), seq)?;
     }
     let held = !has_history || sessions.holds(&conversation);
     if let Some(event) = event
@@ -119,6 +120,32 @@ struct Recall {
     done: usize,
 }
 
+/// Where and when a conversation begins whose parent may have left the fold.
+struct Place {
+    workspace: Arc<str>,
+    at_ns: i64,
+    idle_ns: i64,
+}
+
+/// A child begins with its work: what a person begins starts with a prompt or says that it starts.
+fn perhaps_parent(sessions: &Sessions, event: &Event) -> Option<Place> {
+    let is_work = matches!(
+        event.kind,
+        EventKind::ToolStart(_)
+            | EventKind::ToolEnd(_)
+            | EventKind::ToolFailure(_)
+            | EventKind::ShellStart(_)
+            | EventKind::ShellEnd(_)
+            | EventKind::McpStart(_)
+            | EventKind::McpEnd(_)
+            | EventKind::FileRead(_)
+            | EventKind::FileEdit(_)
+            | EventKind::Thought(_)
+    );
+    let workspace = event.about.workspace.clone().filter(|_| is_work)?;
+    Some(Place { workspace, at_ns: event.at.0, idle_ns: sessions.config().session_idle_ns })
+}
+
 /// Hands the fold the history of a conversation that comes back. What it says about the past is in the store already, except
 /// that it holds these conversations again. A history that could not be read to its end is read on by the next call.
 fn recall(
@@ -126,7 +153,7 @@ fn recall(
     absent: &mut Absent,
     changes: &mut Changes,
     open: &mut Transaction<'_>,
-    conversation: &Arc<str>,
+    (conversation, parent): (&Arc<str>, Option<Place>),
     before: u64,
 ) -> rusqlite::Result<()> {
     let store = open.store();
@@ -134,7 +161,14 @@ fn recall(
     let mut recall = match absent.unfinished.take_if(is_this) {
         Some(recall) => recall,
         None => {
-            let Some(root) = store.known_root(conversation, before)? else { return Ok(()) };
+            let root = match (store.known_root(conversation, before)?, parent) {
+                (None, Some(place)) => {
+                    let found = store.delegating(&place.workspace, place.at_ns, place.idle_ns)?;
+                    found.filter(|root| !sessions.holds(root))
+                }
+                (root, _) => root,
+            };
+            let Some(root) = root else { return Ok(()) };
             let history = store.group(&root, before)?;
             Recall { conversation: Arc::clone(conversation), history, done: 0 }
         }

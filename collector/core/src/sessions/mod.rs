@@ -111,6 +111,12 @@ impl Sessions {
         self.room.held
     }
 
+    /// How long sessions and turns wait, and how much is held.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Whether `conversation` or its session is in memory. If not, and the raw log has earlier hooks of it or its root, hand
     /// those in first, see [`Self::handle_history`]. If so, see [`Self::poll_missing`].
     #[must_use]

@@ -41,6 +41,27 @@ impl Store {
         Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
     }
 
+    /// The session whose delegation a conversation may come from that begins at `at_ns` in `workspace`: the last one there that had
+    /// delegated something and was not silent for `idle_ns` before.
+    ///
+    /// # Errors
+    /// Returns SQLite's error if the database cannot be read.
+    pub(crate) fn delegating(
+        &self,
+        workspace: &str,
+        at_ns: i64,
+        idle_ns: i64,
+    ) -> rusqlite::Result<Option<String>> {
+        self.db
+            .prepare_cached(
+                "SELECT n.text FROM session s JOIN name n ON n.id = s.root
+                 WHERE s.last_ns >= ?2 - ?3 AND s.started_ns <= ?2 AND s.workspace = ?1 AND s.subagents > 0
+                 ORDER BY s.last_ns DESC LIMIT 1",
+            )?
+            .query_row((workspace, at_ns, idle_ns), |row| row.get(0))
+            .optional()
+    }
+
     /// The spans that `conversation` has as a root and would lose as a child.
     ///
     /// # Errors
