@@ -3,6 +3,11 @@
 //! Reading order: [`cli`] is what a person can ask for; [`serve`] is the running collector; [`journal`], [`ingest`],
 //! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
 
+#![expect(
+    rustdoc::private_intra_doc_links,
+    reason = "the modules are private, and their documentation is for those who read the source"
+)]
+
 mod access;
 mod audit;
 mod cli;

@@ -1,7 +1,7 @@
 //! Imports recorded hooks from JSON Lines, on the same path as live hooks.
 //!
 //! A file is recognised by its beginning, decompressed, divided into records and copied as JSON Lines into `imports/` of the
-//! state directory ([`judge`], [`stage`]). The collector imports it from there ([`take_in`]): a running `serve`, or the command
+//! state directory ([`judge`], [`stage()`]). The collector imports it from there ([`take_in`]): a running `serve`, or the command
 //! itself. So an import survives a crash of either. Live hooks wait in the journal meanwhile, so that they do not overtake it.
 //!
 //! A record's id lets a repeated import of a file add nothing. A record with a time gets an id from that time and a hash of the

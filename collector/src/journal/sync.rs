@@ -51,7 +51,7 @@ impl Syncer {
         Ok(syncer)
     }
 
-    /// A syncer that syncs only when [`Self::sync_all`] is called.
+    /// A syncer that syncs only when `sync_all` is called.
     pub(super) fn without_thread(waker: Waker) -> Self {
         let (awake, ended) = (AtomicBool::new(true), AtomicBool::new(false));
         let shared = Arc::new(Shared { files: Mutex::default(), awake, ended, waker });

@@ -54,7 +54,7 @@ type Shared = Arc<App>;
 /// An answer in JSON, or a problem.
 type Answer<T> = Result<Json<T>, Problem>;
 
-/// A reader of the list of [`endpoints`].
+/// A reader of the list of [`mod@endpoints`].
 trait Table {
     /// `GET path`, which `answers` what the words say.
     fn get<M, H>(&mut self, path: &'static str, answers: &'static str, handler: H)

@@ -42,7 +42,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     text.trim_start_matches('\u{feff}').to_owned()
 }
 
-/// A JSON value as written. It is valid: only [`Fields::parse`] and [`array`] create one.
+/// A JSON value as written. It is valid: only [`Fields::parse`] and [`array()`] create one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a> {
     text: &'a str,
