@@ -67,7 +67,7 @@ async function answer(response) {
   return body;
 }
 
-/** Downloads a file: a link to it is signed for one request, so it is made when it is wanted. @param {string} path */
+/** Downloads a file by a link that is signed for one request. @param {string} path */
 export async function save(path) {
   const link = document.createElement("a");
   link.href = await door.link(`/api/v1/${path}`);

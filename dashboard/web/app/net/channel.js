@@ -1,4 +1,4 @@
-// What tabs of one browser say to each other, hidden from pages that another program on this port has loaded.
+// What tabs of one browser say to each other, hidden from pages of another program on this port.
 import { door } from "./door.js";
 
 const IV = 12;

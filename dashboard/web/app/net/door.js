@@ -110,7 +110,7 @@ export class Door {
     return await this.challenge(credential) !== null;
   }
 
-  /** The first half: the collector proves that it knows the secret. Null when it does not know the credential. @param {Credential} credential */
+  /** The collector proves that it knows the secret. Null when it does not know the credential. @param {Credential} credential */
   async challenge({ id, secret }) {
     const page_nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
     const { challenge } = await ask("login/challenge", { id, page_nonce });
@@ -127,7 +127,7 @@ export class Door {
     return { page_nonce, nonce: String(nonce) };
   }
 
-  /** Both halves; false when the collector does not know the credential. @param {Credential} credential */
+  /** Both halves; false as above. @param {Credential} credential */
   async handshake(credential) {
     const { id, secret } = credential;
     const begun = await this.challenge(credential);
@@ -166,7 +166,7 @@ export class Door {
     };
   }
 
-  /** The address of a file with a signature for one download. @param {string} target path and query */
+  /** Signs a link to a file. @param {string} target path and query */
   async link(target) {
     await this.enter();
     const signed = this.sign("GET", target, "");

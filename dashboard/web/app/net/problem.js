@@ -1,4 +1,4 @@
-// What goes wrong on the way to an answer, as the server describes it, so that a page can say what to do.
+// What goes wrong on the way to an answer, as the server describes it.
 
 export class Problem extends Error {
   /** @param {number} status 0 when there was no answer @param {{ title?: string, detail?: string, hint?: string }} body */

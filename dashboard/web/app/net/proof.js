@@ -1,5 +1,5 @@
 // The arithmetic of signing in: SHA-256, and HMAC-SHA-256 over lines of text. `dashboard/src/guard/proof.rs` is the same for the
-// collector. Written out because browsers offer theirs on https and loopback alone, and asynchronously.
+// collector. Browsers offer theirs on https and loopback alone, and asynchronously.
 
 const K = Uint32Array.from(primes(64), (prime) => root(prime, 1 / 3));
 const START = Uint32Array.from(primes(8), (prime) => root(prime, 1 / 2));

@@ -1,4 +1,4 @@
-// What is kept, what leaves the machine, and how to delete it.
+// What is kept, what leaves, and how to delete it.
 /** @import { PostAnswer } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
 import { onText } from "../ui/fields.js";
@@ -12,7 +12,7 @@ import { useAnswer } from "../ui/use-answer.js";
 
 const DAY_US = 86_400e6;
 /** @type {Record<string, string>} */
-const MODES = { none: "nothing", hash: "a hash", preview: "a preview", full: "everything", redacted: "without secrets", off: "nothing", metadata: "names and sizes" };
+const MODES = { none: "nothing", full: "everything", redacted: "without secrets" };
 
 export function Privacy() {
   const { data, error, reload } = useAnswer("privacy");
@@ -30,7 +30,7 @@ export function Privacy() {
         <div><dt>this page asks who reads</dt><dd class=${data.token_required ? "good" : "warn"}>${data.token_required ? "✓ yes" : "▲ no"}</dd></div>
       </dl>
       ${data.destinations.length > 0 && html`<p>What would be sent of the last session: ${data.destinations.map((name) => html`<button type="button" class="link" key=${name} onClick=${() => save(`privacy/preview?destination=${enc(name)}`)}>${visible(name)}</button> `)}</p>`}
-      <p class="dim">Set in <code>config.toml</code>; <code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
+      <p class="dim"><code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
     <${Access} />
     <${Audit} />
     <${Purge} done=${reload} />`}<//>`;
@@ -54,12 +54,11 @@ function Access() {
     ${trouble && html`<${Trouble} error=${trouble} />`}</section>`;
 }
 
-/** What was done with the data. */
 function Audit() {
   const { data, error } = useAnswer("audit");
   return html`<section aria-labelledby="audit"><h2 id="audit">Audit log</h2>
-    ${data && html`<ul class="plain">${data.refused.map(({ what, count, last_us }) => html`<li key=${what} class="warn">▲ ${count} refused: ${what}, last ${at(last_us)}</li>`)}
-      ${data.items.slice(0, 50).map((one, i) => html`<li key=${i}><span class="num">${at(one.at_us)}</span> ${one.what} <span class="dim">${visible(one.detail)}</span></li>`)}</ul>`}
+    ${data && html`<ul class="plain">${data.refused.map(({ what, count }) => html`<li key=${what}>${count} refused: ${what}</li>`)}
+      ${data.items.slice(0, 50).map((one, i) => html`<li key=${i}>${at(one.at_us)} ${one.what} <span class="dim">${visible(one.detail)}</span></li>`)}</ul>`}
     ${error && html`<${Trouble} error=${error} />`}</section>`;
 }
 
