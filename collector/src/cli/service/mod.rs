@@ -262,8 +262,11 @@ fn run(global: &Global, program: &Path) -> anyhow::Result<Run> {
     let needed = std::iter::once(state).chain(file).chain([program]);
     let private_tmp = !needed.chain(config.dashboard.sockets()).any(in_tmp);
     let writable = writable.collect::<Result<_, _>>()?;
-    // `allow_uids` names accounts, and in a user namespace all others look the same.
-    let namespace = config.dashboard.allow_uids.is_empty();
+    // `allow_uids` names accounts, and in a user namespace all others look the same. A socket in the run-time directory cannot be
+    // made from there (tried with systemd 252).
+    let mut sockets = config.dashboard.sockets();
+    let namespace =
+        config.dashboard.allow_uids.is_empty() && sockets.all(|path| path.starts_with(state));
     Ok(Run { words, variables, writable, private_tmp, namespace })
 }
 
