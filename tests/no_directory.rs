@@ -338,6 +338,53 @@ fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the
     }
 }
 
+/// File systems that lack what a collector needs: hooks are kept, the reason is told, and a collector elsewhere has them.
+#[test]
+fn a_file_system_without_shared_memory_or_hard_links_is_named_and_costs_no_hook() {
+    if let Err(why) = machine::tool("strace") {
+        return skip::skip("file systems that lack something", &why);
+    }
+    // As 9p and virtiofs answer, and vfat.
+    for (calls, error, files, said) in [
+        ("mmap", "ENODEV", &["hookspan.db-shm"][..], "gives programs no shared memory"),
+        (
+            "?link,linkat",
+            "EPERM",
+            &["journal", "journal.new", "journal.link"],
+            "may have no hard links",
+        ),
+    ] {
+        let world = World::new();
+        world.shim();
+        let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error={error}"));
+        let log = world.scratch("strace.out");
+        let mut wrapper: Vec<String> =
+            ["strace", "-f", "-qq", "-o", log.to_str().unwrap(), "-e", &trace, "-e", &inject]
+                .map(str::to_owned)
+                .to_vec();
+        for file in files {
+            wrapper.extend(["-P".to_owned(), world.state().join(file).display().to_string()]);
+        }
+        let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+        let mut child = collector::spawn_below(&world, &wrapper, "serve", &[]);
+        let status = eventually("the start is given up", SOON, || {
+            child.try_wait().unwrap().ok_or_else(|| collector::log(&world))
+        });
+        let log = collector::log(&world);
+        assert!(!status.success() && log.contains(said) && log.contains("--dir DIR"), "{log}");
+        let mut ledger = Ledger::default();
+        for number in 0..HOOKS {
+            let body = ledger::body(number);
+            ledger.enter(number, player::hook(&world, "afterAgentThought", &body));
+        }
+        let collector = Collector::start(&world);
+        collector.committed(usize::try_from(HOOKS).unwrap());
+        drop(collector);
+        let bodies = verify::raw_bodies(&world);
+        assert_eq!(ledger.compare(bodies.iter().map(Vec::as_slice)), Verdict::default());
+    }
+}
+
 /// Two hundred hooks and a collector make the same directory at the same moment.
 #[test]
 fn two_hundred_hooks_and_a_collector_begin_together() {

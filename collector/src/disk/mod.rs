@@ -155,7 +155,22 @@ pub(crate) fn sync_names(folder: &Path) -> io::Result<()> {
 
 /// Gives a file a second name.
 pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
-    tried(Operation::Link, || fs::hard_link(from, to))
+    tried(Operation::Link, || fs::hard_link(from, to).map_err(explained))
+}
+
+/// `EPERM` is what a file system without hard links answers, as vfat and some network ones.
+fn explained(error: io::Error) -> io::Error {
+    const EPERM: i32 = 1;
+    let is_unsupported = error.kind() == io::ErrorKind::Unsupported
+        || (cfg!(unix) && error.raw_os_error() == Some(EPERM));
+    if !is_unsupported {
+        return error;
+    }
+    let text = format!(
+        "{error}. This file system may have no hard links, which the journal needs: put the state directory on another one with \
+         --dir DIR"
+    );
+    io::Error::new(error.kind(), text)
 }
 
 /// Makes a symbolic link.

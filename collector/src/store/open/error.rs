@@ -67,13 +67,31 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// SQLite refused.
-    #[error("cannot open {path}: {source}", path = .path.display())]
+    #[error("cannot open {path}: {source}{advice}", path = .path.display(), advice = advice(source))]
     Sqlite {
         /// The database.
         path: PathBuf,
         /// What came back.
         source: rusqlite::Error,
     },
+}
+
+/// What helps against errors of a file system that SQLite's write-ahead log cannot live on, such as 9p, virtiofs and NFS.
+fn advice(error: &rusqlite::Error) -> &'static str {
+    use rusqlite::ffi;
+    let shared_memory = [
+        ffi::SQLITE_IOERR_SHMOPEN,
+        ffi::SQLITE_IOERR_SHMSIZE,
+        ffi::SQLITE_IOERR_SHMMAP,
+        ffi::SQLITE_IOERR_SHMLOCK,
+    ];
+    match error.sqlite_error() {
+        Some(error) if shared_memory.contains(&error.extended_code) => {
+            ". This file system gives programs no shared memory, which the database needs: put the state directory on a local \
+             one with --dir DIR. Hooks wait in the journal meanwhile"
+        }
+        _ => "",
+    }
 }
 
 impl OpenError {
