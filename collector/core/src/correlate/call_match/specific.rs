@@ -89,7 +89,9 @@ fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) ->
     let found = free().filter(overlaps).find(equal_length);
     let found = found.or_else(|| free().filter(opened).find(equal_text));
     let found = found.or_else(|| free().filter(opened).find(no_text));
-    let found = found.or_else(|| free().find(opened));
+    // An edit that a call has already is no other call's.
+    let is_copy = |at: &usize| calls[*at].after.is_some_and(|other| is_repeat(other, fact));
+    let found = found.or_else(|| free().find(opened).filter(|_| !equals.iter().any(is_copy)));
     found.or_else(|| free().find(equal_length)).copied()
 }
 
