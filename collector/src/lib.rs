@@ -21,6 +21,7 @@ mod journal;
 mod ingest;
 mod engine;
 mod evidence;
+mod git;
 mod import;
 mod store;
 mod source;

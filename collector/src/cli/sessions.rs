@@ -53,6 +53,33 @@ pub(crate) struct Session {
     first_prompt: Option<String>,
     last_error: Option<String>,
     active_ms: i64,
+    repository: Option<Repository>,
+}
+
+/// What was seen of the workspace's Git repository, from the first look to the last.
+#[derive(Debug, Serialize)]
+pub(crate) struct Repository {
+    url: Option<String>,
+    from_branch: Option<String>,
+    from_commit: Option<String>,
+    branch: Option<String>,
+    commit: Option<String>,
+    /// Made meanwhile, the oldest first; abbreviated where only a command told of it.
+    commits: Vec<String>,
+}
+
+impl From<Box<hookspan_core::repository::Repository>> for Repository {
+    fn from(seen: Box<hookspan_core::repository::Repository>) -> Self {
+        let text = |text: Option<std::sync::Arc<str>>| text.map(|text| text.to_string());
+        Self {
+            url: text(seen.url),
+            from_branch: text(seen.from_branch),
+            from_commit: text(seen.from_commit),
+            branch: text(seen.branch),
+            commit: text(seen.commit),
+            commits: seen.commits.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// Token counts in JSON, `null` where none were reported; `input` includes both cache parts.
@@ -95,6 +122,7 @@ impl From<SessionSummary> for Session {
             first_prompt: session.first_prompt,
             last_error: session.last_error,
             active_ms: session.active_ns / 1_000_000,
+            repository: session.repository.map(Repository::from),
         }
     }
 }
@@ -226,6 +254,7 @@ mod tests {
                 cache_read: Some(121_017),
                 cache_write: Some(25_008),
             }),
+            repository: None,
         }
     }
 

@@ -56,6 +56,9 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #cursor_store = true
 # Where it is; empty: User/globalStorage/state.vscdb in the folder of this system's Cursor.
 #cursor_store_path = ""
+# When a turn begins and ends, note branch, commit and remote (without credentials) of the repository that the workspace lies in, and
+# the commits made meanwhile. Only its files are read: no Git is started. false = never.
+#repository = true
 
 [sandbox]
 # Once it runs, the collector starts no program, writes only in its state directory and in folders for temporary files, opens no
@@ -199,6 +202,7 @@ mod tests {
         config.retention = crate::config::Retention { max_age_ns: 1, max_bytes: 1 };
         config.evidence.cursor_store = false;
         config.evidence.cursor_store_path = "/x".into();
+        config.evidence.repository = false;
         config.semconv.profile = crate::config::Profile::Genai01;
         config.semconv.openinference = crate::config::OpenInference::Off;
         File::parse(Path::new("example"), &switched_on()).unwrap().apply(&mut config);

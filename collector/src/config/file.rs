@@ -109,6 +109,7 @@ enum OpenInferenceWord {
 struct EvidenceTable {
     cursor_store: Option<bool>,
     cursor_store_path: Option<PathBuf>,
+    repository: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -211,6 +212,7 @@ impl File {
         if let Some(table) = self.evidence {
             set(&mut config.evidence.cursor_store, table.cursor_store);
             set(&mut config.evidence.cursor_store_path, table.cursor_store_path);
+            set(&mut config.evidence.repository, table.repository);
         }
         if let Some(table) = self.journal {
             set(&mut config.journal.max_bytes, table.max_bytes);

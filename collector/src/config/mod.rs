@@ -92,13 +92,15 @@ pub struct Redact {
     pub allow: Vec<String>,
 }
 
-/// `[evidence]`: where hookspan searches for a subagent's parent.
+/// `[evidence]`: what is looked for beside hooks: parents of subagents, and the state of repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Whether Cursor's own database may be asked.
     pub cursor_store: bool,
     /// Where it is; empty: where this system's Cursor has it.
     pub cursor_store_path: PathBuf,
+    /// Whether the workspace's repository is looked at.
+    pub repository: bool,
     /// Where this system's Cursor has it, if the environment tells.
     pub usual: Option<PathBuf>,
 }
@@ -119,7 +121,12 @@ impl Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { cursor_store: true, cursor_store_path: PathBuf::new(), usual: None }
+        Self {
+            cursor_store: true,
+            cursor_store_path: PathBuf::new(),
+            repository: true,
+            usual: None,
+        }
     }
 }
 

@@ -55,6 +55,7 @@ impl Config {
         Table::from_iter([
             ("cursor_store".into(), Value::from(self.evidence.cursor_store)),
             ("cursor_store_path".into(), Value::from(path)),
+            ("repository".into(), Value::from(self.evidence.repository)),
         ])
     }
 

@@ -150,8 +150,9 @@ fn close_to_others(path: &Path) -> std::io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
 }
 
+/// Whether a file belongs to this account.
 #[cfg(unix)]
-fn is_ours(found: &Metadata) -> bool {
+pub(crate) fn is_ours(found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     found.uid() == rustix::process::geteuid().as_raw()
 }
@@ -180,8 +181,9 @@ fn close_to_others(_path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether a file belongs to this account.
 #[cfg(not(unix))]
-fn is_ours(_found: &Metadata) -> bool {
+pub(crate) fn is_ours(_found: &Metadata) -> bool {
     true
 }
 

@@ -15,13 +15,13 @@ mod sync;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-pub(crate) use check::is_our_directory;
+pub(crate) use check::{is_our_directory, is_ours};
 pub(crate) use exclusive::Exclusive;
 pub(crate) use lock::{Lock, LockError, ServeInfo};
 pub(crate) use normal::normal;
 pub(crate) use owner_key::{OwnerKey, random};
 pub(crate) use private::{create_private, ensure_private, open_private, write_private};
-pub(crate) use regular::{Unfit, read_regular};
+pub(crate) use regular::{Regular, Unfit, read_regular, read_tail};
 pub(crate) use sync::sync_folder;
 
 /// The variables that name folders. `config` reads them from the environment; this module does not.

@@ -4,7 +4,7 @@
 //! may mean another file by then. `O_NONBLOCK` keeps a FIFO without a writer from blocking the open.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 /// What lies at a path.
@@ -49,6 +49,26 @@ pub(crate) fn read_regular(path: &Path, max: u64) -> Result<Option<Regular>, Unf
     if bytes.len() as u64 > max {
         return Err(Unfit::TooLarge(metadata.len()));
     }
+    Ok(Some(Regular { bytes, metadata }))
+}
+
+/// Reads the last `max` bytes of the regular file at `path`, as [`read_regular`] does.
+///
+/// # Errors
+/// Something else than a regular file is there, or it cannot be read.
+pub(crate) fn read_tail(path: &Path, max: u64) -> Result<Option<Regular>, Unfit> {
+    match path.symlink_metadata() {
+        Ok(found) => check(&found)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Unfit::Io(error)),
+    }
+    let mut file = open(path).map_err(Unfit::Io)?;
+    let metadata = file.metadata().map_err(Unfit::Io)?;
+    check(&metadata)?;
+    let start = metadata.len().saturating_sub(max);
+    file.seek(SeekFrom::Start(start)).map_err(Unfit::Io)?;
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes).map_err(Unfit::Io)?;
     Ok(Some(Regular { bytes, metadata }))
 }
 
@@ -105,6 +125,9 @@ mod tests {
         assert_eq!(read_regular(&at("file"), 4).unwrap().unwrap().bytes, b"text");
         assert!(read_regular(&at("none"), 4).unwrap().is_none());
         assert!(matches!(read_regular(&at("file"), 3), Err(Unfit::TooLarge(4))));
+        assert_eq!(read_tail(&at("file"), 3).unwrap().unwrap().bytes, b"ext");
+        assert_eq!(read_tail(&at("file"), 9).unwrap().unwrap().bytes, b"text");
+        assert!(matches!(read_tail(&at("fifo"), 3), Err(Unfit::Kind("a FIFO"))));
         for (name, expected) in [
             ("link", "a symbolic link"),
             ("fifo", "a FIFO"),

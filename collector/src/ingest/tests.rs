@@ -129,7 +129,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
         let config = hookspan_core::Config::default();
         let engine = Engine::new(store, config, Signals::default(), never());
         let engine = engine::spawn(engine, batches, || {}).unwrap();
-        let ingest = spawn(&world.dir, intake, inputs, Arc::default()).unwrap();
+        let ingest = spawn(&world.dir, intake, inputs, Arc::default(), None).unwrap();
         (0..20).for_each(|number| append(&mut journal, round * 100 + number));
         let staged = world.stage(round, &lines(1_500));
         eventually("the import is taken in", || !staged.path.exists());
@@ -161,7 +161,7 @@ fn an_import_that_cannot_be_read_at_first_is_stored_later_and_hooks_do_not_wait_
     let (inputs, batches) = bounded(2);
     let engine = Engine::new(store, hookspan_core::Config::default(), Signals::default(), never());
     let engine = engine::spawn(engine, batches, || {}).unwrap();
-    let ingest = spawn(&world.dir, intake, inputs, Arc::default()).unwrap();
+    let ingest = spawn(&world.dir, intake, inputs, Arc::default(), None).unwrap();
     (0..5).for_each(|number| append(&mut journal, number));
     eventually("hooks are stored beside it", || world.hooks() == 5);
     assert!(staged.path.is_symlink(), "it is kept");
@@ -178,7 +178,7 @@ fn hooks_that_follow_each_other_are_committed_together() {
     let (inputs, batches) = bounded(1_024);
     let intake = Intake::open(&world.dir, None, Limits::default()).unwrap();
     let started = Instant::now();
-    let ingest = spawn(&world.dir, intake, inputs, Arc::default()).unwrap();
+    let ingest = spawn(&world.dir, intake, inputs, Arc::default(), None).unwrap();
     let mut sizes = Vec::new();
     let mut written = 0;
     while sizes.iter().sum::<usize>() < 200 {

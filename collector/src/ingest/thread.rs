@@ -15,6 +15,7 @@ use crate::clock;
 use crate::dirs::StateDir;
 use crate::disk;
 use crate::engine::{Batch, Horizon, ImportStep, Input};
+use crate::git::Watch;
 use crate::import::{self, Plan, Staged};
 use crate::journal::{Position, Problem, Usage};
 use crate::store::open::Readers;
@@ -97,6 +98,7 @@ impl Ingest {
 
 /// Starts reading. `inputs` must be bounded: a full channel slows the reader down to the engine's pace. With `look_again` the
 /// engine asks for another [`Horizon::End`] once everything is read.
+/// `watch` finds the hooks at which a repository is looked at.
 ///
 /// # Errors
 /// The system's error if no thread can be started.
@@ -105,6 +107,7 @@ pub(crate) fn spawn(
     mut intake: Intake,
     inputs: Sender<Input>,
     look_again: Arc<AtomicBool>,
+    watch: Option<Watch>,
 ) -> io::Result<Ingest> {
     let stop = Arc::new(AtomicBool::new(false));
     let now = Reading { usage: intake.follower().usage(), ..Reading::default() };
@@ -124,6 +127,7 @@ pub(crate) fn spawn(
         read_up_to: None,
         drained: false,
         look_again,
+        watch,
         gather_until: None,
         lone: None,
         awaited_until: None,
@@ -153,6 +157,7 @@ struct Reader {
     drained: bool,
     /// The engine has asked for another confirmation.
     look_again: Arc<AtomicBool>,
+    watch: Option<Watch>,
     /// After a batch that emptied the journal, wait until this time, so that later hooks share one commit.
     gather_until: Option<Instant>,
     /// A position without hooks, and since when it waits.
@@ -264,7 +269,7 @@ impl Reader {
             self.gather_until = self.drained.then(|| clock::instant() + GATHER);
             self.lone = None;
             self.sent = position.or(self.sent.take());
-            return self.send(batch);
+            return self.send_watched(batch);
         }
         if let Some(position) = position {
             let since = self.lone.take().map_or_else(clock::instant, |(_, since)| since);
@@ -301,6 +306,18 @@ impl Reader {
         // This may take long. The engine may ask meanwhile.
         self.note();
         self.inputs.send(full).map_err(|_| Ended)
+    }
+
+    /// Sends hooks, and behind them asks for a look at the repositories of turns that begin or end with them.
+    fn send_watched(&mut self, batch: Batch) -> Result<(), Ended> {
+        let Some(watch) = &mut self.watch else { return self.send(batch) };
+        let looks = watch.reasons(&batch.arrivals, clock::now());
+        self.send(batch)?;
+        let skipped = self.watch.as_ref().and_then(|watch| watch.ask(looks));
+        match skipped {
+            Some(count) => self.send(Batch { counts: vec![count], ..Batch::default() }),
+            None => Ok(()),
+        }
     }
 
     fn send_position(&mut self, position: Position, horizon: Horizon) -> Result<(), Ended> {

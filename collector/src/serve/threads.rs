@@ -17,6 +17,7 @@ use crate::dirs::StateDir;
 use crate::disk;
 use crate::engine::{self, DeleteError, Engine, Input, Signals};
 use crate::evidence;
+use crate::git;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
 use crate::journal::Limits;
 use crate::store::damage::Suspicion;
@@ -101,7 +102,12 @@ impl Threads {
         let cursor = config.evidence.file().map(evidence::CursorStore::new);
         let evidence = evidence::spawn(readers, cursor, questions, inputs.clone(), stopped)?;
         let asked = Arc::new(Mutex::new(Some(inputs.clone())));
-        let ingest = ingest::spawn(dir, intake, inputs, look_again)?;
+        let (look, looks) = bounded(git::LOOKS);
+        let watch = config.evidence.repository.then(|| git::Watch::new(look));
+        if watch.is_some() {
+            git::spawn(looks, Arc::clone(&asked))?;
+        }
+        let ingest = ingest::spawn(dir, intake, inputs, look_again, watch)?;
         Ok(Self { signals, commits, ingest, evidence, engine, inputs: asked, stop, examiner })
     }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hookspan_core::content::Field;
+use hookspan_core::repository::Repository;
 use hookspan_core::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Link, Parts, SessionState,
     SessionSummary, Span, SpanEvent, SpanId, SpanKind, Status, Timestamp, Tokens, TraceId,
@@ -59,6 +60,17 @@ pub(crate) fn span(root: &str, key: &str) -> Span {
     }
 }
 
+fn repository() -> Repository {
+    Repository {
+        url: Some("https://git.example/o/r".into()),
+        from_branch: None,
+        from_commit: Some("1a".repeat(20).into()),
+        branch: Some("fix/a".into()),
+        commit: Some("2b".repeat(20).into()),
+        commits: vec!["2b".repeat(20).into(), "3c3c3c3".into()],
+    }
+}
+
 /// The session `root`.
 pub(crate) fn session(root: &str) -> SessionSummary {
     SessionSummary {
@@ -85,6 +97,7 @@ pub(crate) fn session(root: &str) -> SessionSummary {
             cache_read: Some(3),
             cache_write: Some(0),
         }),
+        repository: Some(Box::new(repository())),
     }
 }
 
@@ -106,5 +119,6 @@ pub(crate) fn turn(root: &str) -> TurnSummary {
         errors: 1,
         tokens: None,
         parts: Parts { thinking: 1, shell: 2, other: 4, ..Parts::default() },
+        repository: Some(Box::new(repository())),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::price::{Estimate, Prices, Usage};
+use hookspan_core::repository::Repository;
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 use hookspan_view::Source;
 use hookspan_view::facet;
@@ -45,10 +46,39 @@ pub(crate) struct SessionItem {
     /// From the first hook to the last.
     wall_us: i64,
     tokens: Option<TokenCounts>,
+    /// Null where nobody looked at a repository.
+    repository: Option<RepositoryItem>,
     start_us: i64,
     last_us: i64,
     end_us: Option<i64>,
     url: String,
+}
+
+/// What was seen of the workspace's Git repository, from the first look to the last.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RepositoryItem {
+    /// Address of the remote, without credentials.
+    url: Option<String>,
+    from_branch: Option<String>,
+    from_commit: Option<String>,
+    branch: Option<String>,
+    commit: Option<String>,
+    /// Made meanwhile, the oldest first; abbreviated where only a command told of it.
+    commits: Vec<String>,
+}
+
+impl From<Box<Repository>> for RepositoryItem {
+    fn from(seen: Box<Repository>) -> Self {
+        let text = |text: Option<Arc<str>>| text.map(|text| text.to_string());
+        Self {
+            url: text(seen.url),
+            from_branch: text(seen.from_branch),
+            from_commit: text(seen.from_commit),
+            branch: text(seen.branch),
+            commit: text(seen.commit),
+            commits: seen.commits.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// Tokens, each null where no hook said how many; `input` includes both cache parts.
@@ -115,6 +145,7 @@ impl From<SessionSummary> for SessionItem {
             active_us: session.active_ns / 1_000,
             wall_us: session.last_at.since(session.started_at) / 1_000,
             tokens: session.tokens.map(TokenCounts::from),
+            repository: session.repository.map(RepositoryItem::from),
             start_us: session.started_at.as_us(),
             last_us: session.last_at.as_us(),
             end_us: session.ended_at.map(|at| at.as_us()),
@@ -281,6 +312,8 @@ pub(super) struct TurnItem {
     errors: u64,
     tokens: Option<TokenCounts>,
     cost: Option<CostItem>,
+    /// Null where nobody looked at a repository.
+    repository: Option<RepositoryItem>,
     parts: PartItem,
     url: String,
 }
@@ -334,6 +367,7 @@ impl TurnItem {
             calls: turn.tool_calls,
             errors: turn.errors,
             tokens: turn.tokens.map(TokenCounts::from),
+            repository: turn.repository.map(RepositoryItem::from),
             parts: turn.parts.into(),
             url: format!("{}#{}", session_url(&turn.root), turn.span),
         }

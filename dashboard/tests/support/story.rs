@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hookspan_core::content::Field;
+use hookspan_core::repository::Repository;
 use hookspan_core::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Parts, SessionState, SessionSummary,
     Span, SpanId, SpanKind, Status, Timestamp, Tokens, TraceId, TurnSummary, Value,
@@ -303,6 +304,7 @@ impl<'a> Author<'a> {
                 cache_write: Some(900),
             }),
             parts,
+            repository: ended.map(|_| Box::new(repository(number))),
         };
         (turn, end)
     }
@@ -361,6 +363,7 @@ impl<'a> Author<'a> {
             errored_turns: turns.iter().filter(|turn| turn.errors > 0).count() as u64,
             active_ns,
             tokens,
+            repository: Some(Box::new(repository(size.turns))),
         });
         self.data.turns.insert(root.to_owned(), turns);
     }
@@ -443,4 +446,16 @@ pub fn library(now_ns: i64, big: u64) -> Data {
         );
     }
     data
+}
+
+/// The repository at a turn.
+fn repository(turn: u64) -> Repository {
+    Repository {
+        url: Some("https://git.example/acme/shop".into()),
+        from_branch: Some("main".into()),
+        from_commit: Some("1a".repeat(20).into()),
+        branch: Some("fix/cart".into()),
+        commit: Some(format!("{turn:040x}").into()),
+        commits: vec![format!("{turn:040x}").into()],
+    }
 }

@@ -2736,6 +2736,8 @@ export interface components {
             model: string | null;
             /** @description Name of the workspace's folder. */
             project: string | null;
+            /** @description Null where nobody looked at a repository. */
+            repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
             /** Format: int64 */
@@ -2835,6 +2837,17 @@ export interface components {
             /** @description sign-in, token, another account. */
             what: string;
         };
+        /** @description What was seen of the workspace's Git repository, from the first look to the last. */
+        RepositoryItem: {
+            branch: string | null;
+            commit: string | null;
+            /** @description Made meanwhile, the oldest first; abbreviated where only a command told of it. */
+            commits: string[];
+            from_branch: string | null;
+            from_commit: string | null;
+            /** @description Address of the remote, without credentials. */
+            url: string | null;
+        };
         /** @description A destination was woken. */
         Retrying: {
             retrying: boolean;
@@ -2915,6 +2928,8 @@ export interface components {
             parts: components["schemas"]["SessionPartItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
+            /** @description Null where nobody looked at a repository. */
+            repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
             /** Format: int64 */
@@ -2971,6 +2986,8 @@ export interface components {
             model: string | null;
             /** @description Name of the workspace's folder. */
             project: string | null;
+            /** @description Null where nobody looked at a repository. */
+            repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
             /** Format: int64 */
@@ -3264,6 +3281,8 @@ export interface components {
             n: number;
             parts: components["schemas"]["PartItem"];
             prompt: string | null;
+            /** @description Null where nobody looked at a repository. */
+            repository: components["schemas"]["RepositoryItem"] | null;
             /** Format: int64 */
             start_us: number;
             status: string | null;

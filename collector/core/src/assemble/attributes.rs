@@ -101,6 +101,10 @@ impl Attributes {
         self.push(key, Value::StrList(value), Class::Plain);
     }
 
+    pub(crate) fn detail_list(&mut self, key: &'static str, value: Vec<SmolStr>) {
+        self.push(key, Value::StrList(value), Class::Detail);
+    }
+
     /// Sorted bytewise. Of equal keys the first stays.
     pub(crate) fn finish(self) -> Vec<Attribute> {
         self.sorted

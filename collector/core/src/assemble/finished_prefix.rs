@@ -6,6 +6,7 @@
 //! turn), the whole turn is read again. What settles when the turn closes always comes from such a full reading.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::assemble::turn_totals::Sum;
 use crate::correlate::conversation::{Conversation, Turn};
@@ -34,6 +35,8 @@ pub(crate) struct Window {
     pub(crate) start: Option<Timestamp>,
     pub(crate) sum: Sum,
     pub(crate) tool_errors: u64,
+    /// Commits that commands told of.
+    pub(crate) commits: Vec<Arc<str>>,
     pub(crate) last_error: Option<(Timestamp, String)>,
     /// Breakdown of the time before `swept`.
     pub(crate) parts: Parts,

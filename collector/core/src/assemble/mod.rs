@@ -6,6 +6,7 @@ pub(crate) mod draft_subagent;
 pub(crate) mod draft_turn;
 pub(crate) mod finished_prefix;
 pub(crate) mod provider;
+pub(crate) mod repository_attributes;
 pub(crate) mod session_segment;
 pub(crate) mod span_builder;
 pub(crate) mod summaries;

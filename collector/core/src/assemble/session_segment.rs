@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::assemble::attributes::Attributes;
+use crate::assemble::repository_attributes::repository;
 use crate::assemble::span_builder::{compaction, openinference, surface, timing};
-use crate::assemble::turn_totals::{MAX_LINKS, Tally, total};
+use crate::assemble::turn_totals::{MAX_LINKS, Tally, together, total};
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
@@ -346,6 +347,8 @@ fn session(
         own.some_count("hookspan.usage.input_tokens", tokens.input);
         own.some_count("hookspan.usage.output_tokens", tokens.output);
     }
+    let seen = turns.iter().fold(None, |all, turn| together(all, turn.repository.clone()));
+    repository(&mut own, seen.as_deref());
     if segment.failed {
         own.text("error.type", ErrorType::SessionError.as_str());
     }

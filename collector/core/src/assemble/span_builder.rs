@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use crate::assemble::attributes::{Attributes, content};
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::provider::provider;
+use crate::assemble::repository_attributes::repository;
 use crate::assemble::tool_span;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::fact::Fact;
@@ -22,6 +23,7 @@ use crate::model::event::{Compaction, Confidence, Response, Thought};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::path;
+use crate::model::repository::Repository;
 use crate::model::span::{ContentRef, ErrorType, Span, SpanEvent, SpanKind, Status};
 use crate::model::summary::Tokens;
 use crate::model::tolerance::MS;
@@ -49,6 +51,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) candidates: Option<u64>,
     /// Number of dropped hooks of the turn.
     pub(crate) lost: u64,
+    /// What was seen of the repository.
+    pub(crate) repository: Option<Box<Repository>>,
     /// For nodes that fit several delegations: their number, and links to the kept ones.
     pub(crate) possible: BTreeMap<usize, (usize, Vec<crate::model::span::Link>)>,
 }
@@ -376,6 +380,7 @@ fn turn_place(shared: &Shared<'_>, attributes: &mut Attributes) {
     }
     attributes.count("hookspan.tool_calls", shared.tool_calls);
     attributes.count("hookspan.tool_errors", shared.tool_errors);
+    repository(attributes, shared.repository.as_deref());
 }
 
 /// Adds the prompt, the last answer, and hooks of unknown events.

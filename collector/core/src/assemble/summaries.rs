@@ -7,11 +7,12 @@ use crate::assemble::session_segment::Segment;
 use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, is_call, verdict};
 use crate::assemble::time_breakdown::parts;
-use crate::assemble::turn_totals::{Sum, Tally, total};
+use crate::assemble::turn_totals::{Sum, Tally, together, total};
 use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
 use crate::model::event::Confidence;
+use crate::model::repository::Repository;
 use crate::model::span::{EndReason, SpanKind, Status};
 use crate::model::summary::{SessionState, SessionSummary, Tokens, TurnSummary};
 use crate::model::time::Timestamp;
@@ -102,6 +103,7 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
         errors: sum.errors,
         tokens: tokens(tree),
         parts: parts(tree, tree.turn_start, until),
+        repository: shared.repository.clone(),
     }
 }
 
@@ -109,6 +111,17 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
 fn tokens(tree: &Tree<'_>) -> Option<Tokens> {
     let late = tree.late_stop.map(|stop| stop.tokens).unwrap_or_default();
     tree.reading.tokens().unwrap_or_default().or(late).said()
+}
+
+/// What was seen of the repository, and which commits the commands of the turn told of.
+pub(crate) fn repository(tree: &Tree<'_>) -> Option<Box<Repository>> {
+    let calls = tree.nodes.iter().filter_map(|node| match &node.what {
+        What::Call(call) => call.find(|tool| tool.more()?.commit.as_ref()),
+        _ => None,
+    });
+    let put_aside = tree.window.map(|window| window.commits.as_slice()).unwrap_or_default();
+    let told = put_aside.iter().chain(calls);
+    Repository::of(tree.reading.repository.iter().copied(), told).map(Box::new)
 }
 
 /// The model label for lists: the requested model, else `default`.
@@ -180,5 +193,6 @@ pub(crate) fn summary(
         errored_turns: sum(|turn| turn.errored_turns),
         active_ns: turns.iter().map(|turn| turn.active_ns).sum(),
         tokens: total(turns.iter().map(|turn| turn.tokens)),
+        repository: turns.iter().fold(None, |all, turn| together(all, turn.repository.clone())),
     }
 }

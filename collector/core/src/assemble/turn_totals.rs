@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::model::repository::Repository;
 use crate::model::span::Link;
 use crate::model::summary::{Tokens, TurnSummary};
 use crate::model::time::Timestamp;
@@ -42,6 +43,7 @@ pub(crate) struct Tally {
     pub(crate) subagents: u64,
     pub(crate) active_ns: i64,
     pub(crate) tokens: Option<Tokens>,
+    pub(crate) repository: Option<Box<Repository>>,
     /// From the first turn that has one.
     pub(crate) prompt: Option<String>,
     /// From the last turn that has one, like the error.
@@ -70,6 +72,7 @@ impl Tally {
             subagents: sum.subagents,
             active_ns: row.ended_at.unwrap_or(sum.last).since(row.started_at).max(0),
             tokens: row.tokens,
+            repository: row.repository.clone(),
             prompt: row.prompt.clone(),
             model: row.model.clone(),
             last_error: sum.last_error.clone(),
@@ -92,12 +95,24 @@ impl Tally {
         self.subagents += later.subagents;
         self.active_ns = self.active_ns.saturating_add(later.active_ns);
         self.tokens = total([self.tokens, later.tokens].into_iter());
+        self.repository = together(self.repository.take(), later.repository);
         self.prompt = self.prompt.take().or(later.prompt);
         self.model = later.model.or(self.model.take());
         self.last_error = later.last_error.or(self.last_error.take());
         (self.open, self.tool_open, self.failed) = (later.open, later.tool_open, later.failed);
         let room = MAX_LINKS.saturating_sub(self.links.len());
         self.links.extend(later.links.into_iter().take(room));
+    }
+}
+
+/// What two stretches of turns saw of the repository, one after the other.
+pub(crate) fn together(
+    one: Option<Box<Repository>>,
+    later: Option<Box<Repository>>,
+) -> Option<Box<Repository>> {
+    match (one, later) {
+        (Some(one), Some(later)) => Some(Box::new(one.then(*later))),
+        (one, later) => one.or(later),
     }
 }
 

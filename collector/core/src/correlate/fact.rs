@@ -96,7 +96,7 @@ fn rank(kind: &EventKind) -> u8 {
         | K::Question { .. }
         | K::TabRead { .. }
         | K::TabEdit { .. } => 10,
-        K::Unknown { .. } | K::Malformed | K::Evidence(_) => 10,
+        K::Unknown { .. } | K::Malformed | K::Evidence(_) | K::Repository(_) => 10,
         K::Stop(_) => 11,
         K::SessionEnd(_) => 12,
     }

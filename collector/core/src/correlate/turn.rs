@@ -10,6 +10,7 @@ use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::{Call, tool_facts};
 use crate::model::event::EventKind;
 use crate::model::event::{Compaction, Prompt, Response, Stop, SubagentFacts, Thought};
+use crate::model::repository::RepositoryState;
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
@@ -45,6 +46,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) compaction_ends: Vec<Timestamp>,
     /// Times at which a person was asked during a call, and the times of the answers.
     pub(crate) questions: Vec<(Timestamp, Option<Timestamp>)>,
+    /// What was seen of the repository, in order.
+    pub(crate) repository: Vec<&'a RepositoryState>,
     /// Hooks of unknown names, the first [`MAX_UNKNOWN`] of them.
     pub(crate) unknown: Vec<(&'a Fact, &'a str)>,
     pub(crate) unknown_count: u64,
@@ -128,6 +131,7 @@ impl<'a> Reading<'a> {
                     let list = (&mut reading.compactions, &mut compactions);
                     add(list, &compaction.key, fact, &**compaction, false);
                 }
+                EventKind::Repository(state) => reading.repository.push(state),
                 EventKind::CompactionEnd => reading.compaction_ends.push(fact.at),
                 EventKind::Question { answered } => reading.add_question(fact.at, *answered),
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),

@@ -318,6 +318,7 @@ fn opens_turn(kind: &EventKind) -> bool {
             | K::Malformed
             | K::WorkspaceOpen
             | K::Evidence(_)
+            | K::Repository(_)
             | K::SessionStart { .. }
             | K::SessionEnd(_)
             | K::TabRead { .. }

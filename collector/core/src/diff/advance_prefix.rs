@@ -86,6 +86,9 @@ impl Window {
                 self.last_error = Some((end, message));
             }
         }
+        if let What::Call(call) = &node.what {
+            self.commits.extend(call.find(|tool| tool.more()?.commit.clone()));
+        }
         if let What::Thought(_, thought) = &node.what
             && !thought.step
         {

@@ -7,7 +7,7 @@ use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
 use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, calls_below, is_call, request_model, span};
-use crate::assemble::summaries::{is_error, row, sum};
+use crate::assemble::summaries::{is_error, repository, row, sum};
 use crate::assemble::turn_totals::Sum;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
@@ -117,6 +117,7 @@ fn shared<'a>(tree: &Tree<'a>, world: World<'_>, place: Place, sum: &Sum) -> Sha
         ambiguous,
         candidates: (left_out > 0).then_some(candidates as u64),
         lost: lost(tree),
+        repository: repository(tree),
         possible: possible_parents(tree, world),
         traced: Fingerprint::of(Made::Place).trace(trace),
     }
@@ -232,7 +233,10 @@ fn fingerprint(
     }
     match node.kind {
         SpanKind::Generation => {
-            made_of.and(context).with(shared.tool_calls).with(shared.tool_errors)
+            let commits = shared.repository.iter().flat_map(|seen| &seen.commits);
+            let made_of =
+                commits.fold(made_of.and(context), |made_of, commit| made_of.text(commit));
+            made_of.with(shared.tool_calls).with(shared.tool_errors)
         }
         SpanKind::Response => made_of.and(context),
         // Deeper descendants are in none of these hooks.

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 pub use crate::model::parent_evidence::{Confidence, Evidence, LinkSource};
+use crate::model::repository::RepositoryState;
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
 use crate::model::tool::ToolFacts;
@@ -106,6 +107,8 @@ pub struct About {
     pub root: Option<Arc<str>>,
     /// `transcript_path`.
     pub transcript_path: Option<Arc<str>>,
+    /// The first root lies on another machine: the folder of that name here is another one.
+    pub remote: bool,
 }
 
 /// Facts about the model that only some events have.
@@ -208,6 +211,8 @@ pub enum EventKind {
     Malformed,
     /// Proof of whose child a conversation is, found by the collector.
     Evidence(Box<Evidence>),
+    /// What the collector saw of the workspace's repository.
+    Repository(Box<RepositoryState>),
 }
 
 /// `sessionEnd`.

@@ -43,7 +43,7 @@ pub enum HookSource {
     Shim,
     /// `hookspan import`.
     Import,
-    /// The collector itself: an [`crate::model::event::Evidence`] it found on disk, kept in the raw log so that a rebuild does not
+    /// The collector itself: an [`crate::model::event::Evidence`] it found on disk, or a [`crate::repository::RepositoryState`], kept in the raw log so that a rebuild does not
     /// need the disk again. A body from any other source is never read as evidence.
     Evidence,
 }

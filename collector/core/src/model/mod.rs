@@ -11,6 +11,7 @@ pub mod id;
 pub(crate) mod parent_evidence;
 pub mod path;
 pub mod price;
+pub mod repository;
 pub mod span;
 pub mod summary;
 pub mod time;

@@ -60,6 +60,14 @@ pub fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\', '~']) || drive(path).is_some() || path.contains("://")
 }
 
+/// Whether a root is a URI of another machine. Its path here, if there is one, is another folder.
+#[must_use]
+pub fn is_remote(sent: &str) -> bool {
+    let scheme = sent.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case("file"))
+        || of_uri(sent).is_some_and(|path| path.starts_with("//"))
+}
+
 /// The last name of a path.
 #[must_use]
 pub fn name(path: &str) -> &str {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::id::{SpanId, TraceId};
+use crate::model::repository::Repository;
 use crate::model::span::EndReason;
 use crate::model::time::Timestamp;
 
@@ -46,6 +47,8 @@ pub struct SessionSummary {
     pub active_ns: i64,
     /// Sum over turns; `None` when no turn reported any.
     pub tokens: Option<Tokens>,
+    /// From the start of its first turn to the end of its last.
+    pub repository: Option<Box<Repository>>,
 }
 
 /// What a session is doing.
@@ -178,6 +181,8 @@ pub struct TurnSummary {
     pub tokens: Option<Tokens>,
     /// Where the time went.
     pub parts: Parts,
+    /// What was seen of the workspace's repository.
+    pub repository: Option<Box<Repository>>,
 }
 
 /// Where a turn's time went, nanoseconds. A sweep over leaf spans, parallel time shared evenly, so the parts add up to the

@@ -96,6 +96,8 @@ pub struct ToolMore {
     pub timeout_ms: Option<i64>,
     /// Exit code of a shell command.
     pub exit_code: Option<i64>,
+    /// Commit that the output of a `git commit` names, abbreviated as Git wrote it.
+    pub commit: Option<Arc<str>>,
     /// Whether the call went through another tool. Then that tool's duration is more precise than the call's.
     pub wrapped: bool,
     /// The command continues in the background: the input requests it, or the result is a receipt.

@@ -1,5 +1,6 @@
 //! Turns the bytes of a hook into an [`Event`](crate::model::event::Event), in every dialect.
 
+pub(crate) mod commit;
 pub(crate) mod content;
 pub(crate) mod event_kind;
 pub(crate) mod host;

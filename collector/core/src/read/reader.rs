@@ -12,6 +12,7 @@ use crate::model::event::{
 use crate::model::fingerprint::{content_key, digest};
 use crate::model::hook::{Hook, HookSource};
 use crate::model::path;
+use crate::model::repository::{MAX_COMMITS, RepositoryState};
 use crate::model::tolerance::HOUR;
 use crate::read::content;
 use crate::read::event_kind::{kind, known};
@@ -123,6 +124,9 @@ fn name_generation(event: &mut Event, generation: &str, words: &mut Words) {
 
 fn read(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> Event {
     if hook.source == HookSource::Evidence {
+        if fields.said("hook_event_name").as_deref() == Some("hookspan.repository") {
+            return repository(hook, fields, words);
+        }
         let Some(evidence) = evidence(fields) else {
             return blank(hook, EventKind::Malformed, Cow::Borrowed("malformed"));
         };
@@ -262,6 +266,7 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
         fields.raw("conversation_id").is_none().then(|| fields.said("cwd")).flatten()
     });
     let root = root.as_deref().or(hook.context.project_dir.as_deref());
+    let remote = root.is_some_and(path::is_remote);
     let root = root.map(|root| words.get(cut_str(&path::plain(root), 4_096)));
     let project = root.as_ref().map(|root| match path::project(root).folder {
         whole if whole.len() == root.len() => root.clone(),
@@ -280,6 +285,7 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
         workspace: project,
         root: own.or(root),
         transcript_path: transcript.map(|text| words.get(cut_str(text, 4_096))),
+        remote,
     }
 }
 
@@ -306,6 +312,26 @@ fn file(kind: &EventKind) -> Option<&str> {
         K::FileRead(tool) | K::FileEdit(tool) => tool.path.as_deref(),
         K::TabRead { path } | K::TabEdit { path, .. } => path.as_deref(),
         _ => None,
+    }
+}
+
+/// Reads what the collector saw of a repository.
+fn repository(hook: &Hook, fields: &Fields<'_>, words: &mut Words) -> Event {
+    let mut word = |name: &str| {
+        let said = fields.word(name).filter(|word| !word.is_empty());
+        said.map(|word| words.get(cut_str(&word, ID_BYTES)))
+    };
+    let (url, branch, commit) = (word("url"), word("branch"), word("commit"));
+    let (conversation, generation) = (word("conversation_id"), word("generation_id"));
+    let commits = fields.raw("commits").map(array).unwrap_or_default();
+    let commits = commits.into_iter().take(MAX_COMMITS).filter_map(text);
+    let commits = commits.map(|commit| Arc::from(cut_str(&commit, ID_BYTES))).collect();
+    let state = RepositoryState { url, branch, commit, commits };
+    let kind = EventKind::Repository(Box::new(state));
+    Event {
+        conversation: conversation.unwrap_or_default(),
+        generation: generation.unwrap_or_default(),
+        ..blank(hook, kind, Cow::Borrowed("hookspan.repository"))
     }
 }
 

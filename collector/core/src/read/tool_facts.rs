@@ -9,6 +9,7 @@ use crate::model::bounded::{ID_BYTES, cut, cut_str};
 use crate::model::fingerprint::{ContentKey, digest, mix};
 use crate::model::path;
 use crate::model::tool::{Delegate, Edits, Server, ToolClass, ToolFacts, ToolMore};
+use crate::read::commit::commit;
 use crate::read::interner::Words;
 use crate::read::line_diff::{changed_lines, count_lines};
 use crate::read::payload::{Fields, Raw, array, object, text};
@@ -100,7 +101,11 @@ impl ToolFacts {
         if facts.cwd.is_none() {
             facts.cwd = fields.said("cwd").and_then(|text| said(&text, words));
         }
-        facts.read_output(fields.first(&OUTPUTS), &mut more, words);
+        let output = fields.first(&OUTPUTS);
+        facts.read_output(output, &mut more, words);
+        if facts.class == ToolClass::Shell {
+            more.commit = made(raw, output, words);
+        }
         facts.more = more.boxed();
         facts
     }
@@ -132,6 +137,7 @@ impl ToolFacts {
             executable: executable(&command).map(|name| words.get(name)),
             sandbox: fields.flag("sandbox"),
             exit_code: fields.int("exit_code"),
+            commit: made(&command, output, words),
             ..ToolMore::default()
         };
         Self {
@@ -325,6 +331,11 @@ impl ToolFacts {
             delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
         }
     }
+}
+
+/// The commit that a command made, if its output says so.
+fn made(command: &str, output: Option<Raw<'_>>, words: &mut Words) -> Option<Arc<str>> {
+    commit(command, output?.get()).map(|commit| words.get(commit))
 }
 
 /// The exit code in the first line of a text (Codex): `Exit code: 1`, and below it `Wall time: 0.2 seconds`.

@@ -133,6 +133,11 @@ impl Sessions {
         if event.conversation.is_empty() || nowhere {
             return;
         }
+        // What was seen of a repository makes no session: of one that was deleted meanwhile nothing comes back.
+        let is_known = self.conversations.contains_key(&event.conversation);
+        if matches!(event.kind, EventKind::Repository(_)) && !is_known {
+            return;
+        }
         self.kinship.note_event();
         self.room.handled += 1;
         if self.is_full_for(&event) {

@@ -338,6 +338,13 @@ fn tree(store: &Store, span: &Span, depth: usize, zero: Timestamp, text: &mut St
             notes.push(format!("{short}={}", value(&attribute.value)));
         }
     }
+    let vcs = |a: &&hookspan_core::Attribute| a.key.starts_with("vcs.ref.");
+    for attribute in span.attributes.iter().filter(vcs) {
+        notes.push(format!("{}={}", &attribute.key[8..], value(&attribute.value)));
+    }
+    if let Some(made) = span.attributes.iter().find(|a| a.key == "hookspan.vcs.commits") {
+        notes.push(format!("commits={}", value(&made.value)));
+    }
     if !span.settled {
         notes.push("unsettled".to_owned());
     }

@@ -7,7 +7,7 @@ use hookspan_core::{SessionParts, SessionSummary, Span, Status, TurnSummary, Val
 use serde::Serialize;
 
 use crate::cli::cost::Cost;
-use crate::cli::sessions::{Session, Tokens, rfc3339};
+use crate::cli::sessions::{Repository, Session, Tokens, rfc3339};
 
 /// What `show --json` prints.
 #[derive(Debug, Serialize)]
@@ -40,6 +40,7 @@ struct Turn {
     tokens: Tokens,
     parts_ns: BTreeMap<&'static str, i64>,
     estimated_cost: Option<Cost>,
+    repository: Option<Repository>,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,6 +100,7 @@ impl Turn {
             errors: turn.errors,
             tokens: turn.tokens.into(),
             parts_ns: BTreeMap::from(turn.parts.named()),
+            repository: turn.repository.map(Repository::from),
         }
     }
 }

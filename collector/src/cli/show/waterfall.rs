@@ -28,6 +28,7 @@ pub(super) fn draw(
 ) -> String {
     let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
     page.heading(session);
+    page.repository(session);
     if let Some(estimate) = prices.of_turns(turns) {
         page.line(&format!("estimated cost, not a bill: {}", cost::words(prices, estimate)));
     }
@@ -110,6 +111,22 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// From which commit of which branch to which.
+    fn repository(&mut self, session: &SessionSummary) {
+        let Some(seen) = session.repository.as_deref() else { return };
+        let from = state(seen.from_branch.as_deref(), seen.from_commit.as_deref());
+        let to = state(seen.branch.as_deref(), seen.commit.as_deref());
+        let way = if from == to || from.is_empty() { to } else { format!("{from} → {to}") };
+        let commits = match seen.commits.len() as u64 {
+            0 => String::new(),
+            count => counted(count, "commit"),
+        };
+        let url = seen.url.as_deref().unwrap_or_default().to_owned();
+        let said: Vec<String> =
+            [url, way, commits].into_iter().filter(|text| !text.is_empty()).collect();
+        self.line(&format!("git: {}", said.join("  ")));
+    }
+
     /// Where the time went, largest first.
     fn parts(&mut self, parts: &SessionParts) {
         let mut named: Vec<(&str, i64)> = parts.turns.named().to_vec();
@@ -143,6 +160,8 @@ impl<'a> Page<'a> {
             right.push(format!("{} in {} out", told(input), told(output)));
         }
         right.extend(cost);
+        let commits = turn.repository.as_ref().map_or(0, |seen| seen.commits.len() as u64);
+        right.extend((commits > 0).then(|| counted(commits, "commit")));
         match turn.status.as_deref() {
             None | Some("completed") => {}
             Some(status) => right.push(text::visible(status, 12)),
@@ -261,6 +280,12 @@ fn tree(lines: &[Line]) -> BTreeMap<i64, Vec<&Line>> {
 fn roots(lines: &[Line]) -> Vec<&Line> {
     let rows: std::collections::BTreeSet<i64> = lines.iter().map(|line| line.row).collect();
     lines.iter().filter(|line| line.parent.is_none_or(|parent| !rows.contains(&parent))).collect()
+}
+
+/// A branch and the beginning of a commit.
+fn state(branch: Option<&str>, commit: Option<&str>) -> String {
+    let commit = commit.map(|commit| commit.get(..8).unwrap_or(commit));
+    [branch, commit].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn counted(count: u64, what: &str) -> String {

@@ -9,6 +9,7 @@ mod detail;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hookspan_core::repository::Repository;
 use hookspan_core::{
     End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
     Timestamp, Tokens, TraceId, TurnSummary, Value,
@@ -31,7 +32,8 @@ pub(crate) const SPAN_TABLES: &str =
 pub(crate) const SESSION_COLUMNS: &str = "root.text, s.state, s.started_ns, s.last_ns, s.ended_ns, \
      s.workspace, s.model, s.surface, s.cursor_version, s.first_prompt, s.last_error, \
      s.generations, s.tool_calls, s.subagents, s.errors, s.errored_turns, s.active_ns, s.input, \
-     s.output, s.cache_read, s.cache_write";
+     s.output, s.cache_read, s.cache_write, s.repository, s.from_branch, s.from_revision, \
+     s.branch, s.revision, s.commits";
 
 /// Where [`SESSION_COLUMNS`] come from.
 pub(crate) const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s.root";
@@ -39,7 +41,8 @@ pub(crate) const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s
 /// Columns that [`turn`] reads, from [`TURN_TABLES`].
 pub(crate) const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace, t.number, t.started_ns, \
      t.ended_ns, t.end_reason, t.prompt, t.model, t.status, t.tool_calls, t.errors, t.input, \
-     t.output, t.cache_read, t.cache_write, t.parts";
+     t.output, t.cache_read, t.cache_write, t.parts, t.repository, t.from_branch, \
+     t.from_revision, t.branch, t.revision, t.commits";
 
 /// Where [`TURN_COLUMNS`] come from.
 pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
@@ -117,6 +120,7 @@ pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
         errored_turns: count(row, 15)?,
         active_ns: row.get(16)?,
         tokens: tokens(row, 17)?,
+        repository: repository(row, 21)?,
     })
 }
 
@@ -142,6 +146,7 @@ pub(crate) fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
         errors: count(row, 12)?,
         tokens: tokens(row, 13)?,
         parts,
+        repository: repository(row, 18)?,
     })
 }
 
@@ -199,6 +204,26 @@ fn tokens(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Tokens>> {
         cache_write: said(first + 3)?,
     };
     Ok(tokens.said())
+}
+
+/// The six columns from `first` on.
+fn repository(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Box<Repository>>> {
+    let commits: Option<String> = row.get(first + 5)?;
+    let commits = commits.unwrap_or_default();
+    let found = Repository {
+        url: row.get(first)?,
+        from_branch: row.get(first + 1)?,
+        from_commit: row.get(first + 2)?,
+        branch: row.get(first + 3)?,
+        commit: row.get(first + 4)?,
+        commits: commits.split_whitespace().map(Arc::from).collect(),
+    };
+    Ok((found != Repository::default()).then(|| Box::new(found)))
+}
+
+/// The `commits` column.
+pub(super) fn commits(repository: &Repository) -> Option<String> {
+    (!repository.commits.is_empty()).then(|| repository.commits.join(" "))
 }
 
 /// A word of a closed list; `None` for NULL, an error for a word that is not in it.

@@ -217,14 +217,17 @@ pub(super) fn session(
     session: &SessionSummary,
 ) -> rusqlite::Result<()> {
     let tokens = TokenColumns::of(session.tokens);
+    let seen = session.repository.as_deref();
     db.prepare_cached(
         "INSERT OR REPLACE INTO session
              (root, rev, state, started_ns, last_ns, ended_ns, workspace, model, surface,
               cursor_version, first_prompt, last_error, generations, tool_calls, subagents, errors,
-              errored_turns, active_ns, input, output, cache_read, cache_write, project)
+              errored_turns, active_ns, input, output, cache_read, cache_write, project,
+              repository, from_branch, from_revision, branch, revision, commits)
          VALUES (:root, :rev, :state, :started_ns, :last_ns, :ended_ns, :workspace, :model, :surface,
                  :cursor_version, :first_prompt, :last_error, :generations, :tool_calls, :subagents,
-                 :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write, :project)",
+                 :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write, :project,
+                 :repository, :from_branch, :from_revision, :branch, :revision, :commits)",
     )?
     .execute(named_params! {
         ":root": names.id(db, &session.root)?,
@@ -250,6 +253,12 @@ pub(super) fn session(
         ":output": tokens.output,
         ":cache_read": tokens.cache_read,
         ":cache_write": tokens.cache_write,
+        ":repository": seen.and_then(|seen| seen.url.as_deref()),
+        ":from_branch": seen.and_then(|seen| seen.from_branch.as_deref()),
+        ":from_revision": seen.and_then(|seen| seen.from_commit.as_deref()),
+        ":branch": seen.and_then(|seen| seen.branch.as_deref()),
+        ":revision": seen.and_then(|seen| seen.commit.as_deref()),
+        ":commits": seen.and_then(rows::commits),
     })?;
     Ok(())
 }
@@ -262,13 +271,16 @@ pub(super) fn turn(
     turn: &TurnSummary,
 ) -> rusqlite::Result<()> {
     let tokens = TokenColumns::of(turn.tokens);
+    let seen = turn.repository.as_deref();
     db.prepare_cached(
         "INSERT OR REPLACE INTO turn
              (root, span, rev, generation, trace, number, started_ns, ended_ns, end_reason, prompt,
-              model, status, tool_calls, errors, input, output, cache_read, cache_write, parts)
+              model, status, tool_calls, errors, input, output, cache_read, cache_write, parts,
+              repository, from_branch, from_revision, branch, revision, commits)
          VALUES (:root, :span, :rev, :generation, :trace, :number, :started_ns, :ended_ns,
                  :end_reason, :prompt, :model, :status, :tool_calls, :errors, :input, :output,
-                 :cache_read, :cache_write, :parts)",
+                 :cache_read, :cache_write, :parts,
+                 :repository, :from_branch, :from_revision, :branch, :revision, :commits)",
     )?
     .execute(named_params! {
         ":root": names.id(db, &turn.root)?,
@@ -290,6 +302,12 @@ pub(super) fn turn(
         ":cache_read": tokens.cache_read,
         ":cache_write": tokens.cache_write,
         ":parts": rows::turn_parts(&turn.parts)?,
+        ":repository": seen.and_then(|seen| seen.url.as_deref()),
+        ":from_branch": seen.and_then(|seen| seen.from_branch.as_deref()),
+        ":from_revision": seen.and_then(|seen| seen.from_commit.as_deref()),
+        ":branch": seen.and_then(|seen| seen.branch.as_deref()),
+        ":revision": seen.and_then(|seen| seen.commit.as_deref()),
+        ":commits": seen.and_then(rows::commits),
     })?;
     Ok(())
 }

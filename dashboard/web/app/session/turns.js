@@ -30,6 +30,7 @@ function note(turn) {
     turn.errors ? `${turn.errors} err` : null,
     turn.tokens ? `${count(tokenTotal(turn.tokens))} tok` : null,
     turn.cost ? cost(turn.cost) : null,
+    turn.repository?.commits.length ? plural(turn.repository.commits.length, "commit") : null,
   ];
   return words.filter(Boolean).join(" · ");
 }

@@ -1,0 +1,71 @@
+//! Which branch and commit a workspace is at when a turn begins and ends, and what was committed meanwhile: read from the files of
+//! its repository, by a thread that nothing waits for. No Git is started.
+//!
+//! What was seen becomes a hook of its own, so that a rebuild tells what was seen then, and looks at no repository again.
+
+mod address;
+mod reflog;
+mod repository;
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+use hookspan_core::{Hook, HookSource};
+use sha2::{Digest as _, Sha256};
+
+use crate::engine::{Batch, Input};
+use crate::store::write::{Arrival, Preparer};
+
+pub(crate) use watch::{Look, Watch};
+
+/// Looks that may wait. What does not fit is not looked at, and counted.
+pub(crate) const LOOKS: usize = 256;
+
+/// Counts looks at repositories that nobody had time for.
+pub(crate) const SKIPPED: &str = "repository_skipped";
+
+/// The engine's door, which closes when the collector ends.
+pub(crate) type Door = Arc<Mutex<Option<Sender<Input>>>>;
+
+/// Looks at repositories until every [`Watch`] is gone or `inputs` is closed. The thread is not waited for: a file system that hangs
+/// must not keep the collector from ending.
+///
+/// # Errors
+/// When the system gives no thread.
+pub(crate) fn spawn(looks: Receiver<Look>, inputs: Door) -> std::io::Result<()> {
+    let run = move || {
+        let mut preparer = Preparer::default();
+        for look in looks {
+            let Some(arrival) = answer(&look, &mut preparer) else { continue };
+            let batch = Batch { arrivals: vec![arrival], ..Batch::default() };
+            // Held while it is asked for, not while the engine is busy.
+            let engine = inputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if engine.is_none_or(|engine| engine.send(Input::Batch(batch, None)).is_err()) {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("git".into()).spawn(run).map(drop)
+}
+
+/// What is seen, as a hook for the raw log. The same look always has the same id.
+#[must_use]
+pub(crate) fn answer(look: &Look, preparer: &mut Preparer) -> Option<Arrival> {
+    let since = look.since.map(|at| at.0.div_euclid(1_000_000_000));
+    let state = repository::look(Path::new(&*look.folder), since)?;
+    let body = state.to_body(&look.occasion);
+    let digest = Sha256::digest(&body);
+    let hook = Hook {
+        observed_at: look.occasion.at,
+        boottime_ns: look.occasion.boottime_ns,
+        source: HookSource::Evidence,
+        body,
+        ..Hook::default()
+    };
+    Some(preparer.prepare(std::array::from_fn(|at| digest[at]), 0, hook))
+}

@@ -1,0 +1,188 @@
+//! Reading a repository's state from its files: which one a folder is in, what HEAD is, and its remote.
+//!
+//! A repository is somebody's files, and whoever wrote them may be hostile. Only regular files of this account are read, each up to a
+//! bound; no symbolic link is followed, and a `.git` file is followed only to a folder that names it back, as those of worktrees and
+//! submodules do. Nothing is executed, locked or written.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use hookspan_core::repository::RepositoryState;
+
+use super::address::address;
+use super::reflog;
+use crate::dirs::{Regular, is_ours, read_regular, read_tail};
+
+/// Folders above the workspace in which `.git` is looked for.
+const MOST_FOLDERS: usize = 32;
+/// HEAD, a ref, `.git`, `commondir`: one line.
+const LINE: u64 = 4 << 10;
+const CONFIG: u64 = 256 << 10;
+/// Some 100,000 packed refs.
+const PACKED: u64 = 8 << 20;
+/// End of the reflog that is read: some 300 lines.
+const REFLOG: u64 = 64 << 10;
+/// Longest name of a branch that is kept.
+const LONGEST_NAME: usize = 256;
+
+/// What a folder's repository is at. With `since`, in seconds, the commits that its reflog notes from then on. `None` where there is
+/// no repository, or none that may be read.
+pub(super) fn look(folder: &Path, since: Option<i64>) -> Option<RepositoryState> {
+    let straight = |part: Component<'_>| {
+        matches!(part, Component::Prefix(_) | Component::RootDir | Component::Normal(_))
+    };
+    if !folder.is_absolute() || !folder.components().all(straight) {
+        return None;
+    }
+    let place = find(folder)?;
+    let (branch, commit) = place.head();
+    let commits = since.map(|since| place.commits(since)).unwrap_or_default();
+    let url = place.remote().as_deref().and_then(address).map(Arc::from);
+    let state = RepositoryState { url, branch, commit, commits };
+    (state != RepositoryState::default()).then_some(state)
+}
+
+/// Where the files of a repository are.
+#[derive(Debug)]
+struct Place {
+    /// HEAD and its reflog: a worktree has its own.
+    own: PathBuf,
+    /// Branches and configuration.
+    common: PathBuf,
+}
+
+fn find(folder: &Path) -> Option<Place> {
+    for folder in folder.ancestors().take(MOST_FOLDERS) {
+        let entry = folder.join(".git");
+        let Ok(found) = entry.symlink_metadata() else { continue };
+        if !is_ours(&found) {
+            return None;
+        }
+        return match () {
+            () if found.is_dir() => Some(Place { own: entry.clone(), common: entry }),
+            () if found.is_file() => elsewhere(folder, &entry),
+            () => None,
+        };
+    }
+    None
+}
+
+/// The repository that a `.git` file names, if it names the file back.
+fn elsewhere(folder: &Path, entry: &Path) -> Option<Place> {
+    let text = line(entry)?;
+    let own = folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    if !own.metadata().is_ok_and(|found| found.is_dir() && is_ours(&found)) {
+        return None;
+    }
+    if let Some(back) = line(&own.join("gitdir")) {
+        let common = own.join(line(&own.join("commondir"))?).canonicalize().ok()?;
+        let names_back = own.join(back).canonicalize().ok()? == entry.canonicalize().ok()?;
+        let is_inside = own.parent() == Some(&common.join("worktrees"));
+        let ours = common.metadata().is_ok_and(|found| is_ours(&found));
+        return (names_back && is_inside && ours).then_some(Place { own, common });
+    }
+    let config = text_of(&own.join("config"), CONFIG)?;
+    let back = own.join(value(&config, "core", "worktree")?).canonicalize().ok()?;
+    let names_back = back == folder.canonicalize().ok()?;
+    names_back.then(|| Place { own: own.clone(), common: own })
+}
+
+impl Place {
+    /// Branch and commit, as far as they can be read.
+    fn head(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        let Some(head) = line(&self.own.join("HEAD")) else { return (None, None) };
+        let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
+            return (None, reflog::is_commit(&head).then(|| head.into()));
+        };
+        // `.invalid` is how a repository says that its refs lie in another form (reftable).
+        if !is_ref(name) {
+            return (None, None);
+        }
+        let branch = name.strip_prefix("refs/heads/").map(Arc::from);
+        let loose = inside(&self.common, name).and_then(|path| line(&path));
+        let commit = loose.filter(|commit| reflog::is_commit(commit)).or_else(|| self.packed(name));
+        (branch, commit.map(Arc::from))
+    }
+
+    fn packed(&self, name: &str) -> Option<String> {
+        let packed = text_of(&self.common.join("packed-refs"), PACKED)?;
+        let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+        let (commit, _) = lines.find(|(_, other)| other.trim_end() == name)?;
+        reflog::is_commit(commit).then(|| commit.to_owned())
+    }
+
+    fn commits(&self, since: i64) -> Vec<Arc<str>> {
+        let log = inside(&self.own, "logs/HEAD").and_then(|path| read_tail(&path, REFLOG).ok()?);
+        let log = log.filter(|log| is_ours(&log.metadata));
+        log.map(|log| reflog::commits(&log.bytes, since)).unwrap_or_default()
+    }
+
+    /// The remote `origin`, else the first.
+    fn remote(&self) -> Option<String> {
+        let config = text_of(&self.common.join("config"), CONFIG)?;
+        value(&config, "remote \"origin\"", "url").or_else(|| value(&config, "remote \"", "url"))
+    }
+}
+
+/// The first line of a file that holds one.
+fn line(path: &Path) -> Option<String> {
+    let text = text_of(path, LINE)?;
+    Some(text.lines().next()?.trim().to_owned())
+}
+
+fn text_of(path: &Path, max: u64) -> Option<String> {
+    let Regular { bytes, metadata } = read_regular(path, max).ok()??;
+    is_ours(&metadata).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A file below `folder`, if no folder on the way is a link.
+fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut path = folder.to_owned();
+    let mut parts = name.split('/').peekable();
+    while let Some(part) = parts.next() {
+        path.push(part);
+        if parts.peek().is_some() && !path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return None;
+        }
+    }
+    Some(path)
+}
+
+/// Whether a ref has a name that Git allows, and that stays below the repository.
+fn is_ref(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock") && part != "@"
+    };
+    let odd =
+        |c: char| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
+    name.len() <= LONGEST_NAME
+        && name.starts_with("refs/")
+        && !name.contains("..")
+        && !name.contains(odd)
+        && name.split('/').all(is_part)
+}
+
+/// The first value of `key` in a section that begins so. Includes are not followed.
+fn value(config: &str, section: &str, key: &str) -> Option<String> {
+    let mut is_in = false;
+    for line in config.lines().map(str::trim) {
+        if let Some(head) = line.strip_prefix('[') {
+            let head = head.split(']').next().unwrap_or_default();
+            is_in = match section.ends_with('"') && section.matches('"').count() == 1 {
+                true => starts_with(head, section),
+                false => head.eq_ignore_ascii_case(section),
+            };
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=').filter(|_| is_in) else { continue };
+        if name.trim().eq_ignore_ascii_case(key) {
+            let value = value.split([';', '#']).next().unwrap_or_default();
+            return Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    None
+}
+
+fn starts_with(text: &str, start: &str) -> bool {
+    text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
