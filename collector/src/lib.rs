@@ -23,6 +23,7 @@ mod engine;
 mod evidence;
 mod git;
 mod import;
+mod prices;
 mod store;
 mod source;
 mod export;

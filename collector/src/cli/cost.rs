@@ -3,6 +3,8 @@
 use hookspan_core::price::{Estimate, Prices};
 use serde::Serialize;
 
+use crate::config::PriceLists;
+use crate::prices::{AS_OF, SOURCE};
 use crate::text;
 
 /// In JSON.
@@ -28,6 +30,16 @@ pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
     match unpriced_tokens {
         0 => format!("about {amount:.2} {currency}"),
         some => format!("about {amount:.2} {currency}, {} tokens unpriced", text::count(some)),
+    }
+}
+
+/// Where prices come from that a person did not write, with its date.
+pub(crate) fn source(lists: &PriceLists) -> String {
+    match lists.public {
+        true => {
+            format!("  by list prices of {AS_OF} ({SOURCE}), where you have no price of your own\n")
+        }
+        false => String::new(),
     }
 }
 

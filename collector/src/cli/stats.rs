@@ -96,7 +96,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let rows = rows.context("cannot read the database")?;
-    let prices = global.config()?.prices;
+    let config = global.config()?;
+    let prices = config.prices;
     // Costs are those of all turns of the days.
     let used = if prices.is_empty() || !narrow.is_empty() {
         Vec::new()
@@ -130,13 +131,12 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let costs = used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
     if let Some(sum) = costs.reduce(Estimate::plus) {
         shown += &format!("\nestimated cost, not a bill: {}\n", cost::words(&prices, sum));
-        if args.group == Group::Model {
-            for row in &rows {
-                if let Some(estimate) = cost_of(&row.name) {
-                    let name = text::cell(&row.name, 28);
-                    shown += &format!("  {name}  {}\n", cost::words(&prices, estimate));
-                }
-            }
+        shown += &cost::source(&config.price_lists);
+        let by_model = rows.iter().filter(|_| args.group == Group::Model);
+        let costs = by_model.filter_map(|row| Some((&row.name, cost_of(&row.name)?)));
+        for (name, estimate) in costs {
+            let name = text::cell(name, 28);
+            shown += &format!("  {name}  {}\n", cost::words(&prices, estimate));
         }
     }
     print(&shown)?;

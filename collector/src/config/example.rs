@@ -81,8 +81,16 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 # sessions; 0 = it may grow.
 #max_bytes = 0
 
-# What tokens cost, for estimates on pages and in `hookspan show` and `stats`: never a bill, and nothing is shown without a table.
-# The name is a model's label, `*` stands for anything, and the name that says most holds. Repeat the table for several.
+# What tokens cost, for estimates on pages and in `hookspan show` and `stats`: never a bill, and nothing is shown without prices.
+[prices]
+# A price list of your own, from this file's folder: JSON of LiteLLM, models.dev or OpenRouter, or {"model": {"input": 3, ...}} with
+# dollars for a million tokens. It is read, never fetched.
+#file = "prices.json"
+# Below that, the list prices that makers and Cursor had published when this version was made. `hookspan stats` says the date.
+#public = true
+
+# Your own prices hold before both. The name is a model's label or the maker's name, `*` stands for anything, and the name that says most
+# holds. Repeat the table for several.
 #[prices."example-model-*"]
 # Prices of a million tokens; what has none is shown as unpriced. Cache tokens are inside the input, and priced as what they are.
 #input = 3.0
@@ -210,6 +218,8 @@ mod tests {
         config.destinations.clear();
         assert_eq!(config.prices.rows().count(), 1);
         config.prices = hookspan_core::price::Prices::default();
+        assert!(config.price_lists.public && config.price_lists.file.is_some());
+        config.price_lists = crate::config::PriceLists::default();
         assert_eq!((config.redact.rules.len(), config.redact.allow.len()), (1, 1));
         config.redact = crate::config::Redact::default();
         assert_eq!(config.to_toml(), Config::default().to_toml());
@@ -224,7 +234,8 @@ mod tests {
                     (tables[0].as_table().unwrap(), format!("[[{name}]]\n\"?\" = 1"))
                 }
                 table if name == "prices" => {
-                    let (pattern, prices) = table.as_table().unwrap().iter().next().unwrap();
+                    let mut tables = table.as_table().unwrap().iter();
+                    let (pattern, prices) = tables.find(|(_, table)| table.is_table()).unwrap();
                     (prices.as_table().unwrap(), format!("[prices.\"{pattern}\"]\n\"?\" = 1"))
                 }
                 table => (table.as_table().unwrap(), format!("[{name}]\n\"?\" = 1")),

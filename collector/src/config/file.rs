@@ -1,19 +1,21 @@
 //! The configuration file as it is written: every key optional, an unknown one an error.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookspan_core::price::{Price, Prices};
 use hookspan_core::sessions::{Config as Core, TabMode, TraceMode};
 use hookspan_redact::UserRule;
+use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::Misuse;
 use super::destination::DestinationForm;
 use super::listen;
 use super::place::{self, Place};
-use super::{Config, OpenInference, Profile};
+use super::{Config, OpenInference, PriceLists, Profile};
 
 /// The whole file. Field and variant names are the spelling a person writes.
 #[derive(Debug, Default, Deserialize)]
@@ -27,8 +29,7 @@ pub(super) struct File {
     sandbox: Option<SandboxTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
-    #[serde(default, deserialize_with = "prices")]
-    prices: Option<Prices>,
+    prices: Option<PricesTable>,
     destination: Option<Vec<DestinationForm>>,
     /// The same as written: [`super::destination`] resolves it when it is used.
     #[serde(skip)]
@@ -222,7 +223,10 @@ impl File {
             set(&mut config.retention.max_age_ns, table.max_age);
             set(&mut config.retention.max_bytes, table.max_bytes);
         }
-        set(&mut config.prices, self.prices);
+        if let Some(table) = self.prices {
+            config.prices = table.own;
+            config.price_lists = table.lists;
+        }
         config.destinations = self.destinations;
         config.places = self.places;
     }
@@ -288,19 +292,19 @@ impl From<OpenInferenceWord> for OpenInference {
 fn time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
     let text = String::deserialize(input)?;
     let time: Duration = humantime::parse_duration(&text).map_err(|error| {
-        serde::de::Error::custom(format!(
+        de::Error::custom(format!(
             "`{text}` is not a duration ({error}); write it like \"500ms\", \"2s\", \"30m\" or \"1h 30m\""
         ))
     })?;
     match i64::try_from(time.as_nanos()) {
         Ok(ns) => Ok(Some(ns)),
-        Err(_) => Err(serde::de::Error::custom(format!("`{text}` is longer than 292 years"))),
+        Err(_) => Err(de::Error::custom(format!("`{text}` is longer than 292 years"))),
     }
 }
 
 fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
     match time(input)? {
-        Some(0) => Err(serde::de::Error::custom("this duration must be longer than zero")),
+        Some(0) => Err(de::Error::custom("this duration must be longer than zero")),
         time => Ok(time),
     }
 }
@@ -308,14 +312,14 @@ fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Erro
 fn rule_name<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let name = String::deserialize(input)?;
     let rule = UserRule { name, pattern: "x".to_owned() };
-    rule.check().map_err(serde::de::Error::custom)?;
+    rule.check().map_err(de::Error::custom)?;
     Ok(rule.name)
 }
 
 fn rule_pattern<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let pattern = String::deserialize(input)?;
     let rule = UserRule { name: "x".to_owned(), pattern };
-    rule.check().map_err(serde::de::Error::custom)?;
+    rule.check().map_err(de::Error::custom)?;
     Ok(rule.pattern)
 }
 
@@ -323,7 +327,7 @@ fn exceptions<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>
     let patterns = Vec::<String>::deserialize(input)?;
     for pattern in &patterns {
         hookspan_redact::check_exception(pattern)
-            .map_err(|error| serde::de::Error::custom(format!("`{pattern}`: {error}")))?;
+            .map_err(|error| de::Error::custom(format!("`{pattern}`: {error}")))?;
     }
     Ok(Some(patterns))
 }
@@ -331,25 +335,54 @@ fn exceptions<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>
 fn rate<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
     let price = f64::deserialize(input)?;
     if !(0.0..=1e9).contains(&price) {
-        return Err(serde::de::Error::custom(format!(
+        return Err(de::Error::custom(format!(
             "{price} is not a price of a million tokens: 0 or more"
         )));
     }
     Ok(Some(price))
 }
 
+/// `[prices]`: lists, and a table for each pattern.
+#[derive(Debug)]
+struct PricesTable {
+    own: Prices,
+    lists: PriceLists,
+}
+
+impl<'de> Deserialize<'de> for PricesTable {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = PricesTable;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`file`, `public`, and a table of prices for each model")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PricesTable, A::Error> {
+                let (mut tables, mut lists) = (BTreeMap::new(), PriceLists::default());
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "file" => lists.file = Some(map.next_value()?),
+                        "public" => lists.public = map.next_value()?,
+                        _ => drop(tables.insert(key, map.next_value::<PriceTable>()?)),
+                    }
+                }
+                let own = prices(tables)?;
+                Ok(PricesTable { own, lists })
+            }
+        }
+        input.deserialize_map(Keys)
+    }
+}
+
 /// Amounts of different currencies cannot be added up, so there is one.
-fn prices<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Prices>, D::Error> {
-    let tables = BTreeMap::<String, PriceTable>::deserialize(input)?;
+fn prices<E: de::Error>(tables: BTreeMap<String, PriceTable>) -> Result<Prices, E> {
     let mut currency: Option<String> = None;
     for said in tables.values().filter_map(|table| table.currency.as_deref()) {
         if said.is_empty() || said.chars().count() > 8 || said.chars().any(char::is_control) {
-            return Err(serde::de::Error::custom("a currency is a short word like \"USD\""));
+            return Err(E::custom("a currency is a short word like \"USD\""));
         }
         if currency.get_or_insert_with(|| said.to_owned()) != said {
-            return Err(serde::de::Error::custom(
-                "prices of two currencies: use one for all models",
-            ));
+            return Err(E::custom("prices of two currencies: use one for all models"));
         }
     }
     let price = |table: PriceTable| Price {
@@ -359,7 +392,7 @@ fn prices<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Prices>, D::Erro
         cache_write: table.cache_write,
     };
     let rows = tables.into_iter().map(|(pattern, table)| (pattern, price(table)));
-    Ok(Some(Prices::new(currency.unwrap_or_else(|| "USD".to_owned()), rows)))
+    Ok(Prices::new(currency.unwrap_or_else(|| "USD".to_owned()), rows))
 }
 
 /// A journal smaller than one large payload would lose what it is there to keep.
@@ -368,7 +401,7 @@ const JOURNAL_MIN_BYTES: u64 = 16 << 20;
 fn journal_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
     let bytes = u64::deserialize(input)?;
     if bytes < JOURNAL_MIN_BYTES {
-        return Err(serde::de::Error::custom(format!(
+        return Err(de::Error::custom(format!(
             "the journal needs at least {JOURNAL_MIN_BYTES} bytes, not {bytes}"
         )));
     }
@@ -381,7 +414,7 @@ const SEGMENT_MIN_BYTES: u64 = 1 << 20;
 fn segment_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
     let bytes = u64::deserialize(input)?;
     if bytes < SEGMENT_MIN_BYTES {
-        return Err(serde::de::Error::custom(format!(
+        return Err(de::Error::custom(format!(
             "a segment needs at least {SEGMENT_MIN_BYTES} bytes, not {bytes}"
         )));
     }
@@ -403,17 +436,17 @@ fn places<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<listen::Plac
         Err(_) => {
             let form =
                 "this is a text like \"127.0.0.1:4329\" or \"unix:/PATH\", or a list of such texts";
-            return Err(serde::de::Error::custom(form));
+            return Err(de::Error::custom(form));
         }
     };
     let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
-    parsed.map(Some).map_err(serde::de::Error::custom)
+    parsed.map(Some).map_err(de::Error::custom)
 }
 
 fn hosts<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::Error> {
     let hosts = Vec::<String>::deserialize(input)?;
     if let Some(wrong) = hosts.iter().find(|host| !super::is_host_and_port(host)) {
-        return Err(serde::de::Error::custom(format!(
+        return Err(de::Error::custom(format!(
             "`{wrong}` is not NAME:PORT, like \"build.lan:4329\""
         )));
     }

@@ -27,6 +27,8 @@ pub(crate) use global::Global;
 pub use listen::Dashboard;
 
 use hookspan_core::price::Prices;
+
+use crate::prices;
 use hookspan_redact::UserRule;
 
 use file::File;
@@ -55,8 +57,10 @@ pub struct Config {
     pub evidence: Evidence,
     /// `[sandbox]`: whether the running collector gives up what it does not need.
     pub sandbox: bool,
-    /// `[prices.*]`: empty, nothing is estimated.
+    /// `[prices]`: with no price at all, nothing is estimated.
     pub prices: Prices,
+    /// The lists that `prices` has below the prices of the file itself.
+    pub price_lists: PriceLists,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
     /// Where each of them stands in the file.
@@ -130,6 +134,15 @@ impl Default for Evidence {
     }
 }
 
+/// `prices.file` and `prices.public`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriceLists {
+    /// A price list as people have them, from the folder of the configuration file.
+    pub file: Option<PathBuf>,
+    /// Whether the public list prices of this release hold below it.
+    pub public: bool,
+}
+
 /// `[semconv]`: names of attributes in exported spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Semconv {
@@ -173,6 +186,7 @@ impl Default for Config {
             evidence: Evidence::default(),
             sandbox: true,
             prices: Prices::default(),
+            price_lists: PriceLists::default(),
             destinations: Vec::new(),
             places: Vec::new(),
             otel: BTreeMap::new(),
@@ -203,7 +217,31 @@ impl Config {
     pub fn of_text(path: &Path, text: &str, env: &Environment) -> Result<Self, Misuse> {
         let mut config = Self::default();
         File::parse(path, text)?.apply(&mut config);
+        config.read_price_lists(path.parent().unwrap_or(Path::new("")))?;
         Ok(config.over(env))
+    }
+
+    fn read_price_lists(&mut self, folder: &Path) -> Result<(), Misuse> {
+        let PriceLists { file, public } = &self.price_lists;
+        if file.is_none() && !public {
+            return Ok(());
+        }
+        let mut own = std::mem::take(&mut self.prices);
+        if own.is_empty() {
+            own = Prices::new("USD".to_owned(), []);
+        }
+        if own.currency != "USD" {
+            let text =
+                format!("prices: lists are in USD, and your own prices are in {}", own.currency);
+            return Err(Misuse(text));
+        }
+        if let Some(file) = file {
+            let path = folder.join(file);
+            own = prices::with_file(own, &path)
+                .map_err(|why| Misuse(format!("prices.file: {} {why}", path.display())))?;
+        }
+        self.prices = if *public { prices::with_public(own) } else { own };
+        Ok(())
     }
 
     fn over(mut self, env: &Environment) -> Self {
@@ -247,8 +285,36 @@ mod tests {
             "[prices.a]\ninput = nan\n",
             "[prices.a]\ncurrency = \"EUR\"\n[prices.b]\ncurrency = \"USD\"\n",
             "[prices]\na = 1\n",
+            "[prices]\nfile = 1\n",
+            "[prices]\npublic = \"yes\"\n",
         ] {
             assert!(File::parse(Path::new("config.toml"), wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_prices_is_read_from_the_folder_of_the_file_and_lies_below_ones_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            Config::of_text(&folder.path().join("config.toml"), text, &Environment::default())
+        };
+        let list =
+            r#"{"gpt-5.5": {"input": 7, "output": 70}, "house-1": {"input": 2, "output": 20}}"#;
+        std::fs::write(folder.path().join("list.json"), list).unwrap();
+        let lists = "[prices]\nfile = \"list.json\"\npublic = true\n";
+        let prices = read(&format!("{lists}[prices.\"house-*\"]\ninput = 1\n")).unwrap().prices;
+        let input = |label: &str| prices.price(label).and_then(|price| price.input);
+        assert_eq!([input("house-1"), input("gpt-5.5-high")], [Some(1.0), Some(7.0)]);
+        assert_eq!([input("composer-2"), input("unheard-of")], [Some(0.5), None]);
+        assert!(read("").unwrap().prices.is_empty(), "nothing is priced unless it is asked for");
+        for (text, why) in [
+            ("[prices]\nfile = \"none.json\"\n", "none.json does not exist"),
+            ("[prices]\nfile = \"config.toml\"\n", "config.toml is no JSON"),
+            ("[prices]\npublic = true\n[prices.a]\ncurrency = \"EUR\"\n", "are in EUR"),
+        ] {
+            std::fs::write(folder.path().join("config.toml"), text).unwrap();
+            let Misuse(said) = read(text).unwrap_err();
+            assert!(said.contains(why), "{said}");
         }
     }
 

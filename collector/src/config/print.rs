@@ -73,7 +73,12 @@ impl Config {
             table.insert("currency".into(), Value::from(self.prices.currency.as_str()));
             Value::Table(table)
         };
-        self.prices.rows().map(|(pattern, price)| (pattern.to_owned(), row(price))).collect()
+        let lists = &self.price_lists;
+        let file = lists.file.as_ref().map(|file| Value::from(file.display().to_string()));
+        let lists = [("file", file), ("public", lists.public.then_some(Value::from(true)))];
+        let lists = lists.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let rows = self.prices.rows().map(|(pattern, price)| (pattern.to_owned(), row(price)));
+        lists.chain(rows).collect()
     }
 
     fn environment_table(&self) -> Table {

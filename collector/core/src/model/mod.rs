@@ -9,6 +9,7 @@ pub(crate) mod fingerprint;
 pub mod hook;
 pub mod id;
 pub(crate) mod parent_evidence;
+pub(crate) mod model_name;
 pub mod path;
 pub mod price;
 pub mod repository;

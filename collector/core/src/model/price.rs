@@ -1,6 +1,9 @@
 //! What tokens would have cost by a table that a person keeps. An estimate, never a bill: what Cursor charges is decided
 //! elsewhere, and what subagents used appears in no hook.
 
+use std::collections::BTreeMap;
+
+use crate::model::model_name::{names, plain};
 use crate::model::summary::{Tokens, TurnSummary};
 
 /// Prices of one million tokens. What has none is not priced, and said to be so.
@@ -23,6 +26,8 @@ pub struct Prices {
     pub currency: String,
     /// Patterns with their prices, the one that says most first.
     rows: Vec<(String, Price)>,
+    /// Lists by the names of models, the one that holds before the others first.
+    lists: Vec<BTreeMap<String, Price>>,
 }
 
 /// Tokens by how they are priced.
@@ -68,16 +73,32 @@ impl Prices {
         let mut rows: Vec<(String, Price)> = rows.into_iter().collect();
         let said = |pattern: &str| pattern.chars().filter(|c| *c != '*').count();
         rows.sort_by(|(a, _), (b, _)| said(b).cmp(&said(a)).then_with(|| a.cmp(b)));
-        Self { currency, rows }
+        Self { currency, rows, lists: Vec::new() }
+    }
+
+    /// Adds a list by the makers' names of models, below what is there already.
+    #[must_use]
+    pub fn with_list(mut self, list: impl IntoIterator<Item = (String, Price)>) -> Self {
+        let mut named = BTreeMap::new();
+        for (name, price) in list {
+            // The same model with the date of a release is as good as without, but for a name that says just this.
+            let plain = plain(&name).into_owned();
+            match plain == name {
+                true => drop(named.insert(plain, price)),
+                false => drop(named.entry(plain).or_insert(price)),
+            }
+        }
+        self.lists.push(named);
+        self
     }
 
     /// Whether there is no table.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.lists.is_empty()
     }
 
-    /// Every pattern with its prices.
+    /// Every pattern of a person with its prices.
     pub fn rows(&self) -> impl Iterator<Item = (&str, Price)> {
         self.rows.iter().map(|(pattern, price)| (pattern.as_str(), *price))
     }
@@ -88,9 +109,7 @@ impl Prices {
         if self.is_empty() {
             return None;
         }
-        let fits =
-            |(pattern, _): &&(String, Price)| model.is_some_and(|model| fits(pattern, model));
-        let price = self.rows.iter().find(fits).map(|(_, price)| *price).unwrap_or_default();
+        let price = model.and_then(|model| self.price(model)).unwrap_or_default();
         let mut estimate = Estimate::default();
         for (tokens, price) in [
             (usage.input, price.input),
@@ -104,6 +123,22 @@ impl Prices {
             }
         }
         Some(estimate)
+    }
+
+    /// The price of the model that a label means: what a person says of the label, then of a name it stands for, then the lists.
+    #[must_use]
+    pub fn price(&self, label: &str) -> Option<Price> {
+        let row = |name: &str| {
+            let row = self.rows.iter().find(|(pattern, _)| fits(pattern, name));
+            row.map(|(_, price)| *price)
+        };
+        if let Some(price) = row(label) {
+            return Some(price);
+        }
+        let names = names(label);
+        names.iter().find_map(|name| row(name)).or_else(|| {
+            self.lists.iter().find_map(|list| names.iter().find_map(|name| list.get(name).copied()))
+        })
     }
 
     /// What the tokens of a turn come to; `None` without a table, or when it reported none.
@@ -187,7 +222,7 @@ mod tests {
     #[test]
     fn a_model_that_no_row_names_is_unpriced_and_without_a_table_there_is_no_estimate() {
         let usage = Usage { input: 7, output: 5, cache_read: 1, cache_write: 0 };
-        for model in [None, Some("default"), Some("gpt-5.5-medium"), Some("")] {
+        for model in [None, Some("default"), Some("gpt-5.5-fast"), Some("")] {
             let estimate = table().estimate(model, usage).unwrap();
             assert_eq!(estimate, Estimate { amount: 0.0, unpriced_tokens: 13 }, "{model:?}");
         }
@@ -199,6 +234,24 @@ mod tests {
         let usage = Usage { output: 1_000_000, ..Usage::default() };
         let amount = |model| table().estimate(Some(model), usage).unwrap().amount;
         assert_eq!([amount("claude-4.6-opus-high"), amount("claude-5")], [25.0, 15.0]);
+    }
+
+    #[test]
+    fn a_persons_price_holds_before_a_list_and_a_list_before_the_next() {
+        let only = |output| Price { output: Some(output), ..Price::default() };
+        let prices = table()
+            .with_list([("gpt-5.5-fast".to_owned(), only(2.0)), ("gpt-5.5".to_owned(), only(3.0))])
+            .with_list([
+                ("gpt-5.5-fast".to_owned(), only(4.0)),
+                ("gemini/gemini-3-pro-preview".to_owned(), only(6.0)),
+                ("o3-2025-04-16".to_owned(), only(7.0)),
+            ]);
+        let output = |label: &str| prices.price(label).and_then(|price| price.output);
+        assert_eq!(output("gpt-5.5-medium"), Some(8.0), "a person's, by the name it stands for");
+        assert_eq!(output("gpt-5.5-high-fast"), Some(2.0));
+        assert_eq!(output("gemini-3-pro-preview-high"), Some(6.0));
+        assert_eq!(output("o3"), Some(7.0));
+        assert_eq!(output("unheard-of"), None);
     }
 
     #[test]

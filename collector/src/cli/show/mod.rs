@@ -11,6 +11,7 @@ use hookspan_view::source::Spans as _;
 
 use super::Global;
 use super::blank::Blank;
+use super::cost;
 use super::output::{self, Paint, print, print_json};
 use crate::source::StoreSource;
 use crate::store::{cli as queries, open, read};
@@ -68,6 +69,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let paint = Paint::stdout(&global.env);
     let mut shown =
         waterfall::draw(&session, &turns, &lines.lines, &prices, output::columns(), paint);
+    if !prices.is_empty() {
+        shown += &cost::source(&config.price_lists);
+    }
     if lines.total > lines.lines.len() as u64 {
         shown += &format!("… {} of {} lines\n", lines.lines.len(), lines.total);
     }
