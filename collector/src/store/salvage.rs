@@ -488,7 +488,7 @@ mod tests {
         let (_temp, dir) = filled(2_000);
         let mut bytes = fs::read(dir.database()).unwrap();
         let pages = bytes.len() / 4_096;
-        for page in (pages / 2..pages).step_by(40) {
+        for page in (pages / 2..pages).step_by(13) {
             bytes[page * 4_096..][..4_096].fill(0xa5);
         }
         fs::write(dir.database(), bytes).unwrap();
