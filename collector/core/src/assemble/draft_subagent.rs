@@ -124,6 +124,9 @@ impl<'a> Tree<'a> {
         } else {
             Vec::new()
         };
+        if children.is_empty() && frame.parent == 0 && agent.says_nothing() {
+            return;
+        }
         let key = agent.key.clone();
         let (first, last) = lifetimes(world, &children, base(&key));
         let mut node = self.blank(conversation, generation, SpanKind::Subagent, &agent.key, frame);

@@ -9,6 +9,7 @@ use crate::correlate::conversation::Conversation;
 use crate::correlate::open_delegations::{Candidate, OpenDelegations, candidates};
 use crate::model::event::{Confidence, LinkSource};
 use crate::model::fingerprint::{Fingerprint, Made};
+use crate::model::path;
 use crate::model::time::Timestamp;
 use crate::model::tolerance::DISORDER;
 
@@ -300,7 +301,8 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
         {
             continue;
         }
-        let Some(&workspace) = names.get(&child.workspace()) else { continue };
+        let own = names.get(&child.workspace()).copied();
+        let Some(workspace) = own.or_else(|| of_worktree(child, &names)) else { continue };
         let open = &open[workspace];
         let own =
             candidates(child).filter(|c| c.contains(child.first) && is_free(taken, c)).count();
@@ -319,6 +321,15 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
     for Guess { child, open, fits, .. } in guesses.iter().filter(|guess| !guess.fits.is_empty()) {
         undecided(conversations, child, open, (fits.len(), fits), linked);
     }
+}
+
+/// The one workspace of the repository in whose worktree a child works.
+fn of_worktree(child: &Conversation, names: &BTreeMap<Option<&Arc<str>>, usize>) -> Option<usize> {
+    let repository = path::worktrees_of(child.workspace()?)?;
+    let is_its = |name: &Option<&Arc<str>>| name.is_some_and(|name| path::name(name) == repository);
+    let mut fits = names.iter().filter(|(name, _)| is_its(name)).map(|(_, at)| *at);
+    let only = fits.next()?;
+    fits.next().is_none().then_some(only)
 }
 
 /// Assigns, for one child after another, the only delegation that fits. An assigned delegation fits no other child, which may

@@ -71,6 +71,19 @@ pub(crate) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
+    /// Whether nothing but an id is said of it: Claude Code has helpers of its own that stop, and never started.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let is_bare = |facts: &SubagentFacts| {
+            facts.agent.is_none()
+                && facts.task == 0
+                && facts.status.is_none()
+                && facts.duration_ms.is_none()
+                && facts.has == (false, false, false)
+        };
+        let bare_stop = self.stop.is_some_and(|(_, facts)| is_bare(facts));
+        self.start.is_none() && self.call.is_none() && bare_stop
+    }
+
     /// Time of its stop.
     pub(crate) fn over(&self) -> Option<Timestamp> {
         self.stop.map(|(fact, _)| fact.at)
@@ -326,8 +339,15 @@ fn pair_agents<'a>(
             }
             agents.len() - 1
         });
-        let slot = if starts { &mut agents[at].start } else { &mut agents[at].stop };
-        slot.get_or_insert((fact, agent));
+        if starts {
+            agents[at].start.get_or_insert((fact, agent));
+            continue;
+        }
+        // A hook may keep an agent from stopping: then its last stop is its end.
+        let is_new = agents[at].stop.is_none_or(|(first, _)| !is_repeat(first, fact));
+        if is_new {
+            agents[at].stop = Some((fact, agent));
+        }
     }
     claim_by_task(&mut agents, calls);
     agents

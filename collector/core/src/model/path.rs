@@ -116,6 +116,14 @@ pub fn project(root: &str) -> Project<'_> {
     whole
 }
 
+/// The name of the repository whose worktrees a folder outside of the repository holds: of that folder in `~/.cursor/worktrees` or
+/// `~/.codex/worktrees` alone. Where the repository itself is, the path does not tell.
+pub(crate) fn worktrees_of(project: &str) -> Option<&str> {
+    let is_apart =
+        ["/.cursor/worktrees/", "/.codex/worktrees/"].iter().any(|at| project.contains(at));
+    is_apart.then(|| name(project))
+}
+
 /// The path in a URI of a file, decoded. `None` for anything else, also for the address of a page.
 fn of_uri(sent: &str) -> Option<String> {
     let (scheme, rest) = sent.split_once(':')?;

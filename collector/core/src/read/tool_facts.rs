@@ -156,9 +156,9 @@ impl ToolFacts {
 
     /// From beforeMCPExecution and afterMCPExecution.
     pub(crate) fn mcp(fields: &Fields<'_>, words: &mut Words) -> Self {
-        let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
+        let sent = ["tool_name", "tool", "mcp_tool_name"].iter().find_map(|name| fields.said(name));
         let tool = bare(cut_str(sent.as_deref().unwrap_or("unknown"), 256));
-        let input = fields.first(&["tool_input", "params"]);
+        let input = fields.first(&["tool_input", "params", "mcp_tool_arguments"]);
         let mut facts = Self {
             content: mcp_content(input),
             fallback: ContentKey::of(&[tool, input.map_or("", Raw::get)]),
@@ -171,7 +171,7 @@ impl ToolFacts {
         let server = Some(Box::new(server(fields)));
         let mut more = ToolMore { server, ..ToolMore::default() };
         facts.read_output(
-            fields.first(&["result_json", "result", "tool_result", "tool_output"]),
+            fields.first(&["result_json", "result", "tool_result", "tool_output", "mcp_result"]),
             &mut more,
             words,
         );
