@@ -1,13 +1,13 @@
-//! List prices as makers and Cursor published them, dollars a million tokens. They were true on a day and say so; a person's own prices
-//! hold before them.
+//! List prices as public collections gave them on a day, in dollars a million tokens. Nobody checked them against the makers' own pages.
+//! A person's own prices come before them.
 
 use hookspan_core::price::Price;
 
 /// When the list was made.
 pub(crate) const AS_OF: &str = "2026-09-11";
 
-/// Where the prices were published.
-pub(crate) const SOURCE: &str = "the price pages of Anthropic, OpenAI, Google, xAI and Cursor";
+/// Where the prices are from.
+pub(crate) const SOURCE: &str = "public collections of list prices, not checked against the makers' own pages";
 
 /// Model, input, output, cache read and cache write. `-` is a price that is not published: such tokens stay unpriced.
 const LIST: &str = "

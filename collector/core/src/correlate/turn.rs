@@ -150,11 +150,7 @@ impl<'a> Reading<'a> {
                 EventKind::SubagentStart(facts) => agents.push((fact, &**facts, true)),
                 EventKind::SubagentStop(facts) => agents.push((fact, &**facts, false)),
                 EventKind::Unknown { name, body, .. } => {
-                    let key = (*body, name.as_str());
-                    if bodies.get(&key).is_none_or(|last| !repeats(last, fact)) {
-                        bodies.insert(key, fact);
-                        reading.add_unknown(fact, name);
-                    }
+                    reading.add_unknown(&mut bodies, fact, (*body, name.as_str()));
                 }
                 _ => {}
             }
@@ -172,10 +168,20 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn add_unknown(&mut self, fact: &'a Fact, name: &'a str) {
+    /// Adds a hook of an unknown event, unless it repeats the last one with the same name and body.
+    fn add_unknown(
+        &mut self,
+        last: &mut BTreeMap<(u64, &'a str), &'a Fact>,
+        fact: &'a Fact,
+        key: (u64, &'a str),
+    ) {
+        if last.get(&key).is_some_and(|last| repeats(last, fact)) {
+            return;
+        }
+        last.insert(key, fact);
         self.unknown_count += 1;
         if self.unknown.len() < MAX_UNKNOWN {
-            self.unknown.push((fact, name));
+            self.unknown.push((fact, key.1));
         }
     }
 
