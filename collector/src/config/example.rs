@@ -86,7 +86,7 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 # A price list of your own, from this file's folder: JSON of LiteLLM, models.dev or OpenRouter, or {"model": {"input": 3, ...}} with
 # dollars for a million tokens. It is read, never fetched.
 #file = "prices.json"
-# Below that, the list prices that makers and Cursor had published when this version was made. `hookspan stats` says the date.
+# Below that, list prices from public collections, not checked against the makers' own pages. `hookspan stats` says their date.
 #public = true
 
 # Your own prices hold before both. The name is a model's label or the maker's name, `*` stands for anything, and the name that says most
