@@ -4,7 +4,7 @@ import { UNIT_US } from "../trace/filter.js";
 const TERM = /^(tool|kind):(\S+)$/i;
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
 
-/** `params` with the terms of `text`. Terms that the text no longer has are removed. @param {string} text @param {URLSearchParams} params */
+/** `params` with exactly the terms of `text`. @param {string} text @param {URLSearchParams} params */
 export function readBar(text, params) {
   const words = [];
   for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);

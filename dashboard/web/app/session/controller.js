@@ -246,7 +246,7 @@ export class SessionController {
     if (this.model.selected < 0) this.goTo(span.row);
   }
 
-  /** A subagent with the path to it. Null when there is none: then the whole session is better than an error. @param {string | number} ref */
+  /** A subagent with the path to it, or null: then the whole session is shown. @param {string | number} ref */
   async subagent(ref) {
     try {
       const [columns, { path }] = await Promise.all([get(`sessions/${enc(this.id)}/spans?focus=${enc(ref)}`), get(`spans/${enc(ref)}`)]);

@@ -54,7 +54,7 @@ function Remark({ remark, trace, show }) {
       ${!all && remark.evidence.length > SHOWN && html`<button type="button" class="link" onClick=${() => setAll(true)}>${remark.evidence.length - SHOWN} more</button>`}</p></article>`;
 }
 
-/** The turn that holds a row. The first two words of the turn's label are "turn" and its number. @param {Trace} trace @param {number} row */
+/** The turn that holds a row. Its label begins "turn" and its number. @param {Trace} trace @param {number} row */
 function turnOf(trace, row) {
   const kind = trace.kinds.indexOf("turn");
   let at = trace.index.get(row) ?? -1;

@@ -67,7 +67,7 @@ function toggleSubagent(controller) {
   else notify("no subagent here: choose one, or a row of one");
 }
 
-/** Copies the address of the chosen row. The pane may not have put the row into the address yet. @param {SessionController} controller */
+/** Copies the address of the chosen row, which the address may not have yet. @param {SessionController} controller */
 async function copySpan(controller) {
   const { model } = controller;
   if (model.selected >= 0) {

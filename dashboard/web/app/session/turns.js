@@ -35,7 +35,7 @@ function note(turn) {
   return words.filter(Boolean).join(" · ");
 }
 
-/** Notes and backgrounds of turns, by row key: the columns do not carry tokens, errors and parts. @param {Trace} trace @param {Turn[]} turns */
+/** Notes and backgrounds of turns, by row key. @param {Trace} trace @param {Turn[]} turns */
 export function annotations(trace, turns) {
   const byStart = new Map(turns.map((one) => [one.start_us, one]));
   const notes = new Map();

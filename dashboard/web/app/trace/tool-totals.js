@@ -5,7 +5,7 @@ import { endOf, head } from "./rows.js";
 
 const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
 
-/** Totals per tool, most time first. Parallel calls count each. Time is null where the length of no call is known. @param {Trace} trace @param {number} now */
+/** Totals per tool, most time first. Time is null where no length is known. @param {Trace} trace @param {number} now */
 export function byTool(trace, now) {
   /** @type {Map<string, ToolTotal>} */
   const sums = new Map();

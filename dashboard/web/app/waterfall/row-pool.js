@@ -41,7 +41,7 @@ export class RowPool {
     return chosen === undefined ? undefined : this.slots.find((slot) => slot.at === chosen);
   }
 
-  /** A free slot, best one that last showed the same kind: its colours are right already. @param {Slot[]} free @param {number | undefined} kind */
+  /** A free slot, best one of the same kind: its colours are right. @param {Slot[]} free @param {number | undefined} kind */
   take(free, kind) {
     const like = free.findIndex((slot) => slot.kind === kind);
     const slot = free.splice(like, 1)[0] ?? this.add();
