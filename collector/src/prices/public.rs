@@ -7,7 +7,8 @@ use hookspan_core::price::Price;
 pub(crate) const AS_OF: &str = "2026-09-11";
 
 /// Where the prices are from.
-pub(crate) const SOURCE: &str = "public collections of list prices, not checked against the makers' own pages";
+pub(crate) const SOURCE: &str =
+    "public collections of list prices, not checked against the makers' own pages";
 
 /// Model, input, output, cache read and cache write. `-` is a price that is not published: such tokens stay unpriced.
 const LIST: &str = "
