@@ -63,6 +63,9 @@ pub fn is_absolute(path: &str) -> bool {
 /// Whether a root is a URI of another machine. Its path here, if there is one, is another folder.
 #[must_use]
 pub fn is_remote(sent: &str) -> bool {
+    if sent.starts_with('/') {
+        return false;
+    }
     let scheme = sent.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| !scheme.eq_ignore_ascii_case("file"))
         || of_uri(sent).is_some_and(|path| path.starts_with("//"))
@@ -90,7 +93,8 @@ pub struct Project<'a> {
 #[must_use]
 pub fn project(root: &str) -> Project<'_> {
     let whole = Project { folder: root, worktree: None };
-    if !root.contains("worktrees/") {
+    // Every hook asks this. In a text so short, the standard library's search spends its time on preparing.
+    if memchr::memmem::find(root.as_bytes(), b"worktrees/").is_none() {
         return whole;
     }
     let found = |marker: &str| {
@@ -126,6 +130,9 @@ pub(crate) fn worktrees_of(project: &str) -> Option<&str> {
 
 /// The path in a URI of a file, decoded. `None` for anything else, also for the address of a page.
 fn of_uri(sent: &str) -> Option<String> {
+    if sent.starts_with('/') {
+        return None;
+    }
     let (scheme, rest) = sent.split_once(':')?;
     let of_files = scheme.eq_ignore_ascii_case("file")
         || ["vscode-", "cursor-"].iter().any(|start| scheme.starts_with(start));
