@@ -119,11 +119,8 @@ impl<'a> Tree<'a> {
         let alive = last_life(world, conversation, &agent.key);
         let begun = agent.start.or(agent.stop).map_or(frame.alive, |(fact, _)| fact.at);
         let frame = outlive(frame, (agent.over(), alive), false, begun);
-        let mut children: Vec<&'a Conversation> =
-            children_by_key(world, conversation, &agent.key).collect();
-        if frame.depth >= MAX_DEPTH {
-            children.clear();
-        }
+        let found = children_by_key(world, conversation, &agent.key);
+        let children: Vec<&'a Conversation> = found.filter(|_| frame.depth < MAX_DEPTH).collect();
         if children.is_empty() && frame.parent == 0 && agent.says_nothing() {
             return;
         }
