@@ -226,6 +226,12 @@ pub(crate) fn count(n: u64) -> String {
     if n < 1_000 { n.to_string() } else { scaled(n, 1_000, ["k", "M", "G"]) }
 }
 
+/// A number with its noun: `1 session`, `1,234 sessions`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", indicatif::HumanCount(number))
+}
+
 /// A size: `512 B`, `48.0 KiB`, `3.0 GiB`.
 #[must_use]
 pub(crate) fn bytes(n: u64) -> String {

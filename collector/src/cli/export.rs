@@ -23,6 +23,7 @@ use crate::export::resource::{ResourceBase, host_name};
 use crate::redaction::Redaction;
 use crate::store::open;
 use crate::store::whole::{self, SessionRow};
+use crate::text::counted;
 
 /// Write recorded sessions as OTLP, a Chrome trace or the raw log
 #[derive(Debug, clap::Args)]
@@ -146,7 +147,10 @@ fn told(args: &Args, format: Format, sessions: usize) -> String {
     let format = word(&|| format.to_possible_value());
     let content = word(&|| args.content.to_possible_value());
     let secrets = if args.no_redact { ", secrets left in" } else { "" };
-    format!("{format}, content {content}{secrets}, {sessions} sessions, by a command")
+    format!(
+        "{format}, content {content}{secrets}, {}, by a command",
+        counted(sessions as u64, "session")
+    )
 }
 
 const BUFFER_BYTES: usize = 256 * 1_024;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hookspan_view::source::{Deleted, LineFilter};
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::narrow::Narrow;
@@ -19,6 +19,7 @@ use crate::journal::{Position, survey};
 use crate::store::open::{self, OpenError};
 use crate::store::salvage::{self, Aside};
 use crate::store::{cli, prune};
+use crate::text::counted;
 
 /// What to do when a collector runs.
 const BUSY: &str = "cannot prune; a running collector does by itself, with retention.max_age. To prune now, stop it (`systemctl --user \
@@ -248,11 +249,6 @@ fn text(answer: &Answer) -> String {
         text += &format!(", and {databases} ({})", HumanBytes(damaged_bytes));
     }
     text
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", HumanCount(number))
 }
 
 fn say(args: &Args, answer: &Answer) -> anyhow::Result<()> {

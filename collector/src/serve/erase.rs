@@ -16,6 +16,7 @@ use crate::search::{Handle, RemoveError};
 use crate::store::open::{OpenError, Readers};
 use crate::store::prune::Selection;
 use crate::store::{cli, salvage};
+use crate::text::counted;
 
 /// How long a deletion waits until the journal is committed.
 const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
@@ -75,8 +76,11 @@ impl Eraser {
 
     /// Puts a deletion into the audit log: sums alone, so that it says nothing about what is gone.
     pub(super) fn note(&self, deleted: &Deleted, by: &str) {
-        let Deleted { sessions, hooks, .. } = deleted;
-        self.audit.note(What::Deleted, &format!("{sessions} sessions, {hooks} hooks, {by}"));
+        let Deleted { sessions, hooks, .. } = *deleted;
+        self.audit.note(
+            What::Deleted,
+            &format!("{}, {}, {by}", counted(sessions, "session"), counted(hooks, "hook")),
+        );
     }
 
     /// Length of each segment of the journal: the range that [`Self::scrub`] covers.

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::cli::cost;
 use crate::cli::output::Paint;
 use crate::cli::sessions::{rfc3339, state_word};
-use crate::text;
+use crate::text::{self, counted};
 
 /// Deeper lines keep this indentation, so that something of them remains to be seen.
 const DEPTH_MAX: usize = 8;
@@ -286,8 +286,4 @@ fn roots(lines: &[Line]) -> Vec<&Line> {
 fn state(branch: Option<&str>, commit: Option<&str>) -> String {
     let commit = commit.map(|commit| commit.get(..8).unwrap_or(commit));
     [branch, commit].into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
