@@ -1,20 +1,23 @@
 //! A thread moves the write-ahead log into the database (a checkpoint), so that the writer does not wait for the disk twice.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
 
 use crate::store::open::{self, OpenError};
 
 /// Hooks between two checkpoints: about 6 MiB of log.
 const EVERY: u64 = 2_000;
-/// Pages of log at which the writer makes the checkpoint itself. SQLite reuses the log only when all of it is in the database,
-/// and a busy writer always adds more. Without this limit the log would grow as long as hooks arrive.
-const WRITER_JOINS_AT: i64 = 16_384;
+/// Pages of log (64 MiB) at which the writer makes the checkpoint itself, unless one is running. SQLite reuses the log only when
+/// all of it is in the database, and a busy writer always adds more. Without this limit the log would grow as long as hooks arrive.
+const WRITER_JOINS_AT: i32 = 16_384;
+/// Pages of log (80 MiB) at which the writer waits for the running checkpoint. On a slow disk the log would grow meanwhile.
+const WRITER_WAITS_AT: i32 = 20_480;
 
 /// The checkpointing thread. It ends when this value is dropped.
 pub(super) struct Checkpoints {
@@ -26,12 +29,14 @@ pub(super) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
     /// A checkpoint failed. The writer makes the next one, because it can handle the error.
     failed: Arc<AtomicBool>,
+    /// Pages in the log after the writer's last commit.
+    pages: Arc<AtomicI32>,
     written: u64,
 }
 
 impl Checkpoints {
     /// Starts the thread for the database at `path`, which `writer` writes.
-    pub(super) fn start(path: &Path, writer: &Connection) -> Result<Self, OpenError> {
+    pub(super) fn start(path: &Path, writer: &mut Connection) -> Result<Self, OpenError> {
         let sqlite = |source| OpenError::Sqlite { path: path.to_path_buf(), source };
         let db = Arc::new(Mutex::new(open::writer(path)?));
         let failed = Arc::new(AtomicBool::new(false));
@@ -42,10 +47,17 @@ impl Checkpoints {
         let thread = thread::Builder::new().name("checkpoint".into());
         // If no thread can be started, the writer makes every checkpoint.
         let thread = thread.spawn(move || rounds.run(&rung)).ok();
+        let pages = Arc::new(AtomicI32::new(0));
         if thread.is_some() {
-            writer.pragma_update(None, "wal_autocheckpoint", WRITER_JOINS_AT).map_err(sqlite)?;
+            // This takes the place of SQLite's own checkpoints.
+            let pages = Arc::clone(&pages);
+            let note = move |_: &mut Wal, now| {
+                pages.store(now, Ordering::Relaxed);
+                Ok(())
+            };
+            writer.wal_hook(Some(note)).map_err(sqlite)?;
         }
-        Ok(Self { db, bell: Some(bell), asked, thread, failed, written: 0 })
+        Ok(Self { db, bell: Some(bell), asked, thread, failed, pages, written: 0 })
     }
 
     /// Notes that so many more hooks were committed. False if the writer must make the next checkpoint.
@@ -62,6 +74,15 @@ impl Checkpoints {
             tracing::debug!("nobody checkpoints beside the writer");
         }
         true
+    }
+
+    /// Prevents other checkpoints where the log is so long that the writer must make the next one.
+    pub(super) fn join(&self) -> Option<MutexGuard<'_, Connection>> {
+        match self.pages.load(Ordering::Relaxed) {
+            ..WRITER_JOINS_AT => None,
+            WRITER_JOINS_AT..WRITER_WAITS_AT => self.db.try_lock().ok(),
+            _ => Some(self.pause()),
+        }
     }
 
     /// Sends `answer` whether all of the log is in the database, after a checkpoint that begins after this call. Returns
@@ -175,6 +196,31 @@ mod tests {
         let count = |sql| store.db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT count(*) FROM counter WHERE key = 'duplicate'"), 0);
         assert_eq!(count("SELECT value FROM counter WHERE key = 'received'"), 2);
+    }
+
+    #[test]
+    fn the_writer_waits_for_a_running_checkpoint_only_where_the_log_is_too_long() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&temp.path().join("hookspan.db")).unwrap();
+        store.checkpoint_beside().unwrap();
+        let one = Preparer::default().prepare([1; 16], 0, Hook::default());
+        store.transaction(|open| open.hook(&one)).unwrap();
+        let checkpoints = store.checkpoints.as_ref().unwrap();
+        assert!(checkpoints.pages.load(Ordering::Relaxed) > 0, "a commit says how long the log is");
+        assert!(checkpoints.join().is_none(), "the log is short");
+        let running = checkpoints.pause();
+        checkpoints.pages.store(WRITER_JOINS_AT, Ordering::Relaxed);
+        assert!(checkpoints.join().is_none(), "a checkpoint is running");
+        checkpoints.pages.store(WRITER_WAITS_AT, Ordering::Relaxed);
+        thread::scope(|scope| {
+            let (joined, has_joined) = bounded(1);
+            scope.spawn(move || joined.send(checkpoints.join().is_some()));
+            assert!(has_joined.recv_timeout(Duration::from_millis(100)).is_err());
+            drop(running);
+            assert_eq!(has_joined.recv_timeout(Duration::from_secs(10)), Ok(true));
+        });
+        checkpoints.pages.store(WRITER_JOINS_AT, Ordering::Relaxed);
+        assert!(checkpoints.join().is_some(), "no checkpoint is running");
     }
 
     #[test]

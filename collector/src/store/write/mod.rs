@@ -289,11 +289,12 @@ impl Store {
     fn checkpoint_some(&mut self) -> rusqlite::Result<()> {
         let written = std::mem::take(&mut self.written);
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
-        if checkpoints.note(written) {
-            return Ok(());
+        let alone =
+            if checkpoints.note(written) { checkpoints.join() } else { Some(checkpoints.pause()) };
+        match alone {
+            Some(_alone) => checkpoints::passive(&self.db).map(drop),
+            None => Ok(()),
         }
-        let _alone = checkpoints.pause();
-        checkpoints::passive(&self.db).map(drop)
     }
 
     /// Starts the thread that makes checkpoints while batches are written.
@@ -301,7 +302,7 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn checkpoint_beside(&mut self) -> Result<(), OpenError> {
-        self.checkpoints = Some(Checkpoints::start(&self.path, &self.db)?);
+        self.checkpoints = Some(Checkpoints::start(&self.path, &mut self.db)?);
         Ok(())
     }
 }
