@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use hookspan_shim::losses::Loss;
 
 use crate::support::{
-    ALLOW, Folder, Mount, check, cursor_body, feed, program, records, skipped, wait,
+    ALLOW, Folder, Mount, check, copy_program, cursor_body, feed, records, skipped, wait,
 };
 
 const NOBODY: u32 = 65_534;
@@ -42,7 +42,7 @@ impl Machine {
 
     fn of(uid: u32) -> Self {
         let machine = Self { folder: Folder::for_everyone(), uid };
-        fs::copy(program(), machine.program()).unwrap();
+        copy_program(&machine.program());
         give(&machine.program(), 0o755, uid);
         for name in ["home", "run"] {
             machine.make(name, 0o700, uid);

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use hookspan_shim::losses::Loss;
 
 use crate::support::{
-    ALLOW, Folder, Mount, NEUTRAL, check, cursor_body, feed, program, records, run, skipped,
+    ALLOW, Folder, Mount, NEUTRAL, check, copy_program, cursor_body, feed, program, records, run,
+    skipped,
 };
 
 /// The program with nothing but these variables.
@@ -100,7 +101,7 @@ fn without_rights_the_hook_is_answered() {
     }
     let folder = Folder::new();
     let copy = folder.join("program");
-    fs::copy(program(), &copy).unwrap();
+    copy_program(&copy);
     for (mode, file_mode) in [(0o500, 0o600), (0o700, 0o400), (0o000, 0o600)] {
         let state = Folder::new();
         fs::write(state.join("journal"), b"").unwrap();
