@@ -245,12 +245,14 @@ test("what is painted takes the colours of the theme, also when it changes", { s
 
 test("blur is in force before anything is shown", { skip }, async () => {
   const { tab, close } = await open();
+  const filter = () => tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter);
   await tab.keyboard.press("b");
+  await eventually("blurred", async () => (await filter()).includes("blur"));
   await tab.reload();
   await tab.locator(".wf-row").first().waitFor();
-  assert.match(await tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter), /blur/);
+  assert.match(await filter(), /blur/);
   await tab.keyboard.press("b");
-  await eventually("sharp again", async () => (await tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter)) === "none");
+  await eventually("sharp again", async () => (await filter()) === "none");
   await close();
 });
 
