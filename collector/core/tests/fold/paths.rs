@@ -42,7 +42,7 @@ fn a_file_is_named_below_the_root_of_its_own_hooks() {
         &[
             ("r1", "lib/price.ts"),
             ("r2", "lib/sum.ts"),
-            ("r3", "d:\\work\\shop-old\\lib\\price.ts"),
+            ("r3", "d:\\code\\shop-old\\lib\\price.ts"),
             ("r4", "docs/my notes.md"),
         ],
     );
