@@ -1,8 +1,8 @@
 //! Reading a repository's state from its files: which one a folder is in, what HEAD is, and its remote.
 //!
-//! A repository is somebody's files, and whoever wrote them may be hostile. Only regular files of this account are read, each up to a
-//! bound; no symbolic link is followed, and a `.git` file is followed only to a folder that names it back, as those of worktrees and
-//! submodules do. Nothing is executed, locked or written.
+//! The files of a repository may be hostile. Only regular files of this account are read, each up to a bound. No symbolic link is
+//! followed. A `.git` file is followed only to a folder that names this file in turn, as worktrees and submodules do. Nothing is
+//! executed, locked or written.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Inspects a hooks.json: hookspan's entries in any form, and anything that keeps Cursor from running them.
 //!
-//! Cursor checks the whole file before it runs any hook, and one invalid entry voids all. The checks here are Cursor's, in the
+//! Cursor checks the whole file before it runs any hook, and ignores the whole file if one entry is invalid. The checks here are Cursor's, in the
 //! words of its settings page ("Config version must be a number", "Unknown hook type"). Cursor's command line reads the text
 //! differently: it removes comments without regard to strings, and rejects trailing commas.
 

@@ -29,8 +29,8 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Opens the journal at the stored `position`. An invalid text means the beginning: hooks that are stored already are
-    /// recognised by id.
+    /// Opens the journal at the stored `position`. If the text is not a position, reading starts at the
+    /// beginning. Hooks that are stored already are recognised by their id.
     ///
     /// # Errors
     /// When the state directory cannot be read or written.

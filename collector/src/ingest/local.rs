@@ -160,7 +160,7 @@ impl Local {
         self.delete_all(|db| prune::older_than(db, before_ns), progress)
     }
 
-    /// Deletes the sessions that match, of those whose last event was before a time, and nothing else.
+    /// Deletes matching sessions whose last event was before a time. Hooks without a session stay.
     ///
     /// # Errors
     /// See [`LocalError`]; what has gone stays gone.

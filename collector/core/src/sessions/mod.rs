@@ -49,7 +49,7 @@ pub struct Sessions {
     touched: Vec<Arc<str>>,
     /// Roots whose derivation is due.
     dirty: BTreeSet<Arc<str>>,
-    /// Set during a round of derivations. The inner value is how far time has passed, if it has passed.
+    /// `Some` during a round of derivations. It holds the time that the round has reached, or `None` if no time has passed.
     round: Option<Option<Timestamp>>,
     deadlines: BTreeSet<(Timestamp, Arc<str>)>,
     room: Room,

@@ -40,7 +40,7 @@ use held::{Held, Opened, Role};
 
 /// After this long without hooks, the follower asks the kernel to wake it.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often an unfinished frame is checked while no hooks arrive: after a wait it may count as torn.
+/// Time between two checks of an unfinished frame while no hooks arrive. A frame that stays unfinished becomes torn.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// When segments change, and how large they may become together.
