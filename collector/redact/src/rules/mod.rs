@@ -1,9 +1,10 @@
 //! The rules, as data.
 //!
-//! `tokens` lists values that have a form of their own: a provider's prefix and alphabet. `places` lists places where a
-//! secret stands: behind a name, a flag, a header or in a URL. Every pattern is our own; `source` names the public
+//! `tokens` lists values that have a form of their own: a provider's prefix and alphabet. `keys` lists private keys, and tokens
+//! that base64 wraps. `places` lists places where a secret stands: behind a name, a flag, a header or in a URL. Every pattern is our own; `source` names the public
 //! description of the form.
 
+mod keys;
 mod places;
 mod tokens;
 
@@ -11,6 +12,7 @@ use std::sync::OnceLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+pub(crate) use keys::KEYS;
 pub(crate) use places::PLACES;
 pub(crate) use tokens::TOKENS;
 
@@ -84,7 +86,7 @@ fn compile(pattern: &str) -> Option<Regex> {
 
 /// Every rule, in a fixed order.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    TOKENS.iter().chain(PLACES)
+    TOKENS.iter().chain(KEYS).chain(PLACES)
 }
 
 #[cfg(test)]
