@@ -92,7 +92,11 @@ impl Repository {
             let found = found.get_or_insert_default();
             found.url = state.url.clone().or(found.url.take());
             (found.branch, found.commit) = (state.branch.clone(), state.commit.clone());
-            found.commits.extend(state.commits.iter().cloned());
+            // The reflog counts whole seconds, so it may name the commit at the start, and those before it, once more.
+            let before =
+                state.commits.iter().position(|one| found.from_commit.as_ref() == Some(one));
+            let later = before.map_or(0, |at| at + 1);
+            found.commits.extend(state.commits[later..].iter().cloned());
         }
         for commit in told {
             found.get_or_insert_default().commits.push(Arc::clone(commit));
@@ -170,6 +174,14 @@ mod tests {
         assert_eq!(whole.from_commit.as_deref(), Some("aaaa"));
         assert_eq!(whole.commit.as_deref(), Some("bbbb"), "what was not looked at says nothing");
         assert_eq!(whole.commits.len(), 3);
+    }
+
+    #[test]
+    fn what_was_committed_in_the_second_before_the_start_is_left_out() {
+        let states = [state("main", "bbbb", &[]), state("main", "cccc", &["aaaa", "bbbb", "cccc"])];
+        assert_eq!(Repository::of(&states, &[]).unwrap().commits, ["cccc".into()]);
+        let states = [state("main", "bbbb", &[]), state("main", "bbbb", &["bbbb"])];
+        assert_eq!(Repository::of(&states, &[]).unwrap().commits, [""; 0].map(Arc::from));
     }
 
     #[test]
