@@ -82,7 +82,8 @@ fn elsewhere(folder: &Path, entry: &Path) -> Option<Place> {
         return (names_back && is_inside && ours).then_some(Place { own, common });
     }
     let config = text_of(&own.join("config"), CONFIG)?;
-    let back = own.join(value(&config, "core", "worktree")?).canonicalize().ok()?;
+    let is_core = |head: &str| head.eq_ignore_ascii_case("core");
+    let back = own.join(value(&config, is_core, "worktree")?).canonicalize().ok()?;
     let names_back = back == folder.canonicalize().ok()?;
     names_back.then(|| Place { own: own.clone(), common: own })
 }
@@ -120,7 +121,8 @@ impl Place {
     /// The remote `origin`, else the first.
     fn remote(&self) -> Option<String> {
         let config = text_of(&self.common.join("config"), CONFIG)?;
-        value(&config, "remote \"origin\"", "url").or_else(|| value(&config, "remote \"", "url"))
+        let origin = value(&config, |head| head.eq_ignore_ascii_case("remote \"origin\""), "url");
+        origin.or_else(|| value(&config, |head| starts_with(head, "remote \""), "url"))
     }
 }
 
@@ -162,16 +164,12 @@ fn is_ref(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// The first value of `key` in a section that begins so. Includes are not followed.
-fn value(config: &str, section: &str, key: &str) -> Option<String> {
+/// The first value of `key` in a section whose name in brackets fits. Includes are not followed.
+fn value(config: &str, fits: impl Fn(&str) -> bool, key: &str) -> Option<String> {
     let mut is_in = false;
     for line in config.lines().map(str::trim) {
         if let Some(head) = line.strip_prefix('[') {
-            let head = head.split(']').next().unwrap_or_default();
-            is_in = match section.ends_with('"') && section.matches('"').count() == 1 {
-                true => starts_with(head, section),
-                false => head.eq_ignore_ascii_case(section),
-            };
+            is_in = fits(head.split(']').next().unwrap_or_default());
             continue;
         }
         let Some((name, value)) = line.split_once('=').filter(|_| is_in) else { continue };
