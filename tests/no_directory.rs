@@ -340,13 +340,14 @@ fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the
 
 /// File systems that lack what a collector needs: hooks are kept, the reason is told, and a collector elsewhere has them.
 #[test]
-fn a_file_system_without_shared_memory_or_hard_links_is_named_and_costs_no_hook() {
+fn a_file_system_that_lacks_something_is_named_and_costs_no_hook() {
     if let Err(why) = machine::tool("strace") {
         return skip::skip("file systems that lack something", &why);
     }
-    // As 9p and virtiofs answer, and vfat.
+    // As 9p and virtiofs answer, a FUSE program without `fsync`, and vfat.
     for (calls, error, files, said) in [
         ("mmap", "ENODEV", &["hookspan.db-shm"][..], "gives programs no shared memory"),
+        ("fsync,fdatasync", "EINVAL", &["hookspan.db", "hookspan.db-wal"], "does not sync files"),
         (
             "?link,linkat",
             "EPERM",

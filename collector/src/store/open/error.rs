@@ -76,19 +76,34 @@ pub enum OpenError {
     },
 }
 
-/// What helps against errors of a file system that SQLite's write-ahead log cannot live on, such as 9p, virtiofs and NFS.
+/// What failed below SQLite, and what helps. SQLite's own text for all of them is "disk I/O error".
 fn advice(error: &rusqlite::Error) -> &'static str {
-    use rusqlite::ffi;
-    let shared_memory = [
-        ffi::SQLITE_IOERR_SHMOPEN,
-        ffi::SQLITE_IOERR_SHMSIZE,
-        ffi::SQLITE_IOERR_SHMMAP,
-        ffi::SQLITE_IOERR_SHMLOCK,
-    ];
-    match error.sqlite_error() {
-        Some(error) if shared_memory.contains(&error.extended_code) => {
+    use rusqlite::ffi::{
+        SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_IOERR_LOCK, SQLITE_IOERR_RDLOCK,
+        SQLITE_IOERR_READ, SQLITE_IOERR_SHMLOCK, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN,
+        SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_UNLOCK, SQLITE_IOERR_WRITE,
+    };
+    match error.sqlite_error().map_or(0, |error| error.extended_code) {
+        // 9p, virtiofs, NFS.
+        SQLITE_IOERR_SHMOPEN | SQLITE_IOERR_SHMSIZE | SQLITE_IOERR_SHMMAP
+        | SQLITE_IOERR_SHMLOCK => {
             ". This file system gives programs no shared memory, which the database needs: put the state directory on a local \
              one with --dir DIR. Hooks wait in the journal meanwhile"
+        }
+        SQLITE_IOERR_FSYNC | SQLITE_IOERR_DIR_FSYNC => {
+            ". The file system does not sync files, or the disk fails: if it is a network folder, put the state directory on a \
+             local file system with --dir DIR, else look at the system's log. Hooks wait in the journal meanwhile"
+        }
+        SQLITE_IOERR_LOCK | SQLITE_IOERR_UNLOCK | SQLITE_IOERR_RDLOCK => {
+            ". This file system does not lock files, which the database needs: put the state directory on a local one with \
+             --dir DIR. Hooks wait in the journal meanwhile"
+        }
+        SQLITE_IOERR_READ => {
+            ". The disk or the file system cannot read the file: the system's log says why. Hooks wait in the journal meanwhile"
+        }
+        SQLITE_IOERR_WRITE | SQLITE_IOERR_TRUNCATE => {
+            ". The disk or the file system does not take what is written: look at its free room and at the system's log. Hooks \
+             wait in the journal meanwhile"
         }
         _ => "",
     }
