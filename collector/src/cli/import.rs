@@ -134,7 +134,7 @@ fn remark(file: &str, remarks: &Remarks, notes: &mut Vec<Note>) {
         } else {
             format!("line {}", found.line)
         };
-        output::note(&format!("{file}: {} {} (first: {first})", found.count, remark.sentence()));
+        output::note(&format!("{file}: {} (first: {first})", remark.sentence(found.count)));
         notes.push(Note {
             file: file.to_owned(),
             kind: remark.word(),

@@ -47,17 +47,19 @@ impl Remark {
         }
     }
 
-    /// Description for a person.
+    /// Description for a person: `3 lines were not JSON (kept raw)`.
     #[must_use]
-    pub(crate) const fn sentence(self) -> &'static str {
-        match self {
-            Self::NotJson => "lines were not JSON (kept raw)",
-            Self::Broken => "objects were not valid JSON (kept raw)",
-            Self::Cut => "objects were longer than 64 MiB (kept cut)",
-            Self::Text => "lines of text around the hooks were left out",
-            Self::Answer => "answers of hook programs were left out",
-            Self::Unfinished => "object ended where the archive is damaged and was left out",
-        }
+    pub(crate) fn sentence(self, count: u64) -> String {
+        let (noun, rest) = match self {
+            Self::NotJson => ("line", "not JSON (kept raw)"),
+            Self::Broken => ("object", "not valid JSON (kept raw)"),
+            Self::Cut => ("object", "longer than 64 MiB (kept cut)"),
+            Self::Text => ("line", "text around the hooks (left out)"),
+            Self::Answer => ("answer", "written by a hook program (left out)"),
+            Self::Unfinished => ("object", "cut off where the archive is damaged (left out)"),
+        };
+        let verb = if count == 1 { "was" } else { "were" };
+        format!("{} {verb} {rest}", text::counted(count, noun))
     }
 }
 
