@@ -196,6 +196,7 @@ fn no_byte_for_a_destination_and_none_of_a_redacted_terminal_holds_a_planted_sec
         &["show", ROOT, "--json"],
         &["tail", "--no-follow", "-n", "500"],
         &["tail", "--no-follow", "-n", "500", "--json"],
+        &["sessions", "--json"],
     ] {
         let open = world.ok(arguments);
         let redacted = world.ok(&[arguments, &["--redact"]].concat());

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use hookspan_view::health::drift_report;
 
-use super::Global;
 use super::output::{Paint, columns, print, print_json};
+use super::{Global, advice};
 use crate::doctor::{self, Finding, Severity};
 use crate::status::Status;
 use crate::text;
@@ -39,7 +39,12 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         print(report.as_deref().unwrap_or("Everything that came is known.\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let findings = doctor::examine(global);
+    let mut findings = doctor::examine(global);
+    for advice in
+        findings.iter_mut().flat_map(|found| [&mut found.meaning, &mut found.remedy]).flatten()
+    {
+        *advice = advice::fitted(global, advice);
+    }
     let problems = count(&findings, Severity::Problem);
     if args.json {
         print_json(&findings)?;

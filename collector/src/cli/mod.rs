@@ -25,6 +25,7 @@ pub(crate) mod backup;
 pub(crate) mod prune;
 pub(crate) mod config;
 pub(crate) mod destinations;
+mod advice;
 mod blank;
 mod consent;
 mod cost;
@@ -94,37 +95,38 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli, Environment::read()) {
-        Ok(code) => code,
-        Err(error) => output::failure(&error),
-    }
+    let global = match Global::new(Environment::read(), cli.dir, cli.config) {
+        Ok(global) => global,
+        Err(error) => return output::failure(&error, str::to_owned),
+    };
+    run(cli.command, &global)
+        .unwrap_or_else(|error| output::failure(&error, |text| advice::fitted(&global, text)))
 }
 
-fn run(cli: Cli, env: Environment) -> anyhow::Result<ExitCode> {
-    let global = Global::new(env, cli.dir, cli.config)?;
-    match cli.command {
-        Command::Up(args) => up::run(&global, args),
-        Command::Serve(args) => serve::run(&global, args),
-        Command::Open(args) => open::run(&global, args),
-        Command::Token(args) => token::run(&global, args),
-        Command::Audit(args) => audit::run(&global, args),
-        Command::Install(args) => install::run(&global, args),
-        Command::Uninstall(args) => uninstall::run(&global, args),
-        Command::Doctor(args) => doctor::run(&global, args),
-        Command::Status(args) => status::run(&global, args),
-        Command::Sessions(args) => sessions::run(&global, args),
-        Command::Show(args) => show::run(&global, args),
-        Command::Tail(args) => tail::run(&global, args),
-        Command::Stats(args) => stats::run(&global, args),
-        Command::Demo(args) => demo::run(&global, args),
-        Command::Mcp(args) => mcp::run(&global, args),
-        Command::Import(args) => import::run(&global, args),
-        Command::Export(args) => export::run(&global, args),
-        Command::Rebuild(args) => rebuild::run(&global, args),
-        Command::Backup(args) => backup::run(&global, args),
-        Command::Prune(args) => prune::run(&global, args),
-        Command::Config(args) => config::run(&global, args),
-        Command::Destinations(args) => destinations::run(&global, args),
+fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => up::run(global, args),
+        Command::Serve(args) => serve::run(global, args),
+        Command::Open(args) => open::run(global, args),
+        Command::Token(args) => token::run(global, args),
+        Command::Audit(args) => audit::run(global, args),
+        Command::Install(args) => install::run(global, args),
+        Command::Uninstall(args) => uninstall::run(global, args),
+        Command::Doctor(args) => doctor::run(global, args),
+        Command::Status(args) => status::run(global, args),
+        Command::Sessions(args) => sessions::run(global, args),
+        Command::Show(args) => show::run(global, args),
+        Command::Tail(args) => tail::run(global, args),
+        Command::Stats(args) => stats::run(global, args),
+        Command::Demo(args) => demo::run(global, args),
+        Command::Mcp(args) => mcp::run(global, args),
+        Command::Import(args) => import::run(global, args),
+        Command::Export(args) => export::run(global, args),
+        Command::Rebuild(args) => rebuild::run(global, args),
+        Command::Backup(args) => backup::run(global, args),
+        Command::Prune(args) => prune::run(global, args),
+        Command::Config(args) => config::run(global, args),
+        Command::Destinations(args) => destinations::run(global, args),
     }
 }
 

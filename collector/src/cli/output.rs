@@ -41,15 +41,15 @@ pub(crate) fn audited(kept: Result<(), AuditError>) {
     }
 }
 
-/// Prints an error with its causes and gives the exit code.
+/// Prints an error with its causes and gives the exit code. `fitted` completes the commands in an advice.
 #[must_use]
-pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
-    note(&format!("error: {}", described(error)));
+pub(crate) fn failure(error: &anyhow::Error, fitted: impl Fn(&str) -> String) -> ExitCode {
+    note(&fitted(&format!("error: {}", described(error))));
     if open::is_suspected_below(error) {
-        note(
+        note(&fitted(
             "hookspan.db is damaged or cannot be read. A collector (`hookspan serve`) that meets this finds out which: it moves a \
              damaged database aside and saves what can be read; it waits for one that cannot be read. Hooks go on being kept",
-        );
+        ));
     }
     ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })
 }

@@ -9,9 +9,10 @@ use hookspan_view::facet;
 use hookspan_view::source::SessionFilter;
 use serde::Serialize;
 
-use super::Global;
+use super::blank::Blank;
 use super::narrow::Narrow;
 use super::output::{Paint, note, print, print_json};
+use super::{Global, advice};
 use crate::clock;
 use crate::store::open::{self, OpenError};
 use crate::store::read;
@@ -20,7 +21,7 @@ use crate::text;
 /// List recorded sessions, newest first
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --json"
+    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --redact --json"
 )]
 pub(crate) struct Args {
     /// At most this many; 0 for all [default: 20, with --json all]
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+    /// Replace secrets, as an export does
+    #[arg(long)]
+    redact: bool,
     #[command(flatten)]
     narrow: Narrow,
 }
@@ -132,7 +136,6 @@ impl From<SessionSummary> for Session {
 /// # Errors
 /// The database cannot be read.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    global.config()?;
     let filter = SessionFilter { spans: args.narrow.filter()?, ..SessionFilter::default() };
     let narrowed = !filter.spans.is_empty();
     let default = if args.json { 0 } else { 20 };
@@ -140,25 +143,28 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         0 => usize::MAX,
         limit => limit,
     };
-    let sessions = match open::reader(&global.state.database()) {
+    let blank = Blank::new(args.redact, &global.state, &global.config()?.redact)?;
+    let mut sessions = match open::reader(&global.state.database()) {
         Err(OpenError::Missing(_)) => Vec::new(),
         database => {
             read::sessions(&database?, &filter, None, limit).context("cannot read the database")?
         }
     };
+    sessions.iter_mut().for_each(|session| blank.session(session));
     if args.json {
         let sessions: Vec<Session> = sessions.into_iter().map(Into::into).collect();
         print_json(&sessions)?;
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() && narrowed {
-        note("no session is like that; `hookspan sessions` lists all");
+        note(&advice::fitted(global, "no session is like that; `hookspan sessions` lists all"));
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() {
-        note(
+        note(&advice::fitted(
+            global,
             "nothing recorded yet: `hookspan up` starts recording, `hookspan doctor` says what is missing",
-        );
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     print(&table(&sessions, clock::now(), Paint::stdout(&global.env)))?;

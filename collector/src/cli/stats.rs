@@ -7,10 +7,10 @@ use hookspan_core::price::Estimate;
 use hookspan_view::source::{LatencyRow, LineFilter};
 use serde::Serialize;
 
-use super::Global;
 use super::cost::{self, Cost};
 use super::narrow::Narrow;
 use super::output::{Paint, note, print, print_json};
+use super::{Global, advice};
 use crate::clock;
 use crate::config::Misuse;
 use crate::store::{open, read};
@@ -119,7 +119,10 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() && !narrow.is_empty() {
-        note("nothing that has ended is like that; `hookspan stats` counts everything");
+        note(&advice::fitted(
+            global,
+            "nothing that has ended is like that; `hookspan stats` counts everything",
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use super::Global;
 use super::output::{Paint, print, print_json};
+use super::{Global, advice};
 use crate::clock;
 use crate::status::{Destination, Status};
 use crate::text;
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         print_json(&status)?;
     } else {
-        print(&describe(&status, Paint::stdout(&global.env)))?;
+        print(&advice::fitted(global, &describe(&status, Paint::stdout(&global.env))))?;
     }
     Ok(if status.faults().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
