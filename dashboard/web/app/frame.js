@@ -4,13 +4,12 @@ import { post } from "./net/api.js";
 import { door } from "./net/door.js";
 import { live } from "./net/event-stream.js";
 import { Login } from "./pages/login.js";
-import { said } from "./pages/overview.js";
 import { page } from "./routes.js";
 import { toggle } from "./ui/dialog.js";
 import { Help } from "./ui/help.js";
-import { html, useEffect, useRef, useState } from "./ui/html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui/html.js";
 import { bind } from "./ui/keys.js";
-import { useOverview } from "./ui/needs.js";
+import { said, useOverview } from "./ui/needs.js";
 import { copyAddress, onNotify } from "./ui/notify.js";
 import { Palette } from "./ui/palette.js";
 import { PAGES, Rail } from "./ui/rail.js";
@@ -35,7 +34,8 @@ export function Frame({ failed }) {
   const needs = said(overview.data?.needs ?? []);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
   useEffect(() => { setBlur(blurred); }, [blurred]);
-  useEffect(() => bind({
+  // Before the browser draws: a key that is pressed on the first sight of a page is not lost.
+  useLayoutEffect(() => bind({
     "?": () => toggle(help.current),
     "Ctrl k": () => toggle(palette.current),
     y: copyAddress,

@@ -5,11 +5,13 @@ import { door } from "./net/door.js";
 import { live } from "./net/event-stream.js";
 import { removeWorkers } from "./net/workers.js";
 import { takeCode } from "./pages/login.js";
+import { prepare } from "./routes.js";
 import { html, render } from "./ui/html.js";
 import { start as startKeys } from "./ui/keys.js";
 import { followLinks, go } from "./ui/router.js";
 
 async function main() {
+  prepare(location.pathname);
   const code = takeCode();
   /** @type {Failure | null} */
   let failed = null;

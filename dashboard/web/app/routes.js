@@ -1,46 +1,50 @@
 // Which page an address shows.
 /** @import { Failure } from "../types/app" */
 import { get } from "./net/api.js";
-import { Compare } from "./pages/compare.js";
-import { Errors } from "./pages/errors.js";
-import { Health } from "./pages/health.js";
-import { Latency } from "./pages/latency.js";
-import { Live } from "./pages/live.js";
 import { Login } from "./pages/login.js";
-import { Overview } from "./pages/overview.js";
-import { Privacy } from "./pages/privacy.js";
-import { Search } from "./pages/search.js";
-import { Sessions } from "./pages/sessions.js";
-import { Time } from "./pages/time.js";
-import { Session } from "./session/page.js";
 import { html, useEffect, useState } from "./ui/html.js";
+import { lazy } from "./ui/lazy.js";
 import { go } from "./ui/router.js";
 
 /** @typedef {ReturnType<typeof import("./ui/needs.js").useOverview>} OverviewAnswer */
+
+// Each page is a module that the browser fetches when an address asks for it: see `tests/assets.rs` for what a first load may weigh.
+/** @type {Record<string, ReturnType<typeof lazy>>} */
+const PAGES = {
+  "/": lazy(() => import("./pages/overview.js").then((file) => file.Overview)),
+  "/sessions": lazy(() => import("./pages/sessions.js").then((file) => file.Sessions)),
+  "/errors": lazy(() => import("./pages/errors.js").then((file) => file.Errors)),
+  "/latency": lazy(() => import("./pages/latency.js").then((file) => file.Latency)),
+  "/time": lazy(() => import("./pages/time.js").then((file) => file.Time)),
+  "/live": lazy(() => import("./pages/live.js").then((file) => file.Live)),
+  "/search": lazy(() => import("./pages/search.js").then((file) => file.Search)),
+  "/privacy": lazy(() => import("./pages/privacy.js").then((file) => file.Privacy)),
+  "/compare": lazy(() => import("./pages/compare.js").then((file) => file.Compare)),
+  "/health": lazy(() => import("./pages/health.js").then((file) => file.Health)),
+};
+const Session = lazy(() => import("./session/page.js").then((file) => file.Session));
+
+/** @param {string} path */
+const sessionOf = (path) => /^\/s\/([^/]+)$/.exec(path)?.[1];
+
+/** Starts to fetch the page of an address, while the browser still signs in. @param {string} path */
+export function prepare(path) {
+  const page = sessionOf(path) ? Session : Object.hasOwn(PAGES, path) ? PAGES[path] : null;
+  page?.prepare().catch(() => {});
+}
 
 /**
  * The page of an address.
  * @param {{ path: string, query: string, hash: string }} route @param {Failure | null} failed why signing in failed @param {OverviewAnswer} overview
  */
 export function page({ path, query, hash }, failed, overview) {
-  const session = /^\/s\/([^/]+)$/.exec(path)?.[1];
+  const session = sessionOf(path);
   if (session) return html`<${Session} key=${session} id=${decode(session)} query=${query} hash=${hash} go=${go} />`;
   const trace = /^\/t\/([^/]+)(?:\/([^/]+))?$/.exec(path);
   if (trace) return html`<${Trace} trace=${trace[1]} span=${trace[2]} />`;
-  switch (path) {
-    case "/": return html`<${Overview} overview=${overview} />`;
-    case "/login": return html`<${Login} failed=${failed} go=${go} />`;
-    case "/sessions": return html`<${Sessions} query=${query} go=${go} />`;
-    case "/errors": return html`<${Errors} query=${query} go=${go} />`;
-    case "/latency": return html`<${Latency} query=${query} go=${go} />`;
-    case "/time": return html`<${Time} query=${query} go=${go} />`;
-    case "/live": return html`<${Live} />`;
-    case "/search": return html`<${Search} query=${query} go=${go} />`;
-    case "/privacy": return html`<${Privacy} />`;
-    case "/compare": return html`<${Compare} query=${query} go=${go} />`;
-    case "/health": return html`<${Health} />`;
-    default: return html`<section class="card narrow"><h1>No such page</h1><p><a href="/">To the overview</a></p></section>`;
-  }
+  if (path === "/login") return html`<${Login} failed=${failed} go=${go} />`;
+  if (Object.hasOwn(PAGES, path)) return html`<${PAGES[path]} query=${query} go=${go} overview=${overview} />`;
+  return html`<section class="card narrow"><h1>No such page</h1><p><a href="/">To the overview</a></p></section>`;
 }
 
 /** @param {string} text */

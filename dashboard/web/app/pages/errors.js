@@ -1,7 +1,7 @@
 // Groups of failures that look alike, most frequent first.
 /** @import { Answer, ErrorGroup } from "../../types/answers" */
 /** @import { PageProps } from "../../types/app" */
-import { html, useEffect, useState } from "../ui/html.js";
+import { html, useLayoutEffect, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { plural } from "../format/quantity.js";
@@ -37,7 +37,7 @@ export function Errors({ query, go }) {
   };
   const { at, list, move } = useRows(rows.length);
   useTitle("Errors");
-  useEffect(() => bind({
+  useLayoutEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), e: () => move(1), E: () => move(-1),
     ArrowRight: () => rows[at] && setOpen(rows[at].fingerprint), ArrowLeft: () => setOpen(null),
     Enter: () => rows[at] && go(rows[at].url),

@@ -1,7 +1,7 @@
 // Every span as it happens, newest first.
 /** @import { SessionRow, SpanRow } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
-import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { duration } from "../format/quantity.js";
@@ -56,7 +56,7 @@ export function Live() {
     setHeld(paused.current ? [] : null);
   };
   const { at, list, move } = useRows(rows?.length ?? 0);
-  useEffect(() => bind({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), " ": toggle }), [rows, at, held]);
+  useLayoutEffect(() => bind({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), " ": toggle }), [rows, at, held]);
   const now = useNow(Boolean(rows?.some(runs)));
   const tools = html`<span class=${live.state === "connected" ? "good" : "warn"}>${live.state === "connected" ? "● following" : "○ waiting for the collector"}</span>
     <button type="button" aria-pressed=${held !== null} onClick=${toggle}>${held !== null ? `resume (${waiting} new)` : "pause"}</button>`;

@@ -7,23 +7,10 @@ import { clock } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { Age } from "../ui/clock.js";
 import { Place, State } from "../ui/labels.js";
+import { NEEDS } from "../ui/needs.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { Waiting } from "./waiting.js";
-
-/** @type {Record<string, [icon: string, word: string, hint: string]>} */
-const NEEDS = {
-  tool_open: ["◐", "tool running", "or waiting for approval"],
-  your_turn: ["▲", "your turn", ""],
-  failed: ["✕", "failed", ""],
-  stalled: ["–", "stalled", "no event for ten minutes"],
-};
-
-/** The needs as a sentence for screen readers. @param {NeedItem[]} needs */
-export function said(needs) {
-  if (!needs.length) return "Nothing needs you.";
-  return `${plural(needs.length, "session")} waiting: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
-}
 
 /** @param {{ overview: { data: Answer | null, error: Failure | null, reload: () => void } }} props */
 export function Overview({ overview: { data, error, reload } }) {

@@ -1,7 +1,7 @@
 // Search in the text of all sessions; without words, a list of the spans that match the filters. The address holds the query.
 /** @import { SearchHit, SpanRow } from "../../types/answers" */
 /** @import { PageProps, QueryParams } from "../../types/app" */
-import { html, useEffect, useRef, useState } from "../ui/html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { duration, plural } from "../format/quantity.js";
@@ -48,7 +48,7 @@ export function Search({ query, go }) {
   const items = path && data ? [...data.items, ...extra.items] : [];
   const next = extra.next === undefined ? data?.next : extra.next;
   const { at, list, move } = useRows(items.length);
-  useEffect(() => bind({
+  useLayoutEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => move(1), N: () => move(-1),
     Enter: () => items[at] && go(items[at].url), "/": () => field.current?.focus(),
     ...(path ? { Escape: () => go("/search", { replace: true }) } : {}),

@@ -1,7 +1,7 @@
 // All sessions, newest activity first. The address holds the filter and the page.
 /** @import { SessionRow } from "../../types/answers" */
 /** @import { Go, PageProps } from "../../types/app" */
-import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { cost, count, duration } from "../format/quantity.js";
@@ -59,7 +59,7 @@ export function Sessions({ query, go }) {
     setRows((old) => [...old ?? [], ...answer.items.filter((item) => !old?.some((row) => row.id === item.id))]);
     setNext(answer.next);
   };
-  useEffect(() => bind({
+  useLayoutEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     Enter: () => rows?.[at] && go(rows[at].url),
     "/": () => filter.current?.focus(),

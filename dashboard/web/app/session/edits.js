@@ -1,7 +1,7 @@
 // Which files a session changed, with a diff of each change. Hooks carry no position, so line numbers are relative.
 /** @import { EditedFile, Hunk } from "../../types/answers" */
 /** @import { Go } from "../../types/app" */
-import { html, useEffect, useState } from "../ui/html.js";
+import { html, useEffect, useLayoutEffect, useState } from "../ui/html.js";
 import { enc } from "../net/api.js";
 import { bytes, plural } from "../format/quantity.js";
 import { clock } from "../format/time.js";
@@ -28,7 +28,7 @@ export function Edits({ id, query, go, rev }) {
   };
   /** @param {number} step */
   const move = (step) => items[at + step] && choose(items[at + step].path);
-  useEffect(() => bind({ j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1) }), [data, at]);
+  useLayoutEffect(() => bind({ j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1) }), [data, at]);
   if (error) return html`<section class="edits" aria-label="Edits"><${Trouble} error=${error} reload=${reload} /></section>`;
   if (!data) return html`<section class="edits" aria-label="Edits"><${Loading} /></section>`;
   if (!items.length) return html`<section class="edits" aria-label="Edits"><p class="dim pad pad-y">No file was edited in this session.</p></section>`;

@@ -1,6 +1,6 @@
 // The session as a log: one line per span, in the order of time.
 /** @import { Trace } from "../../types/trace" */
-import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { ERROR, OPEN, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
 import { matches, parse } from "../trace/filter.js";
 import { duration } from "../format/quantity.js";
@@ -45,7 +45,7 @@ function Lines({ trace, rows, chosen, go }) {
   const failed = (i) => trace.status[i] === ERROR;
   /** @param {number} i */
   const turn = (i) => trace.kinds[trace.kind[i]] === "turn";
-  useEffect(() => bind({
+  useLayoutEffect(() => bind({
     j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1), e: () => move(1, failed), E: () => move(-1, failed),
     n: () => move(1), N: () => move(-1), "[": () => move(-1, turn), "]": () => move(1, turn),
   }), [rows, at]);

@@ -1,9 +1,26 @@
 // What needs the person now. Asked for once; shown by the overview, the rail, the tab's title and its icon.
+/** @import { Need } from "../../types/answers" */
+import { plural } from "../format/quantity.js";
+import { visible } from "../format/text.js";
 import { useEffect, useMemo, useState } from "./html.js";
 import { live } from "../net/event-stream.js";
 import { setCount } from "./title.js";
 import { throttle } from "../net/throttle.js";
 import { useAnswer } from "./use-answer.js";
+
+/** @type {Record<string, [icon: string, word: string, hint: string]>} */
+export const NEEDS = {
+  tool_open: ["◐", "tool running", "or waiting for approval"],
+  your_turn: ["▲", "your turn", ""],
+  failed: ["✕", "failed", ""],
+  stalled: ["–", "stalled", "no event for ten minutes"],
+};
+
+/** The needs as a sentence for screen readers. @param {Need[]} needs */
+export function said(needs) {
+  if (!needs.length) return "Nothing needs you.";
+  return `${plural(needs.length, "session")} waiting: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
+}
 
 function midnight() {
   const day = new Date();

@@ -21,10 +21,12 @@ const MAY_KNOW = {
 const scripts = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js"));
 const room = (name) => (name.includes("/") ? name.split("/")[0] : "");
 
-/** Files that a script imports, as paths below `app`; comments are types alone. */
+/** Files that a script imports, at once or when they are needed, as paths below `app`; comments are types alone. */
 function imports(name) {
   const text = readFileSync(join(APP, name), "utf8");
-  return [...text.matchAll(/^(?:import|export) .*?from "(\.[^"]+)";$/gms)].map(([, path]) => normalize(join(dirname(name), path)));
+  const now = text.matchAll(/^(?:import|export) .*?from "(\.[^"]+)";$/gms);
+  const later = text.replace(/^\s*(\*|\/[*/]).*$/gm, "").matchAll(/[^.\w]import\("(\.[^"]+)"\)/g);
+  return [...now, ...later].map(([, path]) => normalize(join(dirname(name), path)));
 }
 
 test("every folder imports only from those that it may know", () => {
@@ -47,6 +49,15 @@ test("no scripts import each other in a circle", () => {
     done.add(name);
   };
   for (const name of scripts) visit(name, []);
+});
+
+test("pages are fetched when they are asked for", () => {
+  const text = readFileSync(join(APP, "routes.js"), "utf8");
+  const pages = [...text.matchAll(/"(\/[a-z]*)": lazy\(\(\) => import\("([^"]+)"\)/g)];
+  assert.ok(pages.length >= 10, String(pages.length));
+  const atOnce = [...text.matchAll(/^import .*?from "(\.\/(?:pages|session)\/[^"]+)";$/gm)].map(([, path]) => path);
+  // Signing in is part of the frame.
+  assert.deepEqual(atOnce, ["./pages/login.js"]);
 });
 
 test("a script is of a size that one reads at once", () => {

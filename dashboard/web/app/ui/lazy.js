@@ -1,0 +1,59 @@
+// Components whose module is fetched when they are drawn for the first time.
+import { live } from "../net/event-stream.js";
+import { html, useEffect, useLayoutEffect, useState } from "./html.js";
+
+/** @typedef {import("preact").FunctionComponent<any>} Part */
+
+/**
+ * A component that `load` fetches. `prepare` starts to fetch it before it is drawn.
+ * @param {() => Promise<Part>} load
+ */
+export function lazy(load) {
+  /** @type {Part | null} */
+  let part = null;
+  /** @type {Promise<void> | null} */
+  let fetching = null;
+  // A failure is kept: browsers may remember that a module did not come, so only a reload of the page helps.
+  const prepare = () => (fetching ??= load().then((found) => { part = found; }));
+  /** @param {Record<string, unknown>} props */
+  function Lazy(props) {
+    const [, drawn] = useState(false);
+    const [failed, fail] = useState(false);
+    useLayoutEffect(() => {
+      if (!part) prepare().then(() => drawn(true), () => fail(true));
+    }, []);
+    if (part) return html`<${part} ...${props} />`;
+    return failed ? html`<${NotFetched} />` : html`<div class="loading soon" role="status">loading…</div>`;
+  }
+  return Object.assign(Lazy, { prepare });
+}
+
+/** The page is not loaded anew by itself more often than this. */
+const AGAIN_MS = 10_000;
+
+/** Loads the page anew, unless that was just done: then the module is missing for another reason than a stopped collector. */
+function loadAgain() {
+  const last = Number(history.state?.loadedAgain ?? 0);
+  if (live.state !== "connected" || Date.now() - last < AGAIN_MS) return;
+  history.replaceState({ loadedAgain: Date.now() }, "");
+  location.reload();
+}
+
+/** In place of a component whose module did not come. Loads the page anew once the collector answers. */
+function NotFetched() {
+  useEffect(() => {
+    const stop = live.listen((event) => event === "state" && loadAgain());
+    // Connected although the module is missing: the collector was started anew meanwhile, and may be another build.
+    const timer = setTimeout(loadAgain, 1_000);
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, []);
+  return html`<section class="trouble" role="alert">
+    <h1>This page could not be loaded</h1>
+    <p>The collector does not answer, so the browser could not fetch the page's script. Hooks that come meanwhile are kept in the journal.</p>
+    <p class="dim">Start the collector with hookspan up. This page then loads by itself.</p>
+    <button type="button" onClick=${() => location.reload()}>Load again</button>
+  </section>`;
+}
