@@ -186,7 +186,7 @@ export class SessionController {
   /** Goes to a time; with an end, the axis stays on that stretch. @param {number} from @param {number | null} to */
   goToTime(from, to) {
     this.waterfall.setManual(to === null ? null : [from, to]);
-    jump(this.waterfall, from);
+    jump(this.waterfall, from, to ?? from);
   }
 
   /** The pane shows a span: its address is the page's. @param {SpanDetail} span */

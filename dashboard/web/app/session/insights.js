@@ -10,6 +10,7 @@ import { count, duration } from "../format/quantity.js";
 import { clock } from "../format/time.js";
 import { byTool } from "../trace/tool-totals.js";
 import { visible } from "../format/text.js";
+import { turnsByRow } from "./turns.js";
 import { Trouble } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
@@ -65,10 +66,9 @@ function turnOf(trace, row) {
 /** @param {{ turn: FinishedTurn, trace: Trace, show: (row: number) => void }} props */
 function Turn({ turn, trace, show }) {
   const top = useMemo(() => {
-    const kind = trace.kinds.indexOf("turn");
-    for (let i = 0; i < trace.n; i += 1) if (trace.kind[i] === kind && trace.start[i] + trace.t0 === turn.start_us) return i;
+    for (const [i, one] of turnsByRow(trace, [turn])) if (one === turn) return i;
     return -1;
-  }, [trace, turn.start_us]);
+  }, [trace, turn.n]);
   const path = useMemo(() => (top < 0 ? null : criticalPath(trace, top, trace.start[top] + turn.dur_us)), [trace, top]);
   if (!path) return null;
   const steps = path.steps.toSorted((a, b) => b.us - a.us).slice(0, 5);

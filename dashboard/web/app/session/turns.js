@@ -35,14 +35,29 @@ function note(turn) {
   return words.filter(Boolean).join(" · ");
 }
 
+/**
+ * The turns of a trace by their row: by the number that a turn's label begins with. A start is no key: a child that starts before its
+ * turn moves the start of the row. Turns of subagents have numbers of their own and are left out.
+ * @param {Trace} trace @param {Turn[]} turns @returns {Map<number, Turn>} by index
+ */
+export function turnsByRow(trace, turns) {
+  const session = kindIndex(trace, "session");
+  const byNumber = new Map(turns.map((one) => [one.n, one]));
+  const found = new Map();
+  for (const i of turnsOf(trace)) {
+    const up = trace.parent[i];
+    const number = /^turn (\d+)/.exec(trace.strs[trace.label[i]])?.[1];
+    const one = number === undefined ? undefined : byNumber.get(Number(number));
+    if (one && (up < 0 || trace.kind[up] === session)) found.set(i, one);
+  }
+  return found;
+}
+
 /** Notes and backgrounds of turns, by row key. @param {Trace} trace @param {Turn[]} turns */
 export function annotations(trace, turns) {
-  const byStart = new Map(turns.map((one) => [one.start_us, one]));
   const notes = new Map();
   const mixes = new Map();
-  for (const i of turnsOf(trace)) {
-    const one = byStart.get(trace.start[i] + trace.t0);
-    if (!one) continue;
+  for (const [i, one] of turnsByRow(trace, turns)) {
     notes.set(trace.row[i], note(one));
     mixes.set(trace.row[i], mix(one.parts));
   }

@@ -1,5 +1,6 @@
 // Moving through the waterfall: what its keys do, and jumping to a time.
 /** @import { KeyMap } from "../../types/app" */
+/** @import { Model } from "./model.js" */
 /** @import { Waterfall } from "./waterfall.js" */
 import { kindIndex } from "../trace/rows.js";
 
@@ -72,18 +73,37 @@ function right(waterfall) {
   else if (model.isParent(i)) move(waterfall, 1);
 }
 
-/** Chooses what ran at the time `t`, else the first row that starts after it. @param {Waterfall} waterfall @param {number} t */
-export function jump(waterfall, t) {
-  const { model } = waterfall;
+/**
+ * The row that a stretch of time is about, or -1: the first shown row without rows below it that begins in the stretch, else the
+ * last one that began before and still ran, else the innermost row that holds its begin. A folded turn stands for its calls. Pure.
+ * @param {Model} model @param {number} from @param {number} [to] @returns {number}
+ */
+export function rowAt(model, from, to = from) {
   const { trace } = model;
   const session = kindIndex(trace, "session");
-  let best = -1;
+  let [begins, runs, holds, next] = [-1, -1, -1, -1];
+  /** @param {number} i @param {number} best */
+  const earlier = (i, best) => best < 0 || trace.start[i] < trace.start[best];
   for (const i of model.rows) {
     if (i < 0 || trace.kind[i] === session) continue;
-    if (trace.start[i] >= t && (best < 0 || trace.start[i] < trace.start[best])) best = i;
-    if (trace.start[i] <= t && model.endOf(i) >= t && trace.last[i] === i + 1) best = i;
+    const start = trace.start[i];
+    if (start > to) {
+      if (earlier(i, next)) next = i;
+    } else if (model.endOfRow(i) >= from) {
+      if (model.isExpanded(i)) holds = start <= from || holds < 0 ? i : holds;
+      else if (start >= from && to > from) begins = earlier(i, begins) ? i : begins;
+      else if (runs < 0 || !earlier(i, runs)) runs = i;
+    }
   }
-  if (best >= 0) waterfall.select(best);
+  const found = [begins, runs, holds].find((i) => i >= 0);
+  // A click beside every bar goes to the next one; a stretch without any changes nothing.
+  return found ?? (to > from ? -1 : next);
+}
+
+/** Chooses the row that a time, or a stretch of time, is about. @param {Waterfall} waterfall @param {number} from @param {number} [to] */
+export function jump(waterfall, from, to = from) {
+  const row = rowAt(waterfall.model, from, to);
+  if (row >= 0) waterfall.select(row);
 }
 
 /** The keys that need nothing but the waterfall. @param {Waterfall} waterfall @returns {KeyMap} */

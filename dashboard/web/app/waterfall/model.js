@@ -7,6 +7,20 @@ import { gaps } from "./axis.js";
 /** Place of a row that is not shown: beyond every row. */
 const NOWHERE = 0xffff_ffff;
 
+/** From the first start to the last end. A session that waits for its person is still open, but nothing happens in it: only what
+ * runs lasts until `now`. @param {Trace} trace @param {number} now @returns {Interval} */
+function extent(trace, now) {
+  const session = kindIndex(trace, "session");
+  let from = trace.n ? Infinity : 0;
+  let to = 1;
+  for (let i = 0; i < trace.n; i += 1) {
+    from = Math.min(from, trace.start[i]);
+    const waits = trace.kind[i] === session && trace.dur[i] < 0;
+    to = Math.max(to, waits ? trace.start[i] : endOf(trace, i, now));
+  }
+  return [from, to];
+}
+
 export class Model {
   constructor() {
     /** @type {Trace} */
@@ -56,11 +70,7 @@ export class Model {
     this.loaded = true;
     this.now = now;
     this.cuts = gaps(busy(trace, now));
-    this.span = [trace.n ? Infinity : 0, 1];
-    for (let i = 0; i < trace.n; i += 1) {
-      this.span[0] = Math.min(this.span[0], trace.start[i]);
-      this.span[1] = Math.max(this.span[1], endOf(trace, i, now));
-    }
+    this.span = extent(trace, now);
     this.layout();
   }
 

@@ -169,20 +169,30 @@ function place(bar, x0, x1, track) {
   if (bar.w !== width) bar.style.width = `${bar.w = width}px`;
 }
 
-/** Places a note beside its bar: right of it when there is room, else left of it, else on it.
- * @param {Placed} note @param {string} text @param {number} x0 @param {number} x1 @param {number} track */
+/** Places a note beside its bar: right of it when there is room, else left of it, else on it. Where it fits nowhere, its later parts
+ * are left out, and at last all of it: a note never stands over the end of a bar.
+ * @param {Placed} note @param {string} text parts are joined by ` · ` @param {number} x0 @param {number} x1 @param {number} track */
 function placeNote(note, text, x0, x1, track) {
-  setText(note, text);
-  setHidden(note, !text);
-  if (!text) return;
-  const width = text.length * NOTE_CHAR_PX + 10;
   const right = Math.max(0, Math.min(x1, track));
-  const left = Math.max(0, x0);
-  let x = left + 6;
-  let inside = true;
-  if (right + width <= track) [x, inside] = [right + 5, false];
-  else if (left - width >= 0) [x, inside] = [left - width, false];
+  const left = Math.max(0, Math.min(x0, track));
+  const room = Math.max(track - right, left, right - left - 6);
+  const shown = fitting(text, room);
+  setText(note, shown);
+  setHidden(note, !shown);
+  if (!shown) return;
+  const width = widthOf(shown);
+  const inside = right + width > track && left < width;
   setClass(note, inside ? "wf-note wf-note-in" : "wf-note");
-  x = Math.round(x);
+  const x = Math.round(inside ? left + 6 : right + width <= track ? right + 5 : left - width);
   if (note.x !== x) note.style.transform = `translateX(${note.x = x}px)`;
+}
+
+/** @param {string} text */
+const widthOf = (text) => text.length * NOTE_CHAR_PX + 10;
+
+/** As many parts of a note as fit into `room`. @param {string} text @param {number} room */
+export function fitting(text, room) {
+  let shown = text;
+  while (shown && widthOf(shown) > room) shown = shown.slice(0, Math.max(0, shown.lastIndexOf(" · ")));
+  return shown;
 }

@@ -5,8 +5,48 @@ import { offset } from "../format/time.js";
 import { ticks } from "./axis.js";
 import { make, pooled, setClass, setText } from "./dom.js";
 
-/** A cut is labelled in the ruler only this far from a tick, pixels. */
-const CUT_LABEL_PX = 70;
+/** Average width of a character of a label, and the space between two. */
+const CHAR_PX = 6.6;
+const BESIDE_PX = 10;
+/** The label of a cut is centred in a box of this width. */
+const CUT_PX = 60;
+
+/** @typedef {{ x: number, text: string, cut: boolean }} Mark */
+
+/** The labels of the ruler: every tick that does not run into the one before, and the cuts that have room. Pure.
+ * @param {Axis} axis @returns {Mark[]} */
+export function marks(axis) {
+  const { step, ticks: found } = ticks(axis);
+  /** @type {Mark[]} */
+  const items = [];
+  let end = -Infinity;
+  for (const { t, x } of found) {
+    if (x < end) continue;
+    const text = offset(t, step);
+    items.push({ x, text, cut: false });
+    end = x + text.length * CHAR_PX + BESIDE_PX;
+  }
+  for (const p of axis.parts) {
+    if (!p.cut) continue;
+    const x = p.x0 + ((p.t1 - p.t0) * p.scale) / 2;
+    const text = `//${duration(p.us)}//`;
+    if (items.every((item) => free({ x, text, cut: true }, item))) items.push({ x, text, cut: true });
+  }
+  return items;
+}
+
+/** @param {Mark} mark @returns {[number, number]} */
+function extent({ x, text, cut }) {
+  const width = text.length * CHAR_PX + BESIDE_PX;
+  return cut ? [x - Math.max(CUT_PX, width) / 2, x + Math.max(CUT_PX, width) / 2] : [x, x + width];
+}
+
+/** Whether two labels stand side by side. @param {Mark} one @param {Mark} other */
+function free(one, other) {
+  const [a0, a1] = extent(one);
+  const [b0, b1] = extent(other);
+  return a1 <= b0 || b1 <= a0;
+}
 
 export class Ruler {
   /** @param {() => void} onToggle the person wants the axis to follow the rows, or to stay */
@@ -38,15 +78,7 @@ export class Ruler {
 
   /** @param {Axis} axis */
   drawTicks(axis) {
-    const { step, ticks: marks } = ticks(axis);
-    const items = marks.map(({ t, x }) => ({ x, text: offset(t, step), cut: false }));
-    for (const p of axis.parts) {
-      if (!p.cut) continue;
-      const x = p.x0 + ((p.t1 - p.t0) * p.scale) / 2;
-      const near = items.some((item) => Math.abs(item.x - x) < CUT_LABEL_PX);
-      if (!near) items.push({ x, text: `//${duration(p.us)}//`, cut: true });
-    }
-    pooled(this.track, this.marks, "span", items, (mark, { x, text, cut }) => {
+    pooled(this.track, this.marks, "span", marks(axis), (mark, { x, text, cut }) => {
       setClass(mark, cut ? "wf-tick wf-tick-cut" : "wf-tick");
       setText(mark, text);
       mark.style.transform = `translateX(${x}px)`;

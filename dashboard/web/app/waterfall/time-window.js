@@ -84,7 +84,13 @@ export class TimeWindow {
     const i = model.selected;
     const chosen = i >= 0 ? (model.trace.start[i] + model.endOf(i)) / 2 : NaN;
     const center = chosen >= from && chosen <= to ? chosen : toTime(this.axis, width / 2);
-    const half = Math.max(50, ((to - from) / 2) * factor);
-    return [Math.max(0, center - half), Math.min(model.span[1], center + half)];
+    return this.within(model.span, center, Math.max(100, (to - from) * factor));
+  }
+
+  /** A window of a length around a time, moved so that it stays within the session. @param {Interval} span @param {number} center
+   * @param {number} length @returns {Interval} */
+  within([first, last], center, length) {
+    const from = Math.max(first, Math.min(center - length / 2, last - length));
+    return [from, Math.min(last, from + length)];
   }
 }

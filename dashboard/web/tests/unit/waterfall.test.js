@@ -4,9 +4,12 @@ import { ERROR } from "../../app/trace/columns.js";
 import { coverage, usedLanes } from "../../app/waterfall/coverage.js";
 import { axis } from "../../app/waterfall/axis.js";
 import { Model } from "../../app/waterfall/model.js";
+import { rowAt } from "../../app/waterfall/keys.js";
+import { fitting } from "../../app/waterfall/row.js";
+import { marks } from "../../app/waterfall/ruler.js";
 import { fit, TimeWindow } from "../../app/waterfall/time-window.js";
 import { Store } from "../../app/ui/store.js";
-import { annotations, turnsOf, turnToOpen } from "../../app/session/turns.js";
+import { annotations, turnsByRow, turnsOf, turnToOpen } from "../../app/session/turns.js";
 import { trace } from "./trace.js";
 
 const LINES = [
@@ -105,7 +108,15 @@ test("zooming goes to the chosen row when it is in view, else to the middle, and
   time.place([0, 400e6], 600, []);
   assert.deepEqual(time.zoomed(model, 0.5), [100e6, 300e6]);
   model.selected = 8;
-  assert.deepEqual(time.zoomed(model, 0.5), [220e6, 400e6]);
+  assert.deepEqual(time.zoomed(model, 0.5), [200e6, 400e6], "moved away from the end, and as long as asked for");
+  // Away from an edge the window grows as much as elsewhere.
+  time.place([0, 10e6], 600, []);
+  model.selected = -1;
+  assert.deepEqual(time.zoomed(model, 2), [0, 20e6]);
+  time.place([390e6, 400e6], 600, []);
+  assert.deepEqual(time.zoomed(model, 2), [380e6, 400e6]);
+  time.place([0, 400e6], 600, []);
+  assert.deepEqual(time.zoomed(model, 2), [0, 400e6], "no further than the session");
 });
 
 test("strips hold the busy share of each pixel and where errors are; a call that delegates is its subagent's", () => {
@@ -132,10 +143,71 @@ test("a session opens at the last turn with an error, else at the last one", () 
 test("a turn says its calls, errors and tokens beside its bar", () => {
   const one = trace(LINES);
   const parts = Object.fromEntries(["thinking", "responding", "hooks", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"].map((key) => [`${key}_us`, key === "shell" ? 1 : 0]));
-  const turn = { start_us: 300e6, calls: 1, errors: 2, tokens: { input: 30_000, output: 1_000 }, cost: null, parts };
+  // Its row begins earlier where a child started before it: the number is the key.
+  const turn = { n: 2, start_us: 305e6, calls: 1, errors: 2, tokens: { input: 30_000, output: 1_000 }, cost: null, parts };
   const { notes, mixes } = annotations(one, [turn]);
   assert.deepEqual([...notes], [[one.row[7], "1 call · 2 err · 31.0k tok"]]);
   assert.match(mixes.get(one.row[7]), /--k-shell/);
+});
+
+test("turns are found by their number, and those of a subagent are not taken for them", () => {
+  const one = trace([
+    [0, "session", "session", 0, 100],
+    [1, "turn", "turn 1 look", 0, 50],
+    [2, "subagent", "explore", 10, 20],
+    [3, "turn", "turn 1 of the child", 10, 20],
+    [1, "turn", "turn", 60, 10],
+  ]);
+  const found = turnsByRow(one, [{ n: 1 }, { n: 7 }]);
+  assert.deepEqual([...found], [[1, { n: 1 }]]);
+});
+
+test("a time leads to what ran then: the call, its folded turn, or the next call", () => {
+  const model = shown();
+  assert.equal(rowAt(model, 5.5e6), 6, "the call that ran");
+  assert.equal(rowAt(model, 2.2e6), 2, "a folded group stands for its members");
+  assert.equal(rowAt(model, 8e6), 1, "no call ran: the turn that did");
+  assert.equal(rowAt(model, 200e6), 7, "nothing ran: what comes next");
+  assert.equal(rowAt(model, 450e6), -1);
+  model.foldTurns();
+  model.layout();
+  assert.equal(rowAt(model, 5.5e6), 1, "a folded turn, not the one after it");
+});
+
+test("a stretch of time leads to the first row that begins in it, and never to one outside", () => {
+  const model = shown();
+  assert.equal(rowAt(model, 4.9e6, 200e6), 6);
+  assert.equal(rowAt(model, 5.5e6, 6.5e6), 6, "nothing begins in it: what ran");
+  assert.equal(rowAt(model, 100e6, 200e6), -1, "nothing is in it");
+});
+
+test("a session that waits for its person does not stretch the axis; a running turn does", () => {
+  const waiting = [[0, "session", "session", 0, -1], [1, "turn", "turn 1", 0, 10_000]];
+  const model = new Model();
+  model.show(trace(waiting), 3_600e6);
+  assert.deepEqual(model.span, [0, 10e6]);
+  model.show(trace([...waiting, [1, "turn", "turn 2", 20_000, -1]]), 3_600e6);
+  assert.deepEqual(model.span, [0, 3_600e6]);
+});
+
+test("a note loses its later parts where it has no room, and is left out at last", () => {
+  const note = "9 calls · 1 err · 31.0k tok";
+  assert.equal(fitting(note, 400), note);
+  assert.equal(fitting(note, 120), "9 calls · 1 err");
+  assert.equal(fitting(note, 60), "9 calls");
+  assert.equal(fitting(note, 20), "");
+});
+
+test("no two labels of the ruler stand on each other, at any length", () => {
+  const times = [30e6, 600e6, 7_200e6, 40 * 86_400e6, 4_000 * 86_400e6];
+  for (const length of times) {
+    for (const width of [160, 600, 900]) {
+      for (const cuts of [[], [[length * 0.2, length * 0.3]], [[length * 0.2, length * 0.3], [length * 0.31, length * 0.6], [length * 0.62, length * 0.9]]]) {
+        const found = marks(axis(0, length, width, cuts)).map(({ x, text, cut }) => (cut ? [x - text.length * 3.3, x + text.length * 3.3] : [x, x + text.length * 6.6])).sort((a, b) => a[0] - b[0]);
+        for (let i = 1; i < found.length; i += 1) assert.ok(found[i][0] >= found[i - 1][1], `${length} ${width} ${JSON.stringify(found)}`);
+      }
+    }
+  }
 });
 
 test("a store tells its listeners after every change, and no longer when they have stopped", () => {
