@@ -1,6 +1,7 @@
 // The frame around every page: navigation, help, palette, messages.
 /** @import { Failure } from "../types/app" */
 import { post } from "./net/api.js";
+import { clock } from "./format/time.js";
 import { door } from "./net/door.js";
 import { live } from "./net/event-stream.js";
 import { Login } from "./pages/login.js";
@@ -21,7 +22,7 @@ const NOTE_MS = 2_500;
 /** @param {{ failed: Failure | null }} props why signing in failed */
 export function Frame({ failed }) {
   const route = useRoute();
-  const { connection, failing } = useConnection();
+  const { connection, failing, lost } = useConnection();
   const [theme, chooseTheme] = useState(() => document.documentElement.dataset.theme ?? "system");
   const [blurred, chooseBlur] = useState(() => document.documentElement.dataset.blur === "1");
   const [spoken, speak] = useState("");
@@ -39,7 +40,6 @@ export function Frame({ failed }) {
     "?": () => toggle(help.current),
     "Ctrl k": () => toggle(palette.current),
     y: copyAddress,
-    Escape: () => history.length > 1 && history.back(),
     b: () => chooseBlur((on) => !on),
     ...Object.fromEntries(PAGES.map(([url, , keys]) => [keys, () => go(url)])),
   }, { base: true }), []);
@@ -58,10 +58,10 @@ export function Frame({ failed }) {
     { name: "copy the address of this view", hint: "y", run: copyAddress },
     { name: "sign out", run: () => post("logout", {}).finally(() => door.leave()) },
   ];
-  return html`<div class="frame">
+  return html`<div class=${lost ? "frame frame-lost" : "frame"}>
     <${Rail} path=${route.path} waiting=${overview.data?.needs.length ?? 0} failing=${failing} connection=${connection} actions=${actions} />
     <p class="sr" role="status">${spoken}</p>
-    <main id="main" tabindex="-1">${out ? html`<${Login} failed=${failed} go=${go} stay=${route.path !== "/login"} />` : page(route, failed, overview)}</main>
+    <main id="main" tabindex="-1">${lost && !out && html`<p class="lost" role="alert">Can't reach hookspan since ${clock(lost * 1_000).slice(0, 5)}. Hooks are kept in the journal; this page continues by itself.</p>`}${out ? html`<${Login} failed=${failed} go=${go} stay=${route.path !== "/login"} />` : page(route, failed, { ...overview, lost })}</main>
     <p class="toast" role="status">${note}</p>
     <${Palette} dialog=${palette} pages=${PAGES} commands=${commands} go=${go} />
     <${Help} dialog=${help} />
@@ -78,19 +78,24 @@ function useSignedOut() {
   return out;
 }
 
-/** How the stream is, and which destinations fail. */
+/** How the stream is, since when it is lost, and which destinations fail. */
 function useConnection() {
   const [connection, setConnection] = useState(live.state);
   const [failing, setFailing] = useState(/** @type {string[]} */ ([]));
+  const [lost, setLost] = useState(live.lost);
   useEffect(() => {
     // The stream may have changed between the first drawing and now.
     setConnection(live.state);
+    setLost(live.lost);
     return live.listen((event, data) => {
-      if (event === "state") setConnection(data);
+      if (event === "state") {
+        setConnection(data);
+        setLost(live.lost);
+      }
       if (event === "health") setFailing(data.failing);
     });
   }, []);
-  return { connection, failing };
+  return { connection, failing, lost };
 }
 
 /** The last message, for a short time. */

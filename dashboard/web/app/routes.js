@@ -6,7 +6,7 @@ import { html, useEffect, useState } from "./ui/html.js";
 import { lazy } from "./ui/lazy.js";
 import { go } from "./ui/router.js";
 
-/** @typedef {ReturnType<typeof import("./ui/needs.js").useOverview>} OverviewAnswer */
+/** @typedef {ReturnType<typeof import("./ui/needs.js").useOverview> & { lost: number | null }} OverviewAnswer */
 
 // Each page is a module that the browser fetches when an address asks for it: see `tests/assets.rs` for what a first load may weigh.
 /** @type {Record<string, ReturnType<typeof lazy>>} */

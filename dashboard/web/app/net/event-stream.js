@@ -26,6 +26,8 @@ export class EventStream {
     this.listeners = new Set();
     /** `connecting` or `connected`. */
     this.state = "connecting";
+    /** When the connection was lost, milliseconds since the epoch; null while there is one. @type {number | null} */
+    this.lost = null;
     /** @type {string | null} */
     this.lastId = null;
     this.heard = performance.now();
@@ -167,6 +169,7 @@ export class EventStream {
       }
       if (this.state === data) return;
       this.state = data;
+      this.lost = data === "connected" ? null : Date.now();
     }
     for (const listener of this.listeners) listener(event, data);
   }

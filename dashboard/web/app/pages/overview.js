@@ -12,8 +12,8 @@ import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { Waiting } from "./waiting.js";
 
-/** @param {{ overview: { data: Answer | null, error: Failure | null, reload: () => void } }} props */
-export function Overview({ overview: { data, error, reload } }) {
+/** @param {{ overview: { data: Answer | null, error: Failure | null, reload: () => void, lost: number | null } }} props `lost`: since when the collector is away */
+export function Overview({ overview: { data, error, reload, lost } }) {
   const { data: sessions, reload: again } = useAnswer("sessions?limit=10", (event) => event === "session" || event === "resync");
   useTitle("Overview");
   if (error && !data) return html`<${Trouble} error=${error} reload=${() => { reload(); again(); }} />`;
@@ -25,7 +25,7 @@ export function Overview({ overview: { data, error, reload } }) {
   return html`<div class="page overview">
     <h1 class="sr">Overview</h1>
     <section aria-labelledby="needs"><h2 id="needs">Needs you now${needs.length > 0 && html` <span class="count">${needs.length}</span>`}</h2>
-      ${needs.length === 0 && html`<p class="calm">✓ Nothing needs you.</p>`}
+      ${needs.length === 0 && (lost ? html`<p class="warn">Not known while hookspan can't be reached.</p>` : html`<p class="calm">✓ Nothing needs you.</p>`)}
       <ul class="needs">${needs.map((need) => html`<${Need} key=${`${need.kind} ${need.session} ${need.url}`} need=${need} />`)}</ul></section>
     ${running.length > 0 && html`<section aria-labelledby="running"><h2 id="running">Running <span class="count calm-count">${running.length}</span></h2>
       <${List} rows=${running} /></section>`}

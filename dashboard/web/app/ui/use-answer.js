@@ -33,6 +33,12 @@ export function useAnswer(path, heard = null, ms = 1_000) {
     const soon = throttle(reload, ms);
     return live.listen((event, data) => heard(event, data) && soon());
   }, []);
+  const failed = state.error !== null && state.path === path;
+  useEffect(() => {
+    // What failed while the collector was down is asked again as soon as the collector answers.
+    if (!failed) return undefined;
+    return live.listen((event, now) => event === "state" && now === "connected" && reload());
+  }, [failed]);
   return { data: state.data, error: state.path === path ? state.error : null, reload };
 }
 

@@ -15,7 +15,7 @@ const MAY_KNOW = {
   session: ["format", "net", "trace", "ui", "waterfall"],
   pages: ["format", "net", "trace", "ui"],
   // What stands in the folder itself puts the rooms together.
-  "": ["net", "pages", "session", "ui"],
+  "": ["format", "net", "pages", "session", "ui"],
 };
 
 const scripts = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js"));
