@@ -83,6 +83,8 @@ export function bytes(n) {
 /** An estimate of what tokens cost by the configured prices. It is never a bill, so the text always says "est.".
  * @param {Cost} cost */
 export function cost({ estimated, currency, unpriced_tokens: unpriced }) {
+  // Without a price for any token there is no estimate: 0 would be a wrong one.
+  if (estimated === 0 && unpriced) return `– (${count(unpriced)} tok unpriced)`;
   return `≈ ${estimated.toFixed(2)} ${currency} est.${unpriced ? ` (${count(unpriced)} tok unpriced)` : ""}`;
 }
 

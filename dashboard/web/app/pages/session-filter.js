@@ -1,10 +1,11 @@
 // The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms. Each term is a parameter of its own in the address.
+// `project:`, `model:`, `state:` and `status:` can be typed too; then their own fields show them.
 import { UNIT_US } from "../trace/filter.js";
 
-const TERM = /^(tool|kind):(\S+)$/i;
+const TERM = /^(tool|kind|project|model|state|status):(\S+)$/i;
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
 
-/** `params` with exactly the terms of `text`. @param {string} text @param {URLSearchParams} params */
+/** `params` with exactly the terms of `text`, apart from those that have fields of their own: these stay unless the text names them. @param {string} text @param {URLSearchParams} params */
 export function readBar(text, params) {
   const words = [];
   for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);

@@ -12,6 +12,7 @@ import { Age } from "../ui/clock.js";
 import { Field, onText, onTick, SortHead, useQuery } from "../ui/fields.js";
 import { State } from "../ui/labels.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
+import { useScrollPlace } from "../ui/scroll.js";
 import { useAnswer, useLive } from "../ui/use-answer.js";
 import { barText, readBar } from "./session-filter.js";
 import { Waiting } from "./waiting.js";
@@ -59,6 +60,7 @@ export function Sessions({ query, go }) {
     setRows((old) => [...old ?? [], ...answer.items.filter((item) => !old?.some((row) => row.id === item.id))]);
     setNext(answer.next);
   };
+  const scroller = useScrollPlace(`/sessions${query}`, rows?.length ?? 0, next ? more : null);
   useLayoutEffect(() => bind({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     Enter: () => rows?.[at] && go(rows[at].url),
@@ -74,7 +76,7 @@ export function Sessions({ query, go }) {
         <${Field} name="project" params=${params} set=${set} />
         <${Field} name="model" params=${params} set=${set} />
         <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${onTick((ticked) => set("status", ticked ? "error" : ""))} /> with errors</label>
-        <input class="grow" ref=${filter} type="search" placeholder="/ first prompt, project or id   tool:Shell   kind:mcp   dur>2s" aria-label="Filter by first prompt, project or id, tool:, kind:, dur>"
+        <input class="grow" ref=${filter} type="search" placeholder="/ first prompt, project or id   project:api   tool:Shell   kind:mcp   dur>2s" aria-label="Filter by first prompt, project or id, project:, model:, state:, status:, tool:, kind:, dur>"
           value=${barText(params)} onChange=${onText(ask)} />
         ${picked.length === 2 && html`<a class="button" href=${`/compare?a=${enc(picked[0])}&b=${enc(picked[1])}`}>compare the two</a>`}
       </form></header>
@@ -83,7 +85,7 @@ export function Sessions({ query, go }) {
     ${rows && !rows.length && (params.size > 0
       ? html`<section class="card narrow"><h2>No session matches</h2><p>Remove a filter. <a href="/sessions">Show all</a></p></section>`
       : html`<${Waiting} />`)}
-    ${rows && rows.length > 0 && html`<div class="scroll"><table class="list" ref=${list}>
+    ${rows && rows.length > 0 && html`<div class="scroll" ref=${scroller}><table class="list" ref=${list}>
       <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th>${head("calls")}${head("errors")}${head("active", "active / wall")}${head("tokens", "tokens in / out")}${head("last")}</tr></thead>
       <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} picked=${picked.includes(row.id)} pick=${pick} />`)}</tbody>
     </table>${next && html`<button type="button" class="more" onClick=${more}>Older sessions</button>`}</div>`}
@@ -108,7 +110,7 @@ function Row({ row, chosen, go, picked, pick }) {
     <td class="r num">${row.calls}${row.subagents > 0 && html`<span class="dim" title="subagents"> +${row.subagents}</span>`}</td>
     <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors || "–"}</td>
     <td class="r num">${duration(row.active_us)} <span class="dim">/ ${duration(row.wall_us)}</span></td>
-    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}${row.cost && html`<br /><small class="dim" title=${visible(cost(row.cost))}>${visible(cost({ ...row.cost, unpriced_tokens: 0 }))}</small>`}</td>
+    <td class="r num">${row.tokens ? html`${count(row.tokens.input)} <span class="dim">/ ${count(row.tokens.output)}</span>` : "–"}${row.cost && (row.cost.estimated > 0 || !row.cost.unpriced_tokens) && html`<br /><small class="dim" title=${visible(cost(row.cost))}>${visible(cost({ ...row.cost, unpriced_tokens: 0 }))}</small>`}</td>
     <td class="r dim"><${Age} since=${row.last_us} /></td>
   </tr>`;
 }

@@ -12,7 +12,7 @@ import { seek, waterfallKeys } from "../waterfall/keys.js";
  * @typedef {object} PageActions
  * @property {() => void} focusFilter
  * @property {() => void} clear clears the filter
- * @property {() => void} leave
+ * @property {() => void} leave goes back to the first view
  * @property {KeyMap} views keys of the views
  * @property {boolean} waterfall whether the waterfall is the view that is shown
  */

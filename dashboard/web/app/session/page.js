@@ -63,7 +63,7 @@ export function Session({ id, query, hash, go }) {
   useLayoutEffect(() => controller ? bind(sessionKeys(controller, {
     focusFilter: () => field.current?.focus(),
     clear: () => find(""),
-    leave: () => (view === "waterfall" ? go("/sessions") : open("waterfall")),
+    leave: () => { if (view !== "waterfall") open("waterfall"); },
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
     waterfall: view === "waterfall",
   })) : undefined, [controller, view]);
@@ -91,12 +91,15 @@ export function Session({ id, query, hash, go }) {
     controller?.nextMatch(1);
   };
 
-  return html`<div class="session">
+  const unknown = session === null && error?.status === 404;
+  return html`<div class=${unknown ? "session session-unknown" : "session"}>
     <header class="bar">
       <h1 class="blurry" title=${visible(session?.first_prompt ?? "")}>${visible(session?.first_prompt ?? (session ? id : " "))}</h1>
       ${session && html`<${Facts} session=${session} spans=${trace?.n} />`}
     </header>
-    ${error && html`<${Trouble} error=${error} reload=${() => controller?.loader.whole()} />`}
+    ${unknown && html`<section class="card narrow" role="alert"><h1>No such session</h1>
+      <p>hookspan has no session with this id. It may have been deleted, or its hooks went to another collector.</p><p><a href="/sessions">All sessions</a></p></section>`}
+    ${error && !unknown && html`<${Trouble} error=${error} reload=${() => controller?.loader.whole()} />`}
     <${PartsBar} turns=${turns} session=${session} />
     <div class="lanes" ref=${strip} hidden=${!beside}></div>
     <div class="views">

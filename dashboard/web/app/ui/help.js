@@ -12,7 +12,7 @@ const HELP = [
   ["s", "focus a subagent; again or Esc: back"], ["c", "critical path of the turn"], ["w m l d i", "views of a session: waterfall, flame, log, edits, insights"],
   ["y", "copy the address of this view"], ["b", "blur text, for a shared screen"], ["Ctrl K", "go to a page, session or command"],
   ["g then o s e l t f v h p", "overview, sessions, errors, latency, time, search, live, health, privacy"],
-  ["Esc", "clear the filter, go back"], ["?", "this list"],
+  ["Esc", "clear the filter; back to the whole session, then to the waterfall"], ["?", "this list"],
 ];
 
 /** @param {{ dialog: RefObject<HTMLDialogElement> }} props */

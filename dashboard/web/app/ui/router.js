@@ -2,10 +2,16 @@
 /** @import { Go } from "../../types/app" */
 import { useEffect, useState } from "./html.js";
 
+/** Whether the page that is shown was reached by the browser's Back or Forward. */
+let back = false;
+export const cameBack = () => back;
+addEventListener("popstate", () => { back = true; });
+
 /** @type {Go} */
 export function go(url, { replace = false } = {}) {
   const target = new URL(url, location.href);
   if (target.origin !== location.origin) return;
+  back = false;
   history[replace ? "replaceState" : "pushState"](null, "", target.pathname + target.search + target.hash);
   dispatchEvent(new Event("hookspan:route"));
 }

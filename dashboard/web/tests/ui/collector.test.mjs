@@ -268,8 +268,89 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   }
   await tab.keyboard.press("w");
   await tab.locator(".wf-row").first().waitFor();
+  // Escape takes back; it leaves neither the session nor the site.
+  await tab.keyboard.press("i");
+  await tab.getByLabel("Insights", { exact: true }).first().waitFor();
   await tab.keyboard.press("Escape");
-  await tab.getByRole("heading", { name: "Sessions", level: 1 }).waitFor();
+  await tab.locator(".wf-row:not([hidden])").first().waitFor();
+  await tab.keyboard.press("Escape");
+  await frame();
+  assert.equal(new URL(tab.url()).pathname, `/s/${SESSION}`);
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("o");
+  await eventually("the overview", () => new URL(tab.url()).pathname === "/");
+  await settled(tab);
+  await tab.keyboard.press("Escape");
+  await frame();
+  assert.equal(new URL(tab.url()).pathname, "/");
+  await page.close();
+});
+
+test("a click on the minimap goes to the turn under it, also when turns are folded, and a waiting session keeps its axis", { skip }, async () => {
+  // Two turns of 300 s, 50 s apart; the second ended ten minutes ago, and the session still waits for its person.
+  const talk = new Talk({ at: ago(1_250_000), project: "map", seed: 51 }).start("first").shell("make one", 300_000).end();
+  talk.wait(50_000).start("second").shell("make two", 300_000).end();
+  await collector.take(jsonl(talk));
+  const page = await open(`/s/${talk.id}`);
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  const canvas = tab.locator(".lanes canvas");
+  const chosen = () => tab.locator('.wf-row[aria-selected="true"]:not([hidden]) .wf-text').textContent();
+  await tab.keyboard.press("1");
+  for (const [share, turn] of [[0.1, /^turn 1/], [0.45, /^turn 1/], [0.6, /^turn 2/], [0.95, /^turn 2/], [0.2, /^turn 1/]]) {
+    const { width, height } = await canvas.boundingBox();
+    await canvas.click({ position: { x: width * share, y: height / 2 } });
+    await eventually(`at ${share}: ${turn}`, async () => turn.test(await chosen()));
+  }
+  await page.close();
+});
+
+test("a session that does not exist says so, and draws no empty waterfall", { skip }, async () => {
+  const page = await open("/s/no-such-session");
+  const { tab } = page;
+  await tab.getByRole("heading", { name: "No such session" }).waitFor();
+  assert.equal(await tab.locator(".wf:visible, .view-tabs:visible, .parts:visible").count(), 0);
+  assert.equal(await axe(browser.context, tab), "[]");
+  page.wrong.splice(0, Infinity, ...page.wrong.filter((one) => !/404 .*no-such-session/.test(one)));
+  await page.close();
+});
+
+test("Back finds the list of sessions where it was left", { skip }, async () => {
+  const talks = Array.from({ length: 60 }, (_, i) => new Talk({ at: ago(200_000 + i), project: "many", seed: 100 + i }).start(`sail ${i}`).end());
+  await collector.take(jsonl(...talks));
+  const page = await open("/sessions?project=many");
+  const { tab } = page;
+  await tab.locator("tbody tr").first().waitFor();
+  await tab.evaluate(() => { document.querySelector("main .scroll").scrollTop = 400; });
+  const top = () => tab.evaluate(() => document.querySelector("main .scroll")?.scrollTop);
+  await eventually("scrolled", async () => (await top()) === 400);
+  await tab.locator("tbody tr a").nth(25).click();
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.goBack();
+  await eventually("where it was", async () => (await top()) === 400);
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("s");
+  await eventually("all sessions", () => tab.url().endsWith("/sessions"));
+  await page.close();
+});
+
+test("while the collector is away every page says since when, and the overview claims nothing", { skip }, async () => {
+  const page = await open("/", { offline: true });
+  const { tab } = page;
+  await settled(tab);
+  assert.equal(await tab.locator(".lost").count(), 0);
+  await collector.stop();
+  assert.match(await tab.locator(".lost").textContent(), /Can't reach hookspan since \d\d:\d\d/);
+  assert.equal(await tab.locator(".calm").count(), 0, "nothing is known");
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("h");
+  await tab.locator(".lost").waitFor();
+  await collector.start();
+  await eventually("there again", async () => (await tab.locator(".lost").count()) === 0);
+  // What failed meanwhile is asked again without any event.
+  await eventually("no trouble is left", async () => (await tab.locator(".trouble").count()) === 0);
+  await tab.getByRole("heading", { name: "Health", level: 1 }).waitFor();
+  page.wrong.splice(0, Infinity, ...page.wrong.filter((one) => !/ 401 .*\/(stream|health|overview)/.test(one)));
   await page.close();
 });
 
@@ -380,7 +461,7 @@ test("a page whose script cannot be fetched says why, and loads by itself once t
   await tab.keyboard.press("g");
   await tab.keyboard.press("t");
   await tab.getByRole("heading", { name: "This page could not be loaded" }).waitFor();
-  assert.match(await tab.getByRole("alert").textContent(), /hookspan up/);
+  assert.match(await tab.locator(".trouble").textContent(), /hookspan up/);
   await collector.start();
   await tab.getByRole("heading", { name: "Time", level: 1 }).waitFor();
   // The stream of the page that was left may ask once more with the key of the stopped collector.

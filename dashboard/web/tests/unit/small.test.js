@@ -15,6 +15,9 @@ test("the filter of the list and the address say the same", () => {
   const params = readBar("x dur>2s tool:Read", new URLSearchParams("state=done&cursor=9&tool=Old"));
   assert.equal(params.toString(), "state=done&min_us=2000000&tool=Read&q=x");
   assert.equal(barText(new URLSearchParams("min_us=nonsense&tool=A")), "tool:A");
+  const fields = readBar("project:api status:error boat", new URLSearchParams("project=docs&model=m"));
+  assert.equal(fields.toString(), "project=api&model=m&status=error&q=boat");
+  assert.equal(barText(fields), "boat");
 });
 
 test("marks split a text without losing any of it, wherever they lie", () => {
