@@ -45,6 +45,8 @@ pub(crate) fn sessions(
         &filter.spans;
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
     let spans = if of_spans { with_spans() } else { String::new() };
+    // A term of its own: then the index on the last activity skips all sessions before.
+    let recent = if from_ns.is_some() { "AND s.last_ns >= :from" } else { "" };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
          WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
@@ -58,7 +60,7 @@ pub(crate) fn sessions(
            AND (:text IS NULL OR instr(lower(s.first_prompt), lower(:text)) > 0
                 OR instr(lower(s.workspace), lower(:text)) > 0 OR instr(root.text, :text) > 0)
            AND (NOT :failed OR s.errors > 0)
-           AND (:from IS NULL OR s.last_ns >= :from) AND (:to IS NULL OR s.started_ns <= :to)
+           {recent} AND (:to IS NULL OR s.started_ns <= :to)
            {spans}
          ORDER BY {key} DESC, root.text DESC LIMIT :limit"
     );
@@ -73,9 +75,11 @@ pub(crate) fn sessions(
         (":text", &filter.text),
         (":failed", failed),
         (":completions", &filter.completions),
-        (":from", from_ns),
         (":to", to_ns),
     ];
+    if from_ns.is_some() {
+        values.push((":from", from_ns));
+    }
     let (state, limit) = (filter.state.map(|state| state.as_str()), sql_limit(limit));
     let class = kind.map(|kind| kind as u8);
     values.extend([(":state", &state as &dyn ToSql), (":limit", &limit)]);

@@ -6,7 +6,7 @@ use axum::extract::State;
 use hookspan_core::{SessionState, SessionSummary};
 use hookspan_view::Source;
 use hookspan_view::line::Line;
-use hookspan_view::source::SessionFilter;
+use hookspan_view::source::{LineFilter, SessionFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,9 @@ const SECOND_NS: i64 = 1_000_000_000;
 const STALLED_NS: i64 = 600 * SECOND_NS;
 /// A failure stays on the list for a day.
 const FAILED_NS: i64 = 86_400 * SECOND_NS;
+/// A session without a hook for a week is not looked for: it is stale after `session_idle`, an hour by default. The bound lets the
+/// index on the last activity skip all older sessions.
+const OPEN_NS: i64 = 7 * 86_400 * SECOND_NS;
 
 /// What needs the person now, what runs, and the day in sums.
 #[derive(Serialize, JsonSchema)]
@@ -60,6 +63,7 @@ struct Need {
 #[derive(Serialize, JsonSchema)]
 struct Today {
     from_us: i64,
+    /// Time inside turns; of a running turn until now.
     active_us: i64,
     turns: u64,
     errors: u64,
@@ -88,24 +92,26 @@ pub(super) async fn overview(
 fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Overview> {
     let mut needs = Vec::new();
     let mut running = Vec::new();
+    let begin_us = begin(from_us, now_ns);
+    let mut active_us = 0;
     for state in [SessionState::ToolOpen, SessionState::Running] {
-        for session in in_state(source, state)? {
+        for session in in_state(source, state, now_ns - OPEN_NS)? {
             needs.extend(open_need(source, &session, now_ns)?);
+            active_us += so_far(source, &session, begin_us, now_ns / 1_000)?;
             running.push(SessionItem::from(session));
         }
     }
-    for session in in_state(source, SessionState::YourTurn)? {
+    for session in in_state(source, SessionState::YourTurn, now_ns - OPEN_NS)? {
         let label = session.first_prompt.clone().unwrap_or_default();
         needs.push(need("your_turn", &session, session.last_at.as_us(), label, None));
     }
-    for session in in_state(source, SessionState::Errored)? {
-        if now_ns - session.last_at.0 < FAILED_NS {
-            let label = session.last_error.clone().unwrap_or_default();
-            needs.push(need("failed", &session, session.last_at.as_us(), label, None));
-        }
+    for session in in_state(source, SessionState::Errored, now_ns - FAILED_NS)? {
+        let label = session.last_error.clone().unwrap_or_default();
+        needs.push(need("failed", &session, session.last_at.as_us(), label, None));
     }
     needs.sort_by_key(|need| need.since_us);
-    let today = today(source, from_us, now_ns)?;
+    let mut today = today(source, from_us, now_ns)?;
+    today.active_us += active_us;
     let gaps = source.gaps(today.from_us.saturating_mul(1_000), GAPS_MAX)?;
     let gaps = gaps.into_iter().map(|gap| GapItem {
         from_us: gap.from_ns / 1_000,
@@ -116,11 +122,14 @@ fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view
     Ok(Overview { now_us: now_ns / 1_000, needs, running, today, gaps: gaps.collect() })
 }
 
+/// Sessions in a state with a hook since `from_ns`.
 fn in_state(
     source: &dyn Source,
     state: SessionState,
+    from_ns: i64,
 ) -> hookspan_view::Result<Vec<SessionSummary>> {
-    let filter = SessionFilter { state: Some(state), ..SessionFilter::default() };
+    let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
+    let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
     source.sessions(&filter, None, SESSIONS_MAX)
 }
 
@@ -158,9 +167,26 @@ fn need(
     }
 }
 
+/// The begin of the person's day, or the last 24 hours.
+fn begin(from_us: Option<i64>, now_ns: i64) -> i64 {
+    from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000)
+}
+
+/// Time that the open turn of a session has taken since `begin_us`.
+fn so_far(
+    source: &dyn Source,
+    session: &SessionSummary,
+    begin_us: i64,
+    now_us: i64,
+) -> hookspan_view::Result<i64> {
+    let turns = source.turns(&session.root)?;
+    let open = turns.last().filter(|turn| turn.ended_at.is_none());
+    Ok(open.map_or(0, |turn| (now_us - turn.started_at.as_us().max(begin_us)).max(0)))
+}
+
 /// Sums since `from_us` (the page knows when the person's day began), or over the last 24 hours.
 fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Today> {
-    let from_us = from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000);
+    let from_us = begin(from_us, now_ns);
     let totals = source.totals(from_us.saturating_mul(1_000))?;
     let prices = source.prices();
     let used =

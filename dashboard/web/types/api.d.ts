@@ -3196,7 +3196,10 @@ export interface components {
             turns: number;
         };
         Today: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Time inside turns; of a running turn until now.
+             */
             active_us: number;
             cost: components["schemas"]["CostItem"] | null;
             /** Format: uint64 */

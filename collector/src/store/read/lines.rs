@@ -304,8 +304,8 @@ pub(crate) fn spans_of(
 pub(crate) fn open_call(db: &Connection, root: &str) -> rusqlite::Result<Option<Found>> {
     let Some(id) = name(db, root)? else { return Ok(None) };
     let sql = format!(
-        "SELECT {COLUMNS} FROM span s
-         WHERE s.root = ?1 AND s.kind = 'tool' AND s.end_ns IS NULL ORDER BY s.start_ns DESC LIMIT 1"
+        "SELECT {COLUMNS} FROM unsettled u JOIN span s ON s.row = u.span
+         WHERE u.root = ?1 AND s.kind = 'tool' AND s.end_ns IS NULL ORDER BY s.start_ns DESC LIMIT 1"
     );
     db.prepare_cached(&sql)?.query_row([id], found).optional()
 }

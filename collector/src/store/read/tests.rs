@@ -46,6 +46,19 @@ fn pages_of_sessions_neither_repeat_nor_skip_at_equal_times() {
 }
 
 #[test]
+fn sessions_since_a_time_are_found_by_the_index_on_their_last_activity() {
+    let (_dir, _store, readers) =
+        stored([session_at("a", 5), session_at("b", 7), session_at("c", 9), session_at("d", 4)]);
+    let since = |from_ns| {
+        let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
+        roots(&readers, &SessionFilter { spans, ..Default::default() }, None)
+    };
+    assert_eq!(since(7), ["c", "b"]);
+    assert_eq!(since(8), ["c"]);
+    assert_eq!(since(10), Vec::<String>::new());
+}
+
+#[test]
 fn filters_take_text_as_text() {
     let (_dir, _store, readers) = stored([session_at("a", 5), session_at("b%'", 6)]);
     let text = |text: &str| SessionFilter { text: Some(text.to_owned()), ..Default::default() };
