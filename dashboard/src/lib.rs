@@ -93,6 +93,7 @@ const PAGES: &[&str] = &[
     "/time",
     "/search",
     "/live",
+    "/now",
     "/health",
     "/compare",
     "/privacy",

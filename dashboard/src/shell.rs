@@ -6,7 +6,7 @@ use maud::{DOCTYPE, html};
 use crate::assets::BUILD;
 
 /// Style sheets in the order in which a later one overrides an earlier one.
-const STYLES: &[&str] = &["theme", "base", "pages", "session", "waterfall", "media"];
+const STYLES: &[&str] = &["theme", "base", "pages", "now", "session", "waterfall", "media"];
 
 pub(crate) async fn page() -> Html<String> {
     let asset = |name: &str| format!("/a/{BUILD}/app/{name}");

@@ -227,11 +227,26 @@ async fn overview_lists_what_waits_oldest_first() {
     let overview = world.get("/api/v1/overview").await.json();
     let needs: Vec<_> = overview["needs"].as_array().unwrap().iter().collect();
     let kinds: Vec<_> = needs.iter().map(|need| need["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["failed", "your_turn", "tool_open"]);
+    // A call that is open is no need by itself.
+    assert_eq!(kinds, ["failed", "your_turn"]);
     assert!(needs.is_sorted_by_key(|need| need["since_us"].as_i64().unwrap()));
     assert_eq!(overview["running"].as_array().unwrap().len(), 1);
-    let call = needs[2]["url"].as_str().unwrap();
-    assert!(call.starts_with("/s/0176a3f0-live#"), "{call}");
+}
+
+#[tokio::test]
+async fn now_says_what_each_agent_does_and_claims_no_alarm_without_enough_runs() {
+    let world = World::locked();
+    let now = world.get("/api/v1/now").await.json();
+    let agents = now["agents"].as_array().unwrap();
+    let live = agents.iter().find(|one| one["session"]["id"] == "0176a3f0-live").unwrap();
+    assert_eq!((&live["status"], &live["alarm"]), (&json!("running"), &json!(false)));
+    assert!(live["reason"].as_str().unwrap().contains("too few"), "{live}");
+    let call = &live["call"];
+    assert!(call["url"].as_str().unwrap().starts_with("/s/0176a3f0-live#"), "{call}");
+    assert_eq!((&call["p50_us"], &call["p95_us"]), (&Value::Null, &Value::Null));
+    let lanes = live["strip"]["lanes"].as_array().unwrap();
+    assert!(lanes.iter().all(|lane| lane["busy"].as_array().unwrap().len() == 60), "{lanes:?}");
+    assert_eq!(now["more"], false);
 }
 
 #[tokio::test]

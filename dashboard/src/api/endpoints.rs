@@ -7,7 +7,7 @@ use serde_json::json;
 use super::description::{Index, Operation, Output, index};
 use super::{
     Answer, Table, access, compare, critical, detail, edits, errors, export, health, install, json,
-    latency, lints, login, overview, payload, privacy, search, sessions, spans, stream, time,
+    latency, lints, login, now, overview, payload, privacy, search, sessions, spans, stream, time,
 };
 
 /// The description, as it was committed.
@@ -76,6 +76,8 @@ fn of_spans(table: &mut impl Table) {
 fn over_all(table: &mut impl Table) {
     let overview = "what needs you, what runs, sums of the day";
     table.get("/api/v1/overview", overview, overview::overview);
+    let now = "what each agent does at this moment, beside what is usual";
+    table.get("/api/v1/now", now, now::now);
     table.get("/api/v1/errors", "failures in groups, most frequent first", errors::errors);
     table.get("/api/v1/latency", "percentiles per UTC day and name", latency::latency);
     let heatmap = "how often which durations happened, over time";

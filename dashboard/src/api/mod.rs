@@ -24,6 +24,7 @@ mod install;
 mod latency;
 mod lints;
 mod login;
+mod now;
 mod overview;
 mod payload;
 mod privacy;

@@ -6,14 +6,14 @@ use axum::extract::State;
 use hookspan_core::{SessionState, SessionSummary};
 use hookspan_view::Source;
 use hookspan_view::line::Line;
-use hookspan_view::source::{LineFilter, SessionFilter};
+use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
 use super::query::Number;
 use super::sessions::{CostItem, SessionItem, TokenCounts, project};
-use super::{Answer, json, read, session_url};
+use super::{Answer, json, now, read, session_url};
 use crate::App;
 
 /// Sessions looked at per state.
@@ -21,8 +21,6 @@ const SESSIONS_MAX: usize = 50;
 /// Gaps that are listed.
 const GAPS_MAX: usize = 20;
 const SECOND_NS: i64 = 1_000_000_000;
-/// A turn in which nothing happened for this long is shown as stalled.
-const STALLED_NS: i64 = 600 * SECOND_NS;
 /// A failure stays on the list for a day.
 const FAILED_NS: i64 = 86_400 * SECOND_NS;
 /// A session without a hook for a week is not looked for: it is stale after `session_idle`, an hour by default. The bound lets the
@@ -50,7 +48,7 @@ struct GapItem {
 
 #[derive(Serialize, JsonSchema)]
 struct Need {
-    /// tool_open, stalled, your_turn, failed
+    /// approval_likely, question, stalled, your_turn, failed
     kind: &'static str,
     session: String,
     project: Option<String>,
@@ -92,11 +90,12 @@ pub(super) async fn overview(
 fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Overview> {
     let mut needs = Vec::new();
     let mut running = Vec::new();
+    let usual = now::usual(source, now_ns)?;
     let begin_us = begin(from_us, now_ns);
     let mut active_us = 0;
     for state in [SessionState::ToolOpen, SessionState::Running] {
         for session in in_state(source, state, now_ns - OPEN_NS)? {
-            needs.extend(open_need(source, &session, now_ns)?);
+            needs.extend(open_need(source, &session, &usual, now_ns / 1_000)?);
             active_us += so_far(source, &session, begin_us, now_ns / 1_000)?;
             running.push(SessionItem::from(session));
         }
@@ -133,19 +132,20 @@ fn in_state(
     source.sessions(&filter, None, SESSIONS_MAX)
 }
 
-/// A session in which a call is open (it runs, or waits for approval: hooks do not say which), or nothing moves.
+/// A running session for which a person is likely waited. An open call alone is no need: most calls end by themselves.
 fn open_need(
     source: &dyn Source,
     session: &SessionSummary,
-    now_ns: i64,
+    usual: &[LatencyRow],
+    now_us: i64,
 ) -> hookspan_view::Result<Option<Need>> {
-    if let Some(call) = source.open_call(&session.root)? {
-        let since_us = call.start.as_us();
-        return Ok(Some(need("tool_open", session, since_us, call.label.clone(), Some(&call))));
-    }
-    let stalled = now_ns - session.last_at.0 > STALLED_NS;
-    let label = session.first_prompt.clone().unwrap_or_default();
-    Ok(stalled.then(|| need("stalled", session, session.last_at.as_us(), label, None)))
+    let line = source.open_call(&session.root)?;
+    let call = line.as_ref().map(|line| now::open_call(source, &session.root, line, usual));
+    let verdict = now::judge(session, call.transpose()?.as_ref(), now_us);
+    let label = line.as_ref().map(|line| line.label.clone());
+    let label = label.or_else(|| session.first_prompt.clone()).unwrap_or_default();
+    let need = || need(verdict.status, session, verdict.since_us, label, line.as_ref());
+    Ok(verdict.alarm.then(need))
 }
 
 fn need(

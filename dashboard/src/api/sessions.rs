@@ -187,7 +187,7 @@ pub(super) struct Priced {
     cost: Option<CostItem>,
 }
 
-fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<Option<CostItem>> {
+pub(super) fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<Option<CostItem>> {
     let prices = source.prices();
     let used = if prices.is_empty() { Vec::new() } else { source.usage_of(root)? };
     Ok(CostItem::sum(prices, &used))

@@ -12,6 +12,7 @@ import { go } from "./ui/router.js";
 /** @type {Record<string, ReturnType<typeof lazy>>} */
 const PAGES = {
   "/": lazy(() => import("./pages/overview.js").then((file) => file.Overview)),
+  "/now": lazy(() => import("./pages/now.js").then((file) => file.Now)),
   "/sessions": lazy(() => import("./pages/sessions.js").then((file) => file.Sessions)),
   "/errors": lazy(() => import("./pages/errors.js").then((file) => file.Errors)),
   "/latency": lazy(() => import("./pages/latency.js").then((file) => file.Latency)),

@@ -817,6 +817,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what each agent does at this moment, beside what is usual */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what each agent does at this moment, beside what is usual */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Now"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -2004,6 +2049,38 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description One session, and what it does. */
+        Agent: {
+            /** @description Whether a person is likely waited for: the rest needs no alarm. */
+            alarm: boolean;
+            /** @description The newest call without an end. */
+            call: components["schemas"]["OpenCall"] | null;
+            cost: components["schemas"]["CostItem"] | null;
+            /** @description Its prompt, else the session's first. */
+            prompt: string | null;
+            /** @description Why the status is what it is, in words. */
+            reason: string;
+            said: components["schemas"]["Said"] | null;
+            session: components["schemas"]["SessionItem2"];
+            /**
+             * Format: int64
+             * @description Since when.
+             */
+            since_us: number;
+            /** @description running, slow, approval_likely, question, stalled, failed, turn_ended */
+            status: string;
+            strip: components["schemas"]["Strip"];
+            /**
+             * Format: uint64
+             * @description Number of the last turn.
+             */
+            turn: number;
+            /**
+             * Format: int64
+             * @description When it began.
+             */
+            turn_us: number | null;
+        };
         AuditItem: {
             /** Format: int64 */
             at_us: number;
@@ -2592,7 +2669,7 @@ export interface components {
             name: string;
         };
         Need: {
-            /** @description tool_open, stalled, your_turn, failed */
+            /** @description approval_likely, question, stalled, your_turn, failed */
             kind: string;
             label: string;
             project: string | null;
@@ -2603,12 +2680,45 @@ export interface components {
             turn: number;
             url: string;
         };
+        /** @description All agents that run, or ended a turn within the hour. */
+        Now: {
+            agents: components["schemas"]["Agent"][];
+            /** @description There are more than are listed. */
+            more: boolean;
+            /** Format: int64 */
+            now_us: number;
+        };
         /** @description What lies before the period. */
         Older: {
             /** Format: int64 */
             last_us: number;
             /** Format: uint64 */
             n: number;
+        };
+        /** @description A call that runs, or waits. */
+        OpenCall: {
+            /** @description The tool does nothing but ask a person. */
+            asks: boolean;
+            /** @description It waits for a subagent, whose own calls may wait for a person. */
+            delegates: boolean;
+            kind: string;
+            label: string;
+            /**
+             * Format: uint64
+             * @description Of the tool over thirty days; null with fewer than eight runs.
+             */
+            p50_us: number | null;
+            /** Format: uint64 */
+            p95_us: number | null;
+            /**
+             * Format: uint64
+             * @description Runs whose length is known.
+             */
+            runs: number;
+            /** Format: int64 */
+            since_us: number;
+            tool: string;
+            url: string;
         };
         OpenIn: {
             name: string;
@@ -2857,6 +2967,15 @@ export interface components {
         Revoked: {
             revoked: boolean;
             url: string;
+        };
+        /** @description The last thing that the agent wrote. */
+        Said: {
+            /** Format: int64 */
+            at_us: number;
+            /** @description thinking or response */
+            kind: string;
+            /** @description Payload text, shortened. */
+            text: string;
         };
         /** @description What was found. */
         SearchAnswer: {
@@ -3137,6 +3256,19 @@ export interface components {
             oldest_us: number | null;
             /** Format: uint64 */
             segments: number;
+        };
+        /** @description The last ten minutes in columns of ten seconds. */
+        Strip: {
+            /** Format: int64 */
+            from_us: number;
+            lanes: components["schemas"]["StripLane"][];
+            /** Format: int64 */
+            step_us: number;
+        };
+        StripLane: {
+            /** @description Busy share of each column, percent; parallel calls count once. */
+            busy: number[];
+            kind: string;
         };
         /** @description Where the time of finished turns went. */
         TimeAnswer: {

@@ -10,7 +10,8 @@ import { useAnswer } from "./use-answer.js";
 
 /** @type {Record<string, [icon: string, word: string, hint: string]>} */
 export const NEEDS = {
-  tool_open: ["◐", "tool running", "or waiting for approval"],
+  approval_likely: ["✋", "approval likely", "open far longer than usual; no hook reports an approval"],
+  question: ["?", "question", "the agent asks"],
   your_turn: ["▲", "your turn", ""],
   failed: ["✕", "failed", ""],
   stalled: ["–", "stalled", "no event for ten minutes"],

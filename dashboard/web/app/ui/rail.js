@@ -4,6 +4,7 @@ import { html } from "./html.js";
 /** Pages: address, name, keys, icon. */
 export const PAGES = [
   ["/", "Overview", "g o", "M3 12l9-8 9 8M6 10v10h12V10"],
+  ["/now", "Now", "g n", "M12 3a9 9 0 100 18 9 9 0 000-18zM12 9a3 3 0 100 6 3 3 0 000-6z"],
   ["/sessions", "Sessions", "g s", "M4 6h16M4 12h16M4 18h10"],
   ["/errors", "Errors", "g e", "M12 4l9 16H3zM12 10v4M12 17v.5"],
   ["/latency", "Latency", "g l", "M5 20V10M12 20V4M19 20v-7"],

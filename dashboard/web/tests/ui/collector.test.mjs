@@ -7,7 +7,7 @@ import { ask, axe, chromium, eventually, missing } from "./support.mjs";
 
 const skip = await missing(noCollector);
 const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
-const PAGES = ["/", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
+const PAGES = ["/", "/now", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
 const VIEWS = ["waterfall", "flame", "log", "edits", "insights"];
 let collector;
 let browser;
@@ -99,10 +99,57 @@ test("every page shows real data, passes axe in both themes, and says nothing on
   }));
 });
 
+test("Now says what each agent does against its usual time, alarms with a reason, and can be muted", { skip }, async () => {
+  const other = await new Collector().start();
+  const own = await chromium(other.base);
+  try {
+    // Twelve runs of 100 ms, one of 30 s in the past; then one call each that is open: far longer than usual, slow, and without history.
+    const past = new Talk({ at: ago(3_000_000), project: "past", seed: 61 }).start("make the lamps");
+    for (let i = 0; i < 30; i += 1) past.shell("make lamp", 1_000).tool("Read", { file_path: "/home/dev/src/past/a.rs" }, 9_000);
+    past.end();
+    const asks = new Talk({ at: ago(130_000), project: "lighthouse", seed: 62 }).start("push the branch").think(900, "The ten runs are green. Pushing the branch.").open("Shell", { command: "git push --force", cwd: "", timeout: 30_000 });
+    const slow = new Talk({ at: ago(40_000), project: "docs", seed: 63 }).start("read all of it").open("Read", { file_path: "/home/dev/src/docs/b.rs" });
+    const fresh = new Talk({ at: ago(90_000), project: "api", seed: 64 }).start("ask the server").open("WebFetch", { url: "a.example" });
+    const ended = new Talk({ at: ago(240_000), project: "boats", seed: 65 }).start("paint the boat").end("The boat is painted.");
+    await other.take(jsonl(past, asks, slow, fresh, ended));
+    const { tab, close, wrong } = await own.page();
+    await tab.goto(other.login);
+    await eventually("signed in", () => !tab.url().includes("/login"));
+    await tab.goto(`${own.base}/now`);
+    const card = (text) => tab.locator(".agent", { hasText: text });
+    await card("push the branch").waitFor();
+    assert.match(await card("push the branch").textContent(), /approval likely.*lighthouse.*git push --force.*p50 .* p95 .* 30 runs of Shell.*times as long as 95 %.*no hook reports an approval.*Pushing the branch/s);
+    assert.match(await card("read all of it").textContent(), /slow.*longer than 95 % of 30 runs/s);
+    assert.match(await card("ask the server").textContent(), /running.*no usual time yet.*too few to say/s);
+    assert.match(await card("paint the boat").textContent(), /turn ended.*The boat is painted/s);
+    assert.equal(await tab.locator(".agent-alarm").count(), 1);
+    assert.match(await tab.locator(".bar").textContent(), /1 needs you/);
+    assert.ok((await card("push the branch").locator(".ten i").count()) === 60);
+    // The overview and the title count the same alarm, and no call that merely runs.
+    assert.match(await tab.title(), /^\(2\) Now/, "the approval, and the turn that ended");
+    assert.equal(await axe(own.context, tab), "[]");
+    await card("push the branch").locator(".agent-title").focus();
+    await tab.keyboard.press("m");
+    await eventually("muted", async () => (await tab.locator(".agent-alarm").count()) === 0);
+    assert.match(await tab.locator(".bar").textContent(), /0 need you/);
+    await tab.reload();
+    await card("push the branch").getByRole("button", { name: "unmute" }).click();
+    await eventually("not muted", async () => (await tab.locator(".agent-alarm").count()) === 1);
+    const first = await tab.locator(".agent-title").first().getAttribute("href");
+    await tab.keyboard.press("1");
+    await eventually("the first card", () => new URL(tab.url()).pathname === new URL(first, own.base).pathname);
+    assert.deepEqual(wrong, []);
+    await close();
+  } finally {
+    await own.close();
+    await other.close();
+  }
+});
+
 test("g and a letter goes to each page, and the rail says where one is", { skip }, async () => {
   const page = await open("/");
   const { tab } = page;
-  for (const [key, name, path] of [["s", "Sessions", "/sessions"], ["e", "Errors", "/errors"], ["l", "Latency", "/latency"], ["t", "Time", "/time"], ["f", "Search", "/search"], ["v", "Live", "/live"], ["h", "Health", "/health"], ["p", "Privacy", "/privacy"], ["o", "Overview", "/"]]) {
+  for (const [key, name, path] of [["n", "Now", "/now"], ["s", "Sessions", "/sessions"], ["e", "Errors", "/errors"], ["l", "Latency", "/latency"], ["t", "Time", "/time"], ["f", "Search", "/search"], ["v", "Live", "/live"], ["h", "Health", "/health"], ["p", "Privacy", "/privacy"], ["o", "Overview", "/"]]) {
     await tab.locator("body").click({ position: { x: 700, y: 890 } });
     await tab.evaluate(() => document.activeElement?.blur());
     await tab.keyboard.press("g");

@@ -6,6 +6,7 @@ import { edges, grid, strength } from "../../app/pages/latency-grid.js";
 import { pieces } from "../../app/format/marks.js";
 import { rank } from "../../app/ui/palette.js";
 import { mix, PARTS } from "../../app/trace/time-parts.js";
+import { gauge, stack } from "../../app/pages/now-cards.js";
 import { upsert } from "../../app/pages/live-rows.js";
 
 test("the filter of the list and the address say the same", () => {
@@ -72,4 +73,19 @@ test("the live page keeps the newest thousand rows, each once and as it is now",
   rows = upsert(rows, [row(2_000, "error")]);
   assert.equal(rows.length, 1_000);
   assert.deepEqual(rows.filter((one) => one.row === 2_000), [row(2_000, "error")]);
+});
+
+test("a gauge holds the usual times and the time so far, and without usual times it shows none", () => {
+  assert.deepEqual(gauge(5, null, null), { took: 0, p50: null, p95: null });
+  assert.deepEqual(gauge(70, 50, 100), { took: 50, p50: 35.7, p95: 71.4 });
+  assert.deepEqual(gauge(1_000, 50, 100), { took: 100, p50: 5, p95: 10 }, "the scale grows with the call");
+});
+
+test("a column of the last ten minutes shares its room among kinds, and a subagent has what its calls leave", () => {
+  const [one, two, three] = stack({ from_us: 0, step_us: 10, lanes: [{ kind: "shell", busy: [60, 0, 100] }, { kind: "edits", busy: [20, 0, 50] }, { kind: "subagent", busy: [100, 0, 100] }] });
+  assert.deepEqual([one.height, one.words], [100, "shell 60 %, edits 20 %, subagent 20 %"]);
+  assert.match(one.paint, /--k-shell\) 0.0% 60.0%.*--k-edits\) 60.0% 80.0%/);
+  assert.deepEqual(two, { height: 0, paint: undefined, words: "" });
+  assert.equal(three.height, 100, "side by side is not twice as busy");
+  assert.equal(stack({ from_us: 0, step_us: 10, lanes: [] }).length, 60);
 });

@@ -1,0 +1,464 @@
+//! What every agent does at this moment, beside what is usual for it.
+//!
+//! No hook reports that a person is asked for an approval. A call that takes far longer than its tool usually does is *likely* to wait
+//! for one, and the answer says why. Without enough runs to compare with, nothing is claimed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::content::{Field, extract};
+use hookspan_core::{SessionState, SessionSummary};
+use hookspan_view::Source;
+use hookspan_view::facet;
+use hookspan_view::label::shorten;
+use hookspan_view::line::{Line, LineKind};
+use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
+use hookspan_view::subject::readable;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::latency::DAY_NS;
+use super::sessions::{CostItem, SessionItem, cost_of};
+use super::{Answer, json, read, session_url};
+use crate::App;
+
+const SECOND_US: i64 = 1_000_000;
+/// Agents in one answer, those with a call first, then by their last hook.
+const AGENTS_MAX: usize = 24;
+/// A turn that ended longer ago is history.
+const ENDED_NS: i64 = 3_600 * 1_000_000_000;
+/// Days of earlier runs that say what is usual.
+const USUAL_DAYS: i64 = 30;
+/// With fewer runs nothing is called usual.
+const RUNS_MIN: u64 = 8;
+/// A call that runs no longer than this is never remarkable: a person has hardly looked up.
+const SHORT_US: i64 = 10 * SECOND_US;
+/// A call of a tool that may ask is likely to wait for an approval after so many times its 95th percentile.
+const WAITS_FACTOR: i64 = 10;
+/// A turn without any hook for this long is stalled.
+const STALLED_US: i64 = 600 * SECOND_US;
+/// The strip of the last ten minutes: columns of ten seconds.
+const COLUMNS: usize = 60;
+const COLUMN_US: i64 = 10 * SECOND_US;
+/// Spans that began this long before the strip may reach into it.
+const BEFORE_US: i64 = 600 * SECOND_US;
+/// Spans that are looked at for one strip, newest first.
+const SPANS_MAX: usize = 2_000;
+/// Longest last sentence, in characters.
+const SAID_MAX: usize = 240;
+
+/// All agents that run, or ended a turn within the hour.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Now {
+    now_us: i64,
+    agents: Vec<Agent>,
+    /// There are more than are listed.
+    more: bool,
+}
+
+/// One session, and what it does.
+#[derive(Serialize, JsonSchema)]
+struct Agent {
+    session: SessionItem,
+    cost: Option<CostItem>,
+    /// Number of the last turn.
+    turn: u64,
+    /// When it began.
+    turn_us: Option<i64>,
+    /// Its prompt, else the session's first.
+    prompt: Option<String>,
+    /// running, slow, approval_likely, question, stalled, failed, turn_ended
+    status: &'static str,
+    /// Whether a person is likely waited for: the rest needs no alarm.
+    alarm: bool,
+    /// Why the status is what it is, in words.
+    reason: String,
+    /// Since when.
+    since_us: i64,
+    /// The newest call without an end.
+    call: Option<OpenCall>,
+    said: Option<Said>,
+    strip: Strip,
+}
+
+/// A call that runs, or waits.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct OpenCall {
+    kind: &'static str,
+    tool: String,
+    /// The tool does nothing but ask a person.
+    asks: bool,
+    /// It waits for a subagent, whose own calls may wait for a person.
+    delegates: bool,
+    label: String,
+    since_us: i64,
+    /// Of the tool over thirty days; null with fewer than eight runs.
+    p50_us: Option<u64>,
+    p95_us: Option<u64>,
+    /// Runs whose length is known.
+    runs: u64,
+    url: String,
+}
+
+/// The last thing that the agent wrote.
+#[derive(Serialize, JsonSchema)]
+struct Said {
+    /// thinking or response
+    kind: &'static str,
+    /// Payload text, shortened.
+    text: String,
+    at_us: i64,
+}
+
+/// The last ten minutes in columns of ten seconds.
+#[derive(Serialize, JsonSchema)]
+struct Strip {
+    from_us: i64,
+    step_us: i64,
+    lanes: Vec<Lane>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StripLane")]
+struct Lane {
+    kind: &'static str,
+    /// Busy share of each column, percent; parallel calls count once.
+    busy: Vec<u8>,
+}
+
+pub(super) async fn now(State(app): State<Arc<App>>) -> Answer<Now> {
+    let now_ns = app.clock.now_ns();
+    json(read(&app, move |source| view(source, now_ns)).await?)
+}
+
+fn view(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Now> {
+    let usual = usual(source, now_ns)?;
+    let mut sessions = Vec::new();
+    for state in [
+        SessionState::ToolOpen,
+        SessionState::Running,
+        SessionState::YourTurn,
+        SessionState::Errored,
+    ] {
+        let open = matches!(state, SessionState::ToolOpen | SessionState::Running);
+        // A running session is stale after `session_idle`; a week is far beyond.
+        let from_ns = now_ns - if open { 7 * DAY_NS } else { ENDED_NS };
+        let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
+        let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
+        sessions.extend(source.sessions(&filter, None, AGENTS_MAX + 1)?);
+    }
+    let more = sessions.len() > AGENTS_MAX;
+    sessions.truncate(AGENTS_MAX);
+    // A card keeps its place while its agent lives.
+    sessions.sort_by(|a, b| (a.started_at, &a.root).cmp(&(b.started_at, &b.root)));
+    let now_us = now_ns / 1_000;
+    let agents = sessions.into_iter().map(|session| agent(source, session, &usual, now_us));
+    Ok(Now { now_us, agents: agents.collect::<hookspan_view::Result<_>>()?, more })
+}
+
+/// Times of each tool over the last thirty days, from sums that the store maintains.
+pub(super) fn usual(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Vec<LatencyRow>> {
+    let today = now_ns.div_euclid(DAY_NS);
+    source.latency("tool", (today - USUAL_DAYS, today))
+}
+
+fn agent(
+    source: &dyn Source,
+    session: SessionSummary,
+    usual: &[LatencyRow],
+    now_us: i64,
+) -> hookspan_view::Result<Agent> {
+    let root = session.root.to_string();
+    let turn = source.turns(&root)?.pop();
+    let open = source.open_call(&root)?;
+    let running = matches!(session.state, SessionState::ToolOpen | SessionState::Running);
+    let call = match &open {
+        Some(line) if running => Some(open_call(source, &root, line, usual)?),
+        _ => None,
+    };
+    let verdict = judge(&session, call.as_ref(), now_us);
+    Ok(Agent {
+        cost: cost_of(source, &root)?,
+        turn: turn.as_ref().map_or(session.generations, |turn| turn.index),
+        turn_us: turn.as_ref().map(|turn| turn.started_at.as_us()),
+        prompt: turn.and_then(|turn| turn.prompt).or_else(|| session.first_prompt.clone()),
+        status: verdict.status,
+        alarm: verdict.alarm,
+        reason: verdict.reason,
+        since_us: verdict.since_us,
+        said: said(source, &root, now_us)?,
+        strip: strip(source, &root, open.filter(|_| running), now_us)?,
+        call,
+        session: SessionItem::from(session),
+    })
+}
+
+pub(super) fn open_call(
+    source: &dyn Source,
+    root: &str,
+    line: &Line,
+    usual: &[LatencyRow],
+) -> hookspan_view::Result<OpenCall> {
+    let span = source.span_row(line.row)?.map(|(_, span)| span);
+    let name = span.as_ref().and_then(facet::tool).map(Cow::into_owned);
+    let tool = name.unwrap_or_else(|| line.label.split(' ').next().unwrap_or_default().to_owned());
+    let class = span.as_ref().and_then(|span| span.text("hookspan.tool.class")).unwrap_or_default();
+    let row = usual.iter().find(|row| row.name == tool);
+    let runs = row.map_or(0, |row| row.count.saturating_sub(row.unknown));
+    let row = row.filter(|_| runs >= RUNS_MIN);
+    Ok(OpenCall {
+        kind: line.kind.as_str(),
+        tool,
+        asks: class == "question",
+        delegates: class == "task",
+        label: line.label.clone(),
+        since_us: line.start.as_us(),
+        p50_us: row.and_then(|row| row.p50_us),
+        p95_us: row.and_then(|row| row.p95_us),
+        runs,
+        url: format!("{}#{}", session_url(root), line.id),
+    })
+}
+
+/// What can be said about a session.
+pub(super) struct Verdict {
+    pub(super) status: &'static str,
+    /// Whether a person is likely waited for.
+    pub(super) alarm: bool,
+    reason: String,
+    pub(super) since_us: i64,
+}
+
+/// What can be said about a session, and whether a person is likely waited for.
+pub(super) fn judge(session: &SessionSummary, call: Option<&OpenCall>, now_us: i64) -> Verdict {
+    let last_us = session.last_at.as_us();
+    let verdict = |status, alarm, reason: &str, since_us| {
+        let reason = reason.to_owned();
+        Verdict { status, alarm, reason, since_us }
+    };
+    match session.state {
+        SessionState::Errored => return verdict("failed", true, "the turn failed", last_us),
+        SessionState::ToolOpen | SessionState::Running => {}
+        _ => return verdict("turn_ended", false, "the turn ended", last_us),
+    }
+    if let Some(call) = call {
+        return judge_call(call, now_us);
+    }
+    if now_us - last_us > STALLED_US {
+        return verdict("stalled", true, "no hook for ten minutes, and no call is open", last_us);
+    }
+    verdict("running", false, "between two calls", last_us)
+}
+
+fn judge_call(call: &OpenCall, now_us: i64) -> Verdict {
+    let since_us = call.since_us;
+    let took = now_us - since_us;
+    let verdict = |status, alarm, reason: String| Verdict { status, alarm, reason, since_us };
+    if call.asks {
+        return verdict("question", true, format!("{} asks a person", call.tool));
+    }
+    let Some(p95) = call.p95_us.and_then(|us| i64::try_from(us).ok()) else {
+        let reason = format!("{} earlier runs: too few to say what is usual", call.runs);
+        return verdict("running", false, reason);
+    };
+    let runs = call.runs;
+    if took <= p95.max(SHORT_US) {
+        return verdict("running", false, format!("within the usual time of {runs} runs"));
+    }
+    let over = took / p95.max(1);
+    // A subagent is not asked for; its own calls are.
+    if over >= WAITS_FACTOR && !call.delegates {
+        let reason = format!("open {over} times as long as 95 % of {runs} runs took");
+        return verdict("approval_likely", true, reason);
+    }
+    verdict("slow", false, format!("longer than 95 % of {runs} runs"))
+}
+
+/// The newest thought or response, if it began within a day.
+fn said(source: &dyn Source, root: &str, now_us: i64) -> hookspan_view::Result<Option<Said>> {
+    let mut newest: Option<Line> = None;
+    for kind in [LineKind::Thinking, LineKind::Response] {
+        let filter = LineFilter {
+            session: Some(root.to_owned()),
+            kind: Some(kind),
+            from_ns: Some(now_us.saturating_mul(1_000) - DAY_NS),
+            ..LineFilter::default()
+        };
+        for (_, line) in source.matching(&filter, None, 1)? {
+            newest = newest.filter(|other| other.start > line.start).or(Some(line));
+        }
+    }
+    let Some(line) = newest else { return Ok(None) };
+    let Some((_, span)) = source.span_row(line.row)? else { return Ok(None) };
+    let wanted = |field| matches!(field, Field::Thought | Field::Response);
+    let Some(content) = span.contents.iter().find(|content| wanted(content.field)) else {
+        return Ok(None);
+    };
+    let text = source.body(content.hook)?.and_then(|body| extract(content.field, &body));
+    let text = text.map(readable);
+    Ok(text.map(|content| Said {
+        kind: line.kind.as_str(),
+        text: shorten(&content.text, SAID_MAX),
+        at_us: line.start.as_us(),
+    }))
+}
+
+/// Kinds of the strip, in the order in which they are drawn.
+const LANES: [LineKind; 7] = [
+    LineKind::Thinking,
+    LineKind::Response,
+    LineKind::Tools,
+    LineKind::Shell,
+    LineKind::Mcp,
+    LineKind::Edits,
+    LineKind::Subagent,
+];
+
+fn strip(
+    source: &dyn Source,
+    root: &str,
+    open: Option<Line>,
+    now_us: i64,
+) -> hookspan_view::Result<Strip> {
+    let columns = i64::try_from(COLUMNS).unwrap_or(0);
+    // Columns begin at whole tens of seconds, so that they do not flicker.
+    let from_us = (now_us.div_euclid(COLUMN_US) + 1 - columns) * COLUMN_US;
+    let filter = LineFilter {
+        session: Some(root.to_owned()),
+        from_ns: Some((from_us - BEFORE_US).saturating_mul(1_000)),
+        ..LineFilter::default()
+    };
+    let lines = source.matching(&filter, None, SPANS_MAX)?;
+    let mut lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
+    if let Some(open) = open.filter(|open| lines.iter().all(|line| line.row != open.row)) {
+        lines.push(open);
+    }
+    Ok(Strip { from_us, step_us: COLUMN_US, lanes: lanes(&lines, from_us, now_us) })
+}
+
+/// How busy each kind was. Pure.
+fn lanes(lines: &[Line], from_us: i64, now_us: i64) -> Vec<Lane> {
+    let lane = |kind: &LineKind| {
+        let mut times: Vec<(i64, i64)> = lines
+            .iter()
+            .filter(|line| line.kind == *kind)
+            .map(|line| (line.start.as_us(), line.end.map_or(now_us, |end| end.as_us())))
+            .collect();
+        times.sort_unstable();
+        let mut busy = vec![0_i64; COLUMNS];
+        let mut done = from_us;
+        for (start, end) in times {
+            // Time that an earlier span covered already counts once.
+            spread(&mut busy, start.max(done) - from_us, end - from_us);
+            done = done.max(end);
+        }
+        let share = |us: i64| {
+            u8::try_from(((us * 100 + COLUMN_US - 1) / COLUMN_US).min(100)).unwrap_or(100)
+        };
+        Lane { kind: kind.as_str(), busy: busy.into_iter().map(share).collect() }
+    };
+    let lanes = LANES.iter().map(lane);
+    lanes.filter(|lane| lane.busy.iter().any(|&share| share > 0)).collect()
+}
+
+/// Adds the time from `start` to `end` to the columns that it touches.
+fn spread(busy: &mut [i64], start: i64, end: i64) {
+    let first = usize::try_from(start / COLUMN_US).unwrap_or(0);
+    for (number, column) in busy.iter_mut().enumerate().skip(first) {
+        let begin = i64::try_from(number).unwrap_or(0) * COLUMN_US;
+        if begin >= end {
+            break;
+        }
+        *column += (end.min(begin + COLUMN_US) - start.max(begin)).max(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hookspan_core::{SpanId, Timestamp};
+    use hookspan_view::line::Outcome;
+
+    use super::*;
+
+    fn call(p95_us: Option<u64>, took_us: i64) -> OpenCall {
+        OpenCall {
+            kind: "shell",
+            tool: "Shell".to_owned(),
+            asks: false,
+            delegates: false,
+            label: "Shell make".to_owned(),
+            since_us: -took_us,
+            p50_us: p95_us.map(|us| us / 2),
+            p95_us,
+            runs: 40,
+            url: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_alarm_has_a_reason_and_a_slow_call_is_none() {
+        let second = 1_000_000;
+        for (p95_s, took_s, status, alarm) in [
+            (3, 2, "running", false),
+            // Beyond the percentile, but nobody has looked up yet.
+            (3, 9, "running", false),
+            (3, 12, "slow", false),
+            (3, 29, "slow", false),
+            (3, 30, "approval_likely", true),
+            (600, 700, "slow", false),
+            (0, 11, "approval_likely", true),
+        ] {
+            let call = call(Some(p95_s * 1_000_000), took_s * second);
+            let found = judge_call(&call, 0);
+            assert_eq!((found.status, found.alarm), (status, alarm), "{p95_s} {took_s}");
+            assert!(!found.reason.is_empty());
+        }
+        let unknown = judge_call(&OpenCall { runs: 3, ..call(None, 3_600 * second) }, 0);
+        assert_eq!((unknown.status, unknown.alarm), ("running", false), "nothing to compare with");
+        let task = OpenCall { delegates: true, ..call(Some(1_000_000), 3_600 * second) };
+        assert_eq!(judge_call(&task, 0).status, "slow", "its subagent's calls are judged");
+        let asks = OpenCall { asks: true, ..call(None, second) };
+        assert_eq!((judge_call(&asks, 0).status, judge_call(&asks, 0).alarm), ("question", true));
+    }
+
+    fn line(kind: LineKind, start_us: i64, end_us: Option<i64>) -> Line {
+        Line {
+            row: start_us,
+            id: SpanId([0; 8]),
+            parent: None,
+            kind,
+            label: String::new(),
+            start: Timestamp(start_us * 1_000),
+            end: end_us.map(|us| Timestamp(us * 1_000)),
+            outcome: Outcome::Ok,
+            flags: 0,
+            wait_us: 0,
+        }
+    }
+
+    #[test]
+    fn the_strip_counts_time_once_cuts_it_at_its_edges_and_grows_with_an_open_call() {
+        let from = 1_000_000_000;
+        let at = |s: i64| from + s * 1_000_000;
+        let lanes = lanes(
+            &[
+                // Begins before the strip.
+                line(LineKind::Shell, at(-100), Some(at(5))),
+                line(LineKind::Shell, at(15), Some(at(20))),
+                // Beside it: the same time.
+                line(LineKind::Shell, at(15), Some(at(20))),
+                line(LineKind::Thinking, at(590), None),
+                line(LineKind::Turn, at(-100), None),
+                line(LineKind::Edits, at(30), Some(at(30))),
+            ],
+            from,
+            at(595),
+        );
+        let busy = |kind: &str| lanes.iter().find(|lane| lane.kind == kind).map(|lane| &*lane.busy);
+        let shell = busy("shell").unwrap();
+        assert_eq!((shell.len(), &shell[..3]), (COLUMNS, &[50, 50, 0][..]));
+        assert_eq!(busy("thinking").unwrap()[58..], [0, 50]);
+        assert_eq!((busy("turn"), busy("edits")), (None, None));
+    }
+}
