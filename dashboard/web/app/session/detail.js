@@ -50,7 +50,9 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
   const parts = data.payloads.filter((item) => !HOOK.test(item.part));
   const stale = String(data.row) !== String(span);
   const names = [...parts.map((item) => item.part), ...(hooks.length ? [RAW] : []), OTLP];
-  const chosen = names.find((name) => name === tab) ?? names[0];
+  // Of what failed, the output says why.
+  const telling = data.status === "error" ? names.find((name) => name === "output" || name === "error") : undefined;
+  const chosen = names.find((name) => name === tab) ?? telling ?? names[0];
   const item = parts.find((one) => one.part === chosen);
   const link = text(data.attributes["hookspan.subagent.link"]);
   const source = text(data.attributes["hookspan.subagent.link.source"]);

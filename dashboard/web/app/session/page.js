@@ -3,6 +3,7 @@
 /** @import { Go } from "../../types/app" */
 /** @import { SessionState } from "../../types/session" */
 import { cost, count, duration, plural, tokenTotal } from "../format/quantity.js";
+import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { sums } from "../trace/time-parts.js";
 import { useNow } from "../ui/clock.js";
@@ -157,6 +158,7 @@ function Focus({ focus, onBack, onGo }) {
 function Facts({ session, spans }) {
   return html`<p class="facts-line dim"><${State} state=${session.state} />
     <span class="blurry">${visible(session.project ?? "–")}</span><span>${visible(session.model ?? "–")}</span>
+    <span class="num">${date(session.start_us)}</span>
     <span class="num">${duration(session.active_us)} active / ${duration(session.wall_us)} wall</span>
     ${spans != null && html`<span class="num">${plural(spans, "span")}</span>`}
     <span class=${session.errors ? "bad num" : "num"}>${plural(session.errors, "error")}</span>

@@ -15,10 +15,12 @@ export function turnsOf(trace) {
 }
 
 /**
- * The turn that is open when the page opens: the last one with an error, else the last. Undefined without turns.
+ * The turn that is open when the page opens: the one that runs, else the last one with an error, else the last. Undefined without turns.
  * @param {Trace} trace @param {number[]} turns
  */
 export function turnToOpen(trace, turns) {
+  const running = turns.findLast((i) => trace.dur[i] < 0);
+  if (running !== undefined) return running;
   const failed = turns.findLast((i) => trace.status.subarray(i, trace.last[i]).includes(ERROR));
   return failed ?? turns.at(-1);
 }

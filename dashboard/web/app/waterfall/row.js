@@ -3,6 +3,7 @@
 /** @import { Axis, Placed, Slot } from "../../types/waterfall" */
 /** @import { Model } from "./model.js" */
 import { duration } from "../format/quantity.js";
+import { clock, date, offset } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
 import { head } from "../trace/rows.js";
@@ -133,7 +134,31 @@ function placeSpan(slot, model, i, axis) {
   const wait = trace.wait[i];
   setHidden(slot.wait, !(wait > 0));
   if (wait > 0) place(slot.wait, toX(axis, start - wait), x0, axis.width);
-  placeNote(slot.note, words(model, i), x0, x1, axis.width);
+  const away = beyond(axis, start - trace.wait[i], model.endOfRow(i));
+  placeNote(slot.note, away || words(model, i), x0, x1, axis.width);
+  slot.note.classList.toggle("wf-note-away", away !== "");
+}
+
+/** Where a row lies that is not on the axis; empty for one that is. @param {Axis} axis @param {number} start @param {number} end */
+export function beyond({ from, to }, start, end) {
+  if (end < from) return `◂ ${duration(from - end)} earlier`;
+  return start > to ? `${duration(start - to)} later ▸` : "";
+}
+
+/** What a row is, in a few lines: for its tooltip. @param {Model} model @param {number} i */
+export function about(model, i) {
+  const { trace } = model;
+  const group = model.groups.get(i);
+  const together = group && !group.open ? group : null;
+  const begin = trace.start[i] + trace.t0;
+  const end = trace.dur[i] < 0 ? "now" : clock(model.endOfRow(i) + trace.t0);
+  const state = words({ trace, notes: model.notes }, i);
+  return [
+    together ? `${together.count} × ${visible(head(trace.strs[trace.label[i]]))}` : visible(trace.strs[trace.label[i]]),
+    [length(model, i, together), trace.wait[i] > 0 ? `wait ${duration(trace.wait[i])} (derived)` : "", state].filter(Boolean).join(" · "),
+    `${date(begin).slice(0, 10)} ${clock(begin)} – ${end} · ${offset(trace.start[i], 1e5)}`,
+    "double-click the bar: fit it; the name: fold",
+  ].join("\n");
 }
 
 /** Inferred edges are drawn open, and so is the end of a running span. @param {number} flags @param {number} status */
@@ -142,7 +167,7 @@ function barClass(flags, status) {
   return `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || running ? " wf-open-right" : ""}${running ? " wf-running" : ""}${flags & UNKNOWN_LENGTH ? " wf-unknown" : ""}`;
 }
 
-/** The text beside a bar. @param {Model} model @param {number} i */
+/** The text beside a bar. @param {Pick<Model, "trace" | "notes">} model @param {number} i */
 function words({ trace, notes }, i) {
   const status = trace.status[i];
   const kind = trace.kinds[trace.kind[i]];

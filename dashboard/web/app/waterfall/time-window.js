@@ -87,6 +87,32 @@ export class TimeWindow {
     return this.within(model.span, center, Math.max(100, (to - from) * factor));
   }
 
+  /** The window made `factor` as long; the time `at` keeps its place on the track. @param {Model} model @param {number} at
+   * @param {number} factor @returns {Interval | null} */
+  zoomedAt(model, at, factor) {
+    if (!this.axis) return null;
+    const { from, to } = this.axis;
+    const length = Math.max(100, (to - from) * factor);
+    const before = (at - from) * (length / (to - from));
+    return this.within(model.span, at - before + length / 2, length);
+  }
+
+  /** The window moved by so many pixels of the track. @param {Model} model @param {number} px @returns {Interval | null} */
+  panned(model, px) {
+    if (!this.axis) return null;
+    const { from, to, width } = this.axis;
+    // By the time that lies there: over a cut it goes faster.
+    const us = px >= 0 ? toTime(this.axis, Math.min(width, px)) - from : from - toTime(this.axis, Math.min(width, -px));
+    return this.within(model.span, (from + to) / 2 + us, to - from);
+  }
+
+  /** The window over one row, with room on both sides. @param {Model} model @param {number} i @returns {Interval} */
+  over(model, i) {
+    const from = model.trace.start[i] - model.trace.wait[i];
+    const to = model.endOfRow(i);
+    return this.within(model.span, (from + to) / 2, Math.max(1_000, (to - from) * 1.1));
+  }
+
   /** A window of a length around a time, moved so that it stays within the session. @param {Interval} span @param {number} center
    * @param {number} length @returns {Interval} */
   within([first, last], center, length) {

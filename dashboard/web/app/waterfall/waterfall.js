@@ -2,7 +2,8 @@
 /** @import { Interval, Trace } from "../../types/trace" */
 import { make } from "./dom.js";
 import { Model } from "./model.js";
-import { ROW_PX } from "./row.js";
+import { gestures } from "./gestures.js";
+import { about, ROW_PX } from "./row.js";
 import { RowPool } from "./row-pool.js";
 import { Ruler } from "./ruler.js";
 import { TimeWindow } from "./time-window.js";
@@ -53,8 +54,12 @@ export class Waterfall {
     this.sheet.addEventListener("click", (event) => this.click(event));
     this.sheet.addEventListener("dblclick", (event) => {
       const i = this.rowAt(event);
-      if (i >= 0) this.toggle(i);
+      if (i < 0) return;
+      if (event.target instanceof Element && event.target.closest(".wf-track")) this.setManual(this.window.over(this.model, i));
+      else this.toggle(i);
     });
+    this.sheet.addEventListener("pointerover", (event) => this.explain(event));
+    gestures(this);
     this.resize.observe(body);
   }
 
@@ -141,11 +146,23 @@ export class Waterfall {
     return at < 0 ? -1 : this.model.rows[at];
   }
 
+  /** Tells about the row under the pointer. Rows are used again, so the words are written when they are needed. @param {Event} event */
+  explain(event) {
+    const row = event.target instanceof Element ? /** @type {HTMLElement | null} */ (event.target.closest(".wf-row")) : null;
+    const i = this.rowAt(event);
+    if (row) row.title = i < 0 ? "" : about(this.model, i);
+  }
+
   /** @param {Event} event */
   click(event) {
     const i = this.rowAt(event);
     if (i < 0) return;
     if (event.target instanceof Element && event.target.classList.contains("wf-twist")) this.toggle(i);
+    // What lies beyond the edge is brought into view.
+    if (event.target instanceof Element && event.target.classList.contains("wf-note-away") && this.window.axis) {
+      const { from, to } = this.window.axis;
+      this.setManual(this.window.within(this.model.span, (this.model.trace.start[i] + this.model.endOfRow(i)) / 2, to - from));
+    }
     this.select(i, { scroll: false });
   }
 

@@ -103,8 +103,8 @@ test("Now says what each agent does against its usual time, alarms with a reason
   const other = await new Collector().start();
   const own = await chromium(other.base);
   try {
-    // Twelve runs of 100 ms, one of 30 s in the past; then one call each that is open: far longer than usual, slow, and without history.
-    const past = new Talk({ at: ago(3_000_000), project: "past", seed: 61 }).start("make the lamps");
+    // Thirty runs each in the past; then one call each that is open: far longer than usual, slow, and without history.
+    const past = new Talk({ at: ago(9_000_000), project: "past", seed: 61 }).start("make the lamps");
     for (let i = 0; i < 30; i += 1) past.shell("make lamp", 1_000).tool("Read", { file_path: "/home/dev/src/past/a.rs" }, 9_000);
     past.end();
     const asks = new Talk({ at: ago(130_000), project: "lighthouse", seed: 62 }).start("push the branch").think(900, "The ten runs are green. Pushing the branch.").open("Shell", { command: "git push --force", cwd: "", timeout: 30_000 });
@@ -122,6 +122,7 @@ test("Now says what each agent does against its usual time, alarms with a reason
     assert.match(await card("read all of it").textContent(), /slow.*longer than 95 % of 30 runs/s);
     assert.match(await card("ask the server").textContent(), /running.*no usual time yet.*too few to say/s);
     assert.match(await card("paint the boat").textContent(), /turn ended.*The boat is painted/s);
+    assert.doesNotMatch(await card("push the branch").locator(".agent-said").textContent(), /[{}]/, "words, not the document around them");
     assert.equal(await tab.locator(".agent-alarm").count(), 1);
     assert.match(await tab.locator(".bar").textContent(), /1 needs you/);
     assert.ok((await card("push the branch").locator(".ten i").count()) === 60);
@@ -349,6 +350,52 @@ test("a click on the minimap goes to the turn under it, also when turns are fold
     await canvas.click({ position: { x: width * share, y: height / 2 } });
     await eventually(`at ${share}: ${turn}`, async () => turn.test(await chosen()));
   }
+  await page.close();
+});
+
+test("the pointer zooms, pans and fits, and what lies beyond the axis says where", { skip }, async () => {
+  const talk = new Talk({ at: ago(900_000), project: "zoom", seed: 71 }).start("one").shell("make one", 20_000).wait(5_000).shell("make two", 20_000, { exit: 2, output: "boom" }).end();
+  talk.wait(30_000).start("two").shell("make three", 30_000).end();
+  await collector.take(jsonl(talk));
+  const page = await open(`/s/${talk.id}`);
+  const { tab } = page;
+  await tab.locator(".wf-row").first().waitFor();
+  await tab.keyboard.press("0");
+  const range = () => new URL(tab.url()).searchParams.get("t")?.split(",").map(Number);
+  const length = async () => (await eventually("the axis is in the address", range)).reduce((from, to) => to - from);
+  const bar = (name) => tab.locator(".wf-row:not([hidden])", { hasText: name });
+  await tab.keyboard.press("f");
+  const whole = await length();
+  const box = await tab.locator(".wf-ruler-track").boundingBox();
+  await tab.mouse.move(box.x + box.width / 4, box.y + 100);
+  await tab.keyboard.down("Control");
+  await tab.mouse.wheel(0, -300);
+  await tab.keyboard.up("Control");
+  await eventually("closer", async () => (await length()) < whole * 0.8);
+  const closer = await length();
+  const before = range()[0];
+  await tab.keyboard.down("Shift");
+  await tab.mouse.wheel(0, 120);
+  await tab.keyboard.up("Shift");
+  await eventually("moved", () => range()[0] > before);
+  assert.ok(Math.abs((await length()) - closer) <= 2, "as long as before");
+  await tab.keyboard.press("f");
+  await eventually("whole again", async () => (await length()) === whole);
+  await tab.mouse.move(box.x + 20, box.y + 10);
+  await tab.mouse.down();
+  await tab.mouse.move(box.x + 120, box.y + 10);
+  await tab.mouse.up();
+  await eventually("the stretch", async () => (await length()) < whole / 2);
+  // The double click is on the bar's row of the track, which holds the hint or the bar.
+  const away = bar("make three").locator(".wf-note-away");
+  assert.match(await away.textContent(), /later ▸/);
+  await away.click();
+  await eventually("in view", async () => (await bar("make three").locator(".wf-note-away").count()) === 0);
+  await bar("make two").locator(".wf-track").dblclick();
+  await eventually("fitted", async () => Math.abs((await length()) - 22_000_000) < 1_500_000);
+  await bar("make two").hover();
+  assert.match(await bar("make two").getAttribute("title"), /make two.*\n.*failed.*\n\d{4}-\d\d-\d\d /);
+  assert.equal(await tab.getByRole("tab", { selected: true }).textContent().then((text) => text.trim()), "Output");
   await page.close();
 });
 

@@ -5,7 +5,7 @@ import { coverage, usedLanes } from "../../app/waterfall/coverage.js";
 import { axis } from "../../app/waterfall/axis.js";
 import { Model } from "../../app/waterfall/model.js";
 import { rowAt } from "../../app/waterfall/keys.js";
-import { fitting } from "../../app/waterfall/row.js";
+import { about, beyond, fitting } from "../../app/waterfall/row.js";
 import { marks } from "../../app/waterfall/ruler.js";
 import { fit, TimeWindow } from "../../app/waterfall/time-window.js";
 import { Store } from "../../app/ui/store.js";
@@ -119,6 +119,31 @@ test("zooming goes to the chosen row when it is in view, else to the middle, and
   assert.deepEqual(time.zoomed(model, 2), [0, 400e6], "no further than the session");
 });
 
+test("the wheel zooms around the pointer and pans, and a double click fits a row, all within the session", () => {
+  const model = shown();
+  const time = new TimeWindow();
+  assert.equal(time.zoomedAt(model, 5, 0.5), null);
+  assert.equal(time.panned(model, 5), null);
+  time.place([100e6, 200e6], 600, []);
+  assert.deepEqual(time.zoomedAt(model, 125e6, 0.5), [112.5e6, 162.5e6], "a quarter before the pointer, as before");
+  assert.deepEqual(time.zoomedAt(model, 200e6, 10), [0, 400e6]);
+  assert.deepEqual(time.panned(model, 60), [110e6, 210e6]);
+  assert.deepEqual(time.panned(model, -60), [90e6, 190e6]);
+  time.place([350e6, 400e6], 600, []);
+  assert.deepEqual(time.panned(model, 300), [350e6, 400e6], "no further than the end");
+  assert.deepEqual(time.over(model, 8), [309e6, 331e6]);
+});
+
+test("what lies beyond the axis says where, and a tooltip says what a row is", () => {
+  const scale = axis(100e6, 200e6, 600);
+  assert.equal(beyond(scale, 10e6, 40e6), "◂ 1m00s earlier");
+  assert.equal(beyond(scale, 260e6, 300e6), "1m00s later ▸");
+  assert.equal(beyond(scale, 90e6, 110e6), "");
+  const model = shown();
+  assert.match(about(model, 6), /^Shell make\n1\.0s · ✕ failed\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} – .* · \+0:00:05\.0\n/);
+  assert.match(about(model, 2), /^4 × Read\nΣ 2\.0s\n/);
+});
+
 test("strips hold the busy share of each pixel and where errors are; a call that delegates is its subagent's", () => {
   const one = trace([
     [0, "turn", "turn 1", 0, 100],
@@ -132,7 +157,9 @@ test("strips hold the busy share of each pixel and where errors are; a call that
   assert.deepEqual([...errors], [0, 0, 1, 0]);
 });
 
-test("a session opens at the last turn with an error, else at the last one", () => {
+test("a session opens at the turn that runs, else at the last with an error, else at the last one", () => {
+  const running = trace([...LINES.slice(0, 8), [1, "turn", "turn 3 go on", 400_000, -1]]);
+  assert.equal(turnToOpen(running, turnsOf(running)), 8);
   const one = trace(LINES);
   assert.deepEqual(turnsOf(one), [1, 7]);
   assert.equal(turnToOpen(one, [1, 7]), 1);
