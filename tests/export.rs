@@ -272,7 +272,10 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
     let path = world.write_config(before);
     let text = || fs::read_to_string(&path).unwrap();
     let dry = world.ok(&["destinations", "add", "jaeger", "--dry-run"]);
-    assert_eq!(dry, "[[destination]]\nname = \"jaeger\"\npreset = \"jaeger\"\n");
+    assert_eq!(
+        dry,
+        "[[destination]]\nname = \"jaeger\"\npreset = \"jaeger\"\nsemconv = \"genai-1.41-strict\"\n"
+    );
     assert_eq!(text(), before);
     world.ok(&["destinations", "add", "jaeger", "--content", "full"]);
     assert!(text().starts_with(before), "{}", text());
@@ -289,4 +292,14 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
     let missing = world.run(&["destinations", "add"]);
     assert!(missing.code == 2 && missing.stderr.contains("PRESET"), "{missing:?}");
     assert_eq!(text().matches("[[destination]]").count(), 2);
+    let removed = world.ok(&["destinations", "remove", "jaeger"]);
+    assert!(removed.contains("jaeger was taken out"), "{removed}");
+    assert!(text().starts_with(before) && !text().contains("jaeger"), "{}", text());
+    world.ok(&["destinations", "remove", "lab"]);
+    assert_eq!(text().trim_end(), before.trim_end());
+    let unknown = world.run(&["destinations", "remove", "lab"]);
+    assert!(
+        unknown.code == 2 && unknown.stderr.contains("no destination is called"),
+        "{unknown:?}"
+    );
 }

@@ -50,6 +50,7 @@ impl DestinationForm {
         line("preset", (self.preset != Preset::Otlp).then(|| self.preset.as_str()));
         line("endpoint", self.endpoint.as_deref());
         line("protocol", self.protocol.as_deref());
+        line("semconv", self.semconv.as_deref());
         line("content", self.content.map(ContentPolicy::as_str));
         line("backfill", self.backfill.map(Backfill::as_str));
         line("certificate", self.certificate.as_deref());

@@ -167,7 +167,7 @@ pub(crate) struct DestinationForm {
     pub redact: Option<bool>,
     /// Whether content may travel to another machine without TLS.
     pub allow_plain_http: Option<bool>,
-    /// `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
+    /// `genai-1.41-strict`, `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
     pub semconv: Option<String>,
     /// `kind`, `full` or `off`; unset: as `[semconv]` says.
     pub openinference: Option<String>,
@@ -225,6 +225,7 @@ impl DestinationForm {
         let backfill = self.backfill.unwrap_or_default();
         let sample = self.share()?;
         let (content, redact) = self.content(env, &endpoint)?;
+        let semconv = self.profile(defaults.profile)?;
         let certificate = read_pem("certificate", self.certificate.as_deref());
         Ok(Destination {
             name: self.name.clone(),
@@ -246,8 +247,8 @@ impl DestinationForm {
             content,
             redact,
             paths: self.paths.unwrap_or_default(),
-            semconv: self.profile(defaults.profile)?,
-            openinference: self.openinference(defaults.openinference)?,
+            semconv,
+            openinference: self.openinference(semconv, defaults.openinference)?,
             content_max_bytes: self.preset.content_max_bytes(),
             backfill,
             max_span_age: self
@@ -312,12 +313,23 @@ impl DestinationForm {
             None => Ok(default),
             Some("genai-1.41") => Ok(Profile::Genai141),
             Some("genai-0.1") => Ok(Profile::Genai01),
-            Some(word) => Err(Why::unknown(word, "genai-1.41 or genai-0.1").at("semconv")),
+            Some("genai-1.41-strict") => Ok(Profile::Genai141Strict),
+            Some(word) => {
+                let known = "genai-1.41-strict, genai-1.41 or genai-0.1";
+                Err(Why::unknown(word, known).at("semconv"))
+            }
         }
     }
 
-    fn openinference(&self, default: OpenInference) -> Result<OpenInference, Mistake> {
+    /// Phoenix shows text only under OpenInference's names, so the strict profile sends them.
+    fn openinference(
+        &self,
+        profile: Profile,
+        default: OpenInference,
+    ) -> Result<OpenInference, Mistake> {
+        let strict = profile == Profile::Genai141Strict;
         match self.openinference.as_deref() {
+            None if strict && self.preset == Preset::Phoenix => Ok(OpenInference::Full),
             None => Ok(default),
             Some("kind") => Ok(OpenInference::Kind),
             Some("full") => Ok(OpenInference::Full),

@@ -38,7 +38,8 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #flush_after = "1m"
 
 [semconv]
-# Names of attributes in exported spans: "genai-1.41" or "genai-0.1".
+# Shape of exported spans: "genai-1.41-strict" (the conventions to the letter, for new destinations), "genai-1.41" or "genai-0.1".
+# docs/attributes.md compares them.
 #profile = "genai-1.41"
 # OpenInference attributes for Phoenix and others: "kind" (the span kind only), "full" or "off".
 #openinference = "kind"

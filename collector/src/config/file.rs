@@ -95,6 +95,8 @@ enum ProfileWord {
     Genai141,
     #[serde(rename = "genai-0.1")]
     Genai01,
+    #[serde(rename = "genai-1.41-strict")]
+    Genai141Strict,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -275,6 +277,7 @@ impl From<ProfileWord> for Profile {
         match word {
             ProfileWord::Genai141 => Self::Genai141,
             ProfileWord::Genai01 => Self::Genai01,
+            ProfileWord::Genai141Strict => Self::Genai141Strict,
         }
     }
 }

@@ -160,6 +160,20 @@ pub enum Profile {
     Genai141,
     /// The separate generative-AI conventions 0.1.
     Genai01,
+    /// Semantic conventions 1.41 to the letter: names, kinds and messages as their schema says.
+    Genai141Strict,
+}
+
+impl Profile {
+    /// The word in configuration, and in `hookspan.semconv` of exported scopes.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Genai141 => "genai-1.41",
+            Self::Genai01 => "genai-0.1",
+            Self::Genai141Strict => "genai-1.41-strict",
+        }
+    }
 }
 
 /// `semconv.openinference`.
@@ -332,7 +346,7 @@ mod tests {
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",
-            "config.toml:2:11: unknown variant `genai-1.4`, expected `genai-1.41` or `genai-0.1`; \
+            "config.toml:2:11: unknown variant `genai-1.4`, expected one of `genai-1.41`, `genai-0.1`, `genai-1.41-strict`; \
              did you mean `genai-1.41`?",
         );
         check_error(

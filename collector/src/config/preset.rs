@@ -71,6 +71,12 @@ impl Preset {
         )
     }
 
+    /// Whether the backend lists traces by the input and output of their root.
+    #[must_use]
+    pub(crate) const fn shows_the_root(self) -> bool {
+        matches!(self, Self::Langfuse | Self::Phoenix | Self::Mlflow | Self::DatadogLlmobs)
+    }
+
     /// Default endpoint, with `{placeholders}`.
     #[must_use]
     pub(crate) const fn endpoint(self, protocol: Protocol) -> Option<&'static str> {

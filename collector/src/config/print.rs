@@ -7,7 +7,7 @@ use hookspan_core::sessions::{TabMode, TraceMode};
 use hookspan_redact::UserRule;
 use toml::{Table, Value};
 
-use super::{Config, OpenInference, Profile};
+use super::{Config, OpenInference};
 
 /// Replacement for a value that may hold a secret.
 const HIDDEN: &str = "(set, not shown)";
@@ -143,10 +143,7 @@ impl Config {
     }
 
     fn semconv_table(&self) -> Table {
-        let profile = match self.semconv.profile {
-            Profile::Genai141 => "genai-1.41",
-            Profile::Genai01 => "genai-0.1",
-        };
+        let profile = self.semconv.profile.as_str();
         let openinference = match self.semconv.openinference {
             OpenInference::Kind => "kind",
             OpenInference::Full => "full",

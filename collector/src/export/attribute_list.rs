@@ -29,7 +29,11 @@ pub(super) struct List<'a> {
     pub(super) truncated: i64,
 }
 
-impl List<'_> {
+impl<'a> List<'a> {
+    pub(super) fn new(encoding: &'a Encoding, span: &'a Span) -> Self {
+        Self { encoding, span, pairs: Vec::new(), truncated: 0 }
+    }
+
     pub(super) fn extend(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
             self.attribute(attribute);

@@ -1,6 +1,9 @@
 //! What one destination receives, and in which spelling.
 
+use std::sync::Arc;
+
 use hookspan_core::path::{below, is_absolute};
+use hookspan_core::price::Prices;
 use hookspan_core::{Span, SpanKind};
 
 use super::hashed::hashed_path;
@@ -31,6 +34,10 @@ pub(crate) struct Encoding {
     pub content_max_bytes: usize,
     /// Attributes of every resource.
     pub resource: ResourceBase,
+    /// Prices of tokens, for the profile that sends what they come to.
+    pub prices: Arc<Prices>,
+    /// Whether an answer is a span of its own and needs no copy on its turn.
+    pub answers_apart: bool,
     /// Redacts secrets in every string. `None` only at `full` with redaction explicitly switched off.
     pub redaction: Option<Redaction>,
 }
@@ -55,7 +62,8 @@ impl Encoding {
             (_, "openinference.span.kind") if self.openinference == OpenInference::Off => None,
             (Profile::Genai01, "gen_ai.provider.name") if agent => None,
             (Profile::Genai01, key) if agent && key.starts_with("gen_ai.usage.cache_") => None,
-            (Profile::Genai01, "gen_ai.usage.cache_creation.input_tokens") => {
+            // Langfuse would count tokens twice under the newer key.
+            (Profile::Genai01, "gen_ai.usage.cache_creation.input_tokens") if !self.langfuse => {
                 Some("gen_ai.usage.cache_write.input_tokens")
             }
             (_, key) => Some(key),

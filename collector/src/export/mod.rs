@@ -28,6 +28,7 @@ pub(crate) mod resource;
 mod sniff;
 mod split;
 mod start;
+mod strict;
 pub(crate) mod timing;
 mod value;
 mod view;
@@ -36,6 +37,7 @@ mod worker;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use hookspan_core::price::Prices;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -46,7 +48,7 @@ use self::resource::{ResourceBase, host_name};
 use self::start::Start;
 use self::timing::Timing;
 use crate::config::destination::Destination;
-use crate::config::{Environment, Misuse};
+use crate::config::{Config, Environment, Misuse};
 use crate::redaction::Redaction;
 use crate::store::damage::Suspicion;
 use crate::tls;
@@ -60,6 +62,10 @@ pub(crate) struct Settings {
     pub hide_inputs: bool,
     /// `OPENINFERENCE_HIDE_OUTPUTS`.
     pub hide_outputs: bool,
+    /// Prices of tokens.
+    pub prices: Arc<Prices>,
+    /// Whether the fold makes a span of each answer.
+    pub llm_spans: bool,
     /// Redacts secrets.
     pub redaction: Redaction,
     /// Waits and intervals.
@@ -71,16 +77,22 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings that the environment gives, with this redactor.
+    /// The settings that environment and configuration give, with this redactor.
     ///
     /// # Errors
     /// Returns [`Misuse`] if a variable cannot be used.
-    pub(crate) fn of(env: &Environment, redaction: Redaction) -> Result<Self, Misuse> {
+    pub(crate) fn of(
+        env: &Environment,
+        config: &Config,
+        redaction: Redaction,
+    ) -> Result<Self, Misuse> {
         let flag = |name| env.var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         Ok(Self {
             resource: ResourceBase::from_env(env, host_name()).map_err(Misuse::from)?,
             hide_inputs: flag("OPENINFERENCE_HIDE_INPUTS"),
             hide_outputs: flag("OPENINFERENCE_HIDE_OUTPUTS"),
+            prices: Arc::new(config.prices.clone()),
+            llm_spans: config.core.llm_spans,
             redaction,
             ..Self::default()
         })

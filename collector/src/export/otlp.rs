@@ -5,7 +5,9 @@
 //! reading content only at policy `full`.
 
 use hookspan_core::content::{Content, EDIT_CHANGES};
-use hookspan_core::{Attribute, ContentRef, Link, Span, SpanEvent, Status, Timestamp, Value};
+use hookspan_core::{
+    Attribute, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Timestamp, Value,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, any_value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -17,13 +19,14 @@ use opentelemetry_proto::tonic::trace::v1::{
 use prost::Message as _;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::attribute_list::{ERROR_TEXT, List};
 pub(crate) use super::encoding::Encoding;
 use super::path_text::Paths;
 use super::resource::{ResourceBase, ResourceKey};
 use super::value::key_value;
-use super::{private_names, view};
+use super::{private_names, strict, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
 use crate::config::preset::Preset;
 use crate::config::{OpenInference, Profile};
@@ -66,6 +69,8 @@ impl Encoding {
             hide_outputs: false,
             langfuse: destination.preset == Preset::Langfuse,
             content_max_bytes: destination.content_max_bytes,
+            prices: Arc::default(),
+            answers_apart: false,
             resource,
             redaction: destination.redact.then(|| redaction.clone()),
         }
@@ -87,6 +92,8 @@ impl Encoding {
             hide_outputs: false,
             langfuse: false,
             content_max_bytes: 32 * 1_024,
+            prices: Arc::default(),
+            answers_apart: false,
             resource,
             redaction,
         }
@@ -143,6 +150,7 @@ impl Encoding {
         }
         let paths = Paths { policy: self.paths, workspace: span.workspace.as_deref() };
         contents.iter_mut().for_each(|(_, content)| paths.content(content));
+        strict::contents(&List::new(self, span), &mut contents);
         contents
     }
 
@@ -161,13 +169,15 @@ impl Encoding {
     ) -> OtlpSpan {
         let gone: &[&str] = SHED_ORDER.get(..shed).unwrap_or_default();
         let kept: Vec<_> = contents.iter().filter(|(key, _)| !gone.contains(key)).collect();
-        let mut list = List { encoding: self, span, pairs: Vec::new(), truncated: 0 };
+        let mut list = List::new(self, span);
         list.extend(&span.attributes);
         list.identity();
+        strict::add(&mut list);
         for (key, content) in &kept {
             list.content(key, content, budget);
         }
         view::add(&mut list, &kept, budget);
+        let name = self.name(&list);
         let (attributes, over) = list.finish();
         let dropped = over + (contents.len() - kept.len());
         let (events, dropped_events) = self.events(span);
@@ -178,8 +188,8 @@ impl Encoding {
             trace_state: String::new(),
             parent_span_id: span.parent.map_or_else(Vec::new, |id| id.0.to_vec()),
             flags: FLAGS,
-            name: self.name(span),
-            kind: OtlpKind::Internal as i32,
+            name,
+            kind: self.kind(span) as i32,
             start_time_unix_nano: unsigned(span.start.0),
             end_time_unix_nano: unsigned(span.end.map_or(span.start.0, |end| end.at.0)),
             attributes,
@@ -196,7 +206,23 @@ impl Encoding {
         encoded
     }
 
-    fn name(&self, span: &Span) -> String {
+    /// The model answers elsewhere, so an answer is a client's span to those who take the conventions by the letter.
+    fn kind(&self, span: &Span) -> OtlpKind {
+        match (self.semconv, span.kind) {
+            (Profile::Genai141Strict, SpanKind::Response) => OtlpKind::Client,
+            _ => OtlpKind::Internal,
+        }
+    }
+
+    fn name(&self, list: &List<'_>) -> String {
+        let span = list.span;
+        if self.semconv == Profile::Genai141Strict
+            && span.kind == SpanKind::Tool
+            && let Some(any_value::Value::StringValue(tool)) = list.find("gen_ai.tool.name")
+        {
+            let name = format!("execute_tool {tool}");
+            return first_chars(&self.redacted(&name), NAME_MAX_CHARS);
+        }
         if self.content != ContentPolicy::Off {
             return first_chars(&self.redacted(&span.name), NAME_MAX_CHARS);
         }
@@ -226,7 +252,7 @@ impl Encoding {
     }
 
     fn event(&self, span: &Span, event: &SpanEvent) -> Event {
-        let mut list = List { encoding: self, span, pairs: Vec::new(), truncated: 0 };
+        let mut list = List::new(self, span);
         list.extend(&event.attributes);
         let (attributes, dropped) = list.finish();
         Event {
@@ -237,8 +263,13 @@ impl Encoding {
         }
     }
 
+    fn schema_url(&self) -> &'static str {
+        if self.semconv == Profile::Genai141Strict { strict::SCHEMA_URL } else { "" }
+    }
+
     fn resource(&self, key: &ResourceKey) -> Resource {
-        let mut resource = self.resource.resource(key, self.content, self.paths);
+        let strict = self.semconv == Profile::Genai141Strict;
+        let mut resource = self.resource.resource(key, self.content, self.paths, strict);
         if let Some(redaction) = &self.redaction {
             redaction.pairs(&mut resource.attributes);
         }
@@ -246,13 +277,7 @@ impl Encoding {
     }
 
     fn scope(&self) -> InstrumentationScope {
-        let profile = any_value::Value::StringValue(
-            match self.semconv {
-                Profile::Genai141 => "genai-1.41",
-                Profile::Genai01 => "genai-0.1",
-            }
-            .to_owned(),
-        );
+        let profile = any_value::Value::StringValue(self.semconv.as_str().to_owned());
         InstrumentationScope {
             name: "hookspan".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -317,7 +342,7 @@ impl<'a> Request<'a> {
                 scope_spans: vec![ScopeSpans {
                     scope: Some(self.encoding.scope()),
                     spans,
-                    schema_url: String::new(),
+                    schema_url: self.encoding.schema_url().to_owned(),
                 }],
                 schema_url: String::new(),
             })

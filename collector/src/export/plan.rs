@@ -1,5 +1,6 @@
 //! Decides a destination's next step from its rows alone.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hookspan_core::content;
@@ -13,7 +14,7 @@ use crate::config::destination::Destination;
 use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 
 /// Spans in one request.
-const BATCH_SPANS: usize = 512;
+pub(super) const BATCH_SPANS: usize = 512;
 
 /// How long a refused size is the maximum. Then twice the size is tried, and so on.
 const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
@@ -60,6 +61,8 @@ impl Plan {
             encoding: Encoding {
                 hide_inputs: settings.hide_inputs,
                 hide_outputs: settings.hide_outputs,
+                prices: Arc::clone(&settings.prices),
+                answers_apart: settings.llm_spans && !destination.preset.shows_the_root(),
                 ..Encoding::of(destination, settings.resource.clone(), &settings.redaction)
             },
             sample: destination.sample,
@@ -272,7 +275,7 @@ impl Plan {
     }
 
     /// Samples whole conversations: the first eight bytes of their id's hash, read as a fraction, decide.
-    fn is_sampled(&self, conversation: &str) -> bool {
+    pub(super) fn is_sampled(&self, conversation: &str) -> bool {
         if self.sample >= 1.0 {
             return true;
         }

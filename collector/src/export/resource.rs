@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use hookspan_core::Span;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
+use sha2::{Digest as _, Sha256};
 
 use super::hashed::hashed_path;
 use super::private_names;
@@ -18,6 +19,8 @@ use crate::config::mistake::{Mistake, Why};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceBase {
     attributes: BTreeMap<String, String>,
+    /// What the strict profile adds.
+    more: BTreeMap<&'static str, String>,
 }
 
 /// The values that distinguish resources inside a request.
@@ -28,7 +31,7 @@ pub(super) struct ResourceKey {
 }
 
 /// Keys that name a machine, a project or a repository: withheld at `off`.
-const DETAIL_PREFIXES: [&str; 3] = ["host.", "vcs.", "openinference.project."];
+const DETAIL_PREFIXES: [&str; 4] = ["host.", "vcs.", "openinference.project.", "service.instance."];
 
 impl ResourceBase {
     /// Reads the standard variables. `host` is this machine's name, where known.
@@ -58,7 +61,8 @@ impl ResourceBase {
         set("telemetry.sdk.language", "rust".to_owned());
         set("telemetry.sdk.name", "hookspan".to_owned());
         set("telemetry.sdk.version", env!("CARGO_PKG_VERSION").to_owned());
-        Ok(Self { attributes })
+        let more = more(attributes.get("host.name").map(String::as_str), env);
+        Ok(Self { attributes, more })
     }
 
     /// Removes the release and the system, so that the bytes are the same everywhere.
@@ -74,9 +78,15 @@ impl ResourceBase {
         key: &ResourceKey,
         content: ContentPolicy,
         paths: PathPolicy,
+        strict: bool,
     ) -> Resource {
         let mut all: BTreeMap<&str, &str> =
             self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        if strict {
+            for (key, value) in &self.more {
+                all.entry(key).or_insert(value);
+            }
+        }
         let version = key.version.as_deref().map(|version| match content {
             ContentPolicy::Off => private_names::version(version),
             _ => Cow::Borrowed(version),
@@ -124,6 +134,29 @@ pub(crate) fn host_name() -> Option<String> {
     }
     #[cfg(not(unix))]
     None
+}
+
+/// The machine's kind, and an id of this installation: the same on every start, different for every account and machine. It is a
+/// hash of names, in the form of a UUID.
+fn more(host: Option<&str>, env: &Environment) -> BTreeMap<&'static str, String> {
+    let home = env.path("HOME").or_else(|| env.path("USERPROFILE")).unwrap_or_default();
+    let mut digest = Sha256::new();
+    for part in ["hookspan.instance.v1", host.unwrap_or_default(), &home.to_string_lossy()] {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    let mut id = u128::from_be_bytes(digest.finalize()[..16].try_into().unwrap_or_default());
+    // Version 8, "custom", and the variant of RFC 9562.
+    id = (id & !(0xf << 76) & !(0x3 << 62)) | (0x8 << 76) | (0x2 << 62);
+    let hex = format!("{id:032x}");
+    let uuid =
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    BTreeMap::from([("host.arch", arch.to_owned()), ("service.instance.id", uuid)])
 }
 
 /// `os.type` as the conventions spell it.

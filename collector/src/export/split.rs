@@ -66,6 +66,9 @@ fn is_content(key: &str) -> bool {
             "input.value"
                 | "output.value"
                 | "tool.parameters"
+                | "llm.output_messages.0.message.content"
+                | "langfuse.observation.input"
+                | "langfuse.observation.output"
                 | "gen_ai.agent.description"
                 | "cursor.mcp.command"
         )

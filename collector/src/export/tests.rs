@@ -1,5 +1,6 @@
 //! The exporters against a real database and a receiver that misbehaves. Each test says what is kept and what is counted.
 
+mod conformance;
 mod faults;
 mod previews;
 mod probes;

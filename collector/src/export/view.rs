@@ -5,7 +5,8 @@ use hookspan_core::content::Content;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 
 use super::attribute_list::List;
-use crate::config::OpenInference;
+use super::strict;
+use crate::config::{OpenInference, Profile};
 
 const REDACTED: &str = "__REDACTED__";
 
@@ -28,6 +29,23 @@ pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], bu
             _ => "span",
         };
         list.text("langfuse.observation.type", word);
+        langfuse_text(list, contents, budget);
+    }
+}
+
+/// What Langfuse's pages show as input and output: text, where the conventions have messages.
+fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+    if list.encoding.semconv != Profile::Genai141Strict {
+        return;
+    }
+    for (key, content) in contents {
+        let side = match *key {
+            "gen_ai.input.messages" | "gen_ai.tool.call.arguments" => "langfuse.observation.input",
+            "gen_ai.output.messages" | "gen_ai.tool.call.result" => "langfuse.observation.output",
+            _ => continue,
+        };
+        let content = strict::plain(key, content);
+        list.document(side, &content.text, content.json, budget);
     }
 }
 
@@ -42,6 +60,7 @@ fn kind(list: &mut List<'_>) {
 }
 
 fn values(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+    let strict = list.encoding.semconv == Profile::Genai141Strict;
     let hide = (list.encoding.hide_inputs, list.encoding.hide_outputs);
     for (key, content) in contents {
         let (side, hidden) = match *key {
@@ -49,8 +68,13 @@ fn values(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: us
             "gen_ai.output.messages" | "gen_ai.tool.call.result" => ("output", hide.1),
             _ => continue,
         };
+        let content = if strict { &strict::plain(key, content) } else { content };
         let (text, json) =
             if hidden { (REDACTED, false) } else { (content.text.as_str(), content.json) };
+        if strict && list.span.kind == SpanKind::Response && side == "output" {
+            list.text("llm.output_messages.0.message.role", "assistant");
+            list.document("llm.output_messages.0.message.content", text, json, budget);
+        }
         list.document(&format!("{side}.value"), text, json, budget);
         let mime = if json { "application/json" } else { "text/plain" };
         list.text(&format!("{side}.mime_type"), mime);

@@ -96,7 +96,7 @@ pub(crate) fn run(
     let lock = Lock::acquire(dir)?;
     // With the directory there, its key is used from the first start on.
     let redaction = Redaction::load(dir, &config.redact)?;
-    let settings = export::Settings { reread, ..export::Settings::of(env, redaction)? };
+    let settings = export::Settings { reread, ..export::Settings::of(env, config, redaction)? };
     forget_what_is_old(dir);
     let key = OwnerKey::new().context("the system has no randomness")?;
     let audit = Arc::new(AuditFile::new(dir));

@@ -141,6 +141,16 @@ impl Prices {
         })
     }
 
+    /// The name in a list of the model that a label means.
+    #[must_use]
+    pub fn name(&self, label: &str) -> Option<&str> {
+        let names = names(label);
+        let mut lists = self.lists.iter();
+        lists
+            .find_map(|list| names.iter().find_map(|name| list.get_key_value(name.as_str())))
+            .map(|(name, _)| name.as_str())
+    }
+
     /// What the tokens of a turn come to; `None` without a table, or when it reported none.
     #[must_use]
     pub fn of_turn(&self, turn: &TurnSummary) -> Option<Estimate> {

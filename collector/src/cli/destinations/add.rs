@@ -10,10 +10,10 @@ use serde::de::value::Error;
 
 use super::super::Global;
 use super::super::output::{ask_for, can_ask, note, print};
-use crate::config::Misuse;
 use crate::config::addition::Need;
 use crate::config::destination::{Backfill, ContentPolicy, Destination, DestinationForm};
 use crate::config::preset::Preset;
+use crate::config::{Misuse, Profile};
 use crate::dirs::ServeInfo;
 use crate::hooks_json::file::HooksFile;
 
@@ -133,6 +133,8 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
             .map(|text| word("--backfill", &text, Backfill::deserialize))
             .transpose()?,
         certificate,
+        // What exists keeps its shape; what is new gets the newest.
+        semconv: Some(Profile::Genai141Strict.as_str().to_owned()),
         ..DestinationForm::default()
     };
     while let Some(need) = form.need(&global.env).map_err(Misuse::from)? {
@@ -230,7 +232,10 @@ mod tests {
     #[test]
     fn a_preset_alone_is_enough_where_it_knows_the_rest() {
         let form = form(&global(&[]), args("jaeger"), &nobody).unwrap();
-        assert_eq!(form.written(), "[[destination]]\nname = \"jaeger\"\npreset = \"jaeger\"\n");
+        assert_eq!(
+            form.written(),
+            "[[destination]]\nname = \"jaeger\"\npreset = \"jaeger\"\nsemconv = \"genai-1.41-strict\"\n"
+        );
     }
 
     #[test]
@@ -256,6 +261,7 @@ mod tests {
         };
         let form = form(&global(&[]), Args::default(), &answer).unwrap();
         let expected = "[[destination]]\nname = \"grafana-cloud\"\npreset = \"grafana-cloud\"\n\
+                        semconv = \"genai-1.41-strict\"\n\
                         headers = { authorization = \"Basic env:OTLP_TOKEN\" }\n\
                         values = { zone = \"prod-eu-west-2\" }\n";
         assert_eq!(form.written(), expected);

@@ -31,7 +31,7 @@ pub(super) fn run(
         return Err(unknown(name, &known).into());
     };
     let redaction = Redaction::load(&global.state, &config.redact)?;
-    let settings = Settings::of(&global.env, redaction)?;
+    let settings = Settings::of(&global.env, &config, redaction)?;
     let shown = if let Some(path) = &args.output {
         let told = || format!("cannot write {}", path.display());
         let mut out =
