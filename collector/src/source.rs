@@ -1,5 +1,7 @@
 //! The store as the dashboard sees it.
 
+mod exposition;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,6 +54,8 @@ pub struct StoreSource {
     /// What a hook's call was about, by seq.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
     extras: Extras,
+    /// What `/metrics` said.
+    told: exposition::Told,
     /// Modification time of the hook program that was checked last, and its version.
     shim: Mutex<Option<(SystemTime, String)>>,
 }
@@ -121,6 +125,7 @@ impl StoreSource {
             journal,
             hosts: hosts.into_iter().collect(),
             subjects: Mutex::default(),
+            told: exposition::Told::new(),
             extras: Extras::default(),
             shim: Mutex::default(),
         }
@@ -495,6 +500,10 @@ impl Administration for StoreSource {
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {
         let Some(ask) = &self.extras.preview else { return Ok(None) };
         self.read_or(None, |db| ask(db, destination, root))
+    }
+
+    fn exposition(&self) -> Result<String> {
+        self.told.page(self)
     }
 
     fn health(&self) -> Result<Health> {

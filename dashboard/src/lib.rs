@@ -134,6 +134,7 @@ pub fn router(
     Ok(router
         .route("/a/{build}/{*path}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))
+        .route("/metrics", get(api::metrics::metrics))
         .merge(api::routes())
         .fallback(fallback)
         .method_not_allowed_fallback(method_not_allowed)

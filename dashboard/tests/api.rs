@@ -6,6 +6,14 @@ use crate::support::client::World;
 use crate::support::story::HOSTILE;
 
 #[tokio::test]
+async fn metrics_are_text_for_who_may_read_the_api() {
+    let answer = World::locked().get("/metrics").await;
+    assert_eq!(answer.status.as_u16(), 200);
+    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    assert!(answer.body.ends_with(b"up 1\n"));
+}
+
+#[tokio::test]
 async fn sessions_come_in_pages_that_add_up() {
     let world = World::locked();
     let mut seen = Vec::new();

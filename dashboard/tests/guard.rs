@@ -206,6 +206,7 @@ async fn data_needs_the_token_and_pages_do_not() {
         ("session page", "GET", "/s/0176a3f0-flaky", &[HOST], 200),
         ("unknown page", "GET", "/nothing", &[HOST], 404),
         ("api", "GET", "/api/v1", &[HOST], 401),
+        ("metrics", "GET", "/metrics", &[HOST], 401),
         ("unknown api", "GET", "/api/v1/nothing", &[HOST], 401),
         ("api root", "GET", "/api", &[HOST], 401),
         ("api of the future", "GET", "/api/v2/sessions", &[HOST], 401),

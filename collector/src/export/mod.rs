@@ -42,6 +42,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+pub(crate) use self::private_names::known_tool;
 pub(crate) use self::start::Reread;
 
 use self::resource::{ResourceBase, host_name};

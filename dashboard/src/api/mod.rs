@@ -24,6 +24,7 @@ mod install;
 mod latency;
 mod lints;
 mod login;
+pub(crate) mod metrics;
 mod now;
 mod overview;
 mod payload;

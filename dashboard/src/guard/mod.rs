@@ -161,7 +161,7 @@ impl Guard {
             return Ok(None);
         };
         let path = request.uri().path();
-        let private = path == "/api" || path.starts_with("/api/");
+        let private = path == "/metrics" || path == "/api" || path.starts_with("/api/");
         let open = matched(request).is_some_and(|route| self.open.contains(&route));
         if !private || open {
             return Ok(None);

@@ -487,6 +487,10 @@ impl Search for ListSource {
 }
 
 impl Administration for ListSource {
+    fn exposition(&self) -> Result<String> {
+        Ok("# TYPE up gauge\nup 1\n".to_owned())
+    }
+
     fn privacy(&self) -> Result<Privacy> {
         let class =
             PrivacyClass { name: "prompts", stored: "full", indexed: "redacted", exported: "none" };

@@ -12,6 +12,11 @@ use sha2::{Digest as _, Sha256};
 
 use lists::{AGENTS, EXTENSIONS, MODEL_WORDS, PARAMETERS, TOOLS, WORDS};
 
+/// The name, if it is that of a tool of the editors.
+pub(crate) fn known_tool(name: &str) -> Option<&str> {
+    TOOLS.binary_search(&name).is_ok().then_some(name)
+}
+
 /// A tool's name.
 pub(super) fn tool(name: &str) -> Cow<'_, str> {
     known_or_hash(&TOOLS, name)

@@ -21,6 +21,8 @@ pub trait Administration {
     fn audit(&self) -> Result<Audit>;
     /// How hookspan itself is doing.
     fn health(&self) -> Result<Health>;
+    /// The figures of `/metrics`, in the text format of Prometheus.
+    fn exposition(&self) -> Result<String>;
 }
 
 /// The changes that a page may ask for. The one writer carries them out.
