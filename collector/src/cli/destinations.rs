@@ -5,16 +5,23 @@ mod add;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hookspan_core::Timestamp;
+use hookspan_view::filter::Unfit;
+use hookspan_view::source::LineFilter;
 use serde::Serialize;
 
 use super::Global;
-use super::output::{self, Paint, columns, print, print_json};
+use super::output::{self, Paint, columns, note, print, print_json};
 use crate::audit::{AuditFile, What};
 use crate::clock;
-use crate::config::Misuse;
 use crate::config::destination::{self, Destination};
+use crate::config::{Misuse, removal};
 use crate::dirs::ServeInfo;
+use crate::export::Settings;
 use crate::export::probe::{self, Step};
+use crate::export::replay::{self, Replayed};
+use crate::hooks_json::file::HooksFile;
+use crate::redaction::Redaction;
 use crate::status::{self, Status};
 use crate::store::export::{self, StartAt};
 use crate::text;
@@ -59,7 +66,7 @@ enum Command {
     },
     /// Send stored spans again, for a destination that lost its data or was added late
     #[command(
-        after_help = "Examples:\n  hookspan destinations replay jaeger --since 2h\n  hookspan destinations replay jaeger --since all"
+        after_help = "Examples:\n  hookspan destinations replay jaeger --since 2h\n  hookspan destinations replay jaeger --since all\n  hookspan destinations replay jaeger --from 2026-11-30 --to 2026-11-30T12:00:00Z"
     )]
     Replay {
         /// Name of the destination
@@ -68,9 +75,18 @@ enum Command {
         /// Spans that ended during this time, such as 30m, 2h or 7d; "all": every stored span
         #[arg(long, value_name = "TIME", default_value = "24h")]
         since: String,
+        /// Only spans that ended from then on: "2026-11-30" or "2026-11-30T09:15:00Z", in UTC; new spans keep their turn
+        #[arg(long, value_name = "TIME", conflicts_with = "since")]
+        from: Option<String>,
+        /// Up to then; of a day to its end
+        #[arg(long, value_name = "TIME", conflicts_with = "since", requires = "from")]
+        to: Option<String>,
     },
-    /// Forget a destination that is no longer configured: its position and its counters
-    #[command(after_help = "Example:\n  hookspan destinations remove jaeger")]
+    /// Take a destination out of the configuration file, and forget its position and its counters
+    #[command(
+        after_help = "Example:\n  hookspan destinations remove jaeger\n\nAll other text of the file stays, comments included. Without a running collector it is forgotten at once; otherwise restart the \
+                      collector, and run the command again."
+    )]
     Remove {
         /// Name of the destination
         #[arg(value_name = "NAME")]
@@ -96,7 +112,10 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         Command::Test { name, json } => test(global, name.as_deref(), json),
         Command::Pause { name } => set_stopped(global, &name, true),
         Command::Resume { name } => set_stopped(global, &name, false),
-        Command::Replay { name, since } => replay(global, &name, &since),
+        Command::Replay { name, from: Some(from), to, .. } => {
+            replay_period(global, &name, &from, to.as_deref())
+        }
+        Command::Replay { name, since, .. } => replay(global, &name, &since),
         Command::Remove { name } => remove(global, &name),
     }
 }
@@ -162,9 +181,10 @@ fn describe(listed: &[Listed], paint: Paint) -> String {
         let lost: u64 = one.status.lost.values().sum();
         out += &format!("{} {state}  {}\n", paint.bold(&one.status.name), paint.dim(&whereto));
         out += &format!(
-            "  {} waiting, {} delivered, {lost} lost\n",
+            "  {} waiting, {} delivered, {lost} lost{}\n",
             text::count(one.status.pending),
-            text::count(one.status.delivered)
+            text::count(one.status.delivered),
+            last_delivery(one.status.last_ok_us)
         );
         let lines = [&one.status.last_error, &one.status.advice, &one.status.last_loss];
         for line in lines.into_iter().flatten() {
@@ -174,6 +194,13 @@ fn describe(listed: &[Listed], paint: Paint) -> String {
         }
     }
     out
+}
+
+/// `; last delivery 2026-11-30T09:15:00Z`; empty before the first.
+fn last_delivery(at_us: Option<i64>) -> String {
+    let at = at_us.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
+    let second = at.and_then(|at| at.round(jiff::Unit::Second).ok());
+    second.map_or_else(String::new, |at| format!("; last delivery {at}"))
 }
 
 #[derive(Serialize)]
@@ -272,12 +299,62 @@ fn replay(global: &Global, name: &str, since: &str) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
+fn replay_period(
+    global: &Global,
+    name: &str,
+    from: &str,
+    to: Option<&str>,
+) -> anyhow::Result<ExitCode> {
+    let mut filter = LineFilter::default();
+    let unfit = |Unfit { word, wanted }: Unfit| Misuse(format!("--{word}: {wanted}"));
+    filter.set("from", from).map_err(unfit)?;
+    to.map_or(Ok(true), |to| filter.set("to", to)).map_err(unfit)?;
+    let database = existing(global, name)?;
+    let is_used = |row: &status::Destination| row.name == name && row.state != "new";
+    if !Status::read(global)?.destinations.iter().any(is_used) {
+        return Err(unused(name));
+    }
+    let config = global.config()?;
+    let all = configured(global)?;
+    let destination = all.iter().find(|one| one.name == name).ok_or_else(|| unused(name))?;
+    let redaction = Redaction::load(&global.state, &config.redact)?;
+    let settings = Settings::of(&global.env, &config, redaction)?;
+    let period = (
+        Timestamp(filter.from_ns.unwrap_or(i64::MIN)),
+        Timestamp(filter.to_ns.unwrap_or(i64::MAX)),
+    );
+    let count = match replay::period(&database, destination, &settings, period)? {
+        Replayed::Spans(count) => count,
+        Replayed::TooMuch(count) => {
+            let words = format!(
+                "the period holds more than fits into 256 MiB of requests, about {} spans: choose a shorter one; nothing is sent",
+                text::count(count)
+            );
+            return Err(Misuse(words).into());
+        }
+    };
+    wake(global, name);
+    let detail = format!("{name}: {count} spans from {from} to {}", to.unwrap_or("now"));
+    output::audited(AuditFile::new(&global.state).add(What::Replayed, &detail));
+    print(&format!("{name}: {} spans are sent again\n", text::count(count)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn remove(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
     if configured(global)?.iter().any(|one| one.name == name) {
-        let words = format!(
-            "{name:?} is in the configuration: take it out and restart the collector first"
-        );
-        return Err(Misuse(words).into());
+        take_out(global, name)?;
+        if ServeInfo::running(&global.state).is_some() {
+            note(&format!(
+                "The running collector sends to it until it is restarted. Then {} forgets its position and counters.",
+                global.command(&format!("destinations remove {name}"))
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !global.state.database().exists() || !export::remove(&global.state.database(), name)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        print(&format!("{name}: forgotten\n"))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let database = global.state.database();
     if !database.exists() || !export::remove(&database, name)? {
@@ -286,6 +363,24 @@ fn remove(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
     }
     print(&format!("{name}: forgotten\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes a destination out of the configuration file, and nothing else.
+fn take_out(global: &Global, name: &str) -> anyhow::Result<()> {
+    let by_hand = || {
+        let place = global.config_file.as_deref().map_or("the environment".to_owned(), |path| {
+            format!("{} or OTEL_EXPORTER_OTLP_ENDPOINT", path.display())
+        });
+        Misuse(format!("{name:?} cannot be taken out by itself: remove it from {place}"))
+    };
+    let path = global.config_file.as_deref().ok_or_else(by_hand)?;
+    let file = HooksFile::read(path)?;
+    let text = file.text.as_deref().unwrap_or_default();
+    let rest = removal::without(text, name).ok_or_else(by_hand)?;
+    file.check_owner()?;
+    file.write(&rest)?;
+    print(&format!("{}: {name} was taken out\n", path.display()))?;
+    Ok(())
 }
 
 /// The database, when it exists and `name` is configured.

@@ -13,6 +13,7 @@ mod connection;
 pub(crate) mod mistake;
 pub(crate) mod destination;
 mod reference;
+pub(crate) mod removal;
 pub(crate) mod otlp_env;
 pub(crate) mod preset;
 pub(crate) mod zone;

@@ -154,6 +154,24 @@ impl Preset {
         }
     }
 
+    /// How to name another region, where a key is valid in one region only.
+    #[must_use]
+    pub(crate) const fn region_hint(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Datadog | Self::DatadogLlmobs => {
+                "your site is in the address of Datadog's pages: set DD_SITE or values = { site = \"datadoghq.eu\" }"
+            }
+            Self::Honeycomb => "for the EU set endpoint = \"https://api.eu1.honeycomb.io\"",
+            Self::Langfuse => {
+                "set LANGFUSE_BASE_URL or values = { base = \"https://us.cloud.langfuse.com\" }"
+            }
+            Self::GrafanaCloud => {
+                "the zone is in the stack's OpenTelemetry page: values = { zone = \"prod-eu-west-2\" }"
+            }
+            _ => return None,
+        })
+    }
+
     /// Bytes of content an attribute may hold at `full`. Tempo cuts at 2,048 bytes in silence, which breaks JSON; Datadog's
     /// agent documents 5,000 characters.
     #[must_use]

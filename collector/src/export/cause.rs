@@ -146,7 +146,11 @@ fn credentials(destination: &Destination) -> String {
         "Check the key in `headers`, for example headers = { authorization = \"Bearer env:TOKEN\" }, and what it may do."
             .to_owned()
     } else {
-        format!("Check the key and what it may do: {}.", preset.header_hint())
+        let host = destination.endpoint_host();
+        let region = preset.region_hint().map_or_else(String::new, |hint| {
+            format!(" A key of another region is refused, too. This one is sent to {host}; {hint}.")
+        });
+        format!("Check the key and what it may do: {}.{region}", preset.header_hint())
     }
 }
 

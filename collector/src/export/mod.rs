@@ -24,6 +24,7 @@ mod plan;
 pub(crate) mod preview;
 mod private_names;
 pub(crate) mod probe;
+pub(crate) mod replay;
 pub(crate) mod resource;
 mod sniff;
 mod split;

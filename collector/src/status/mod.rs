@@ -120,6 +120,8 @@ pub(crate) struct Destination {
     pub delivered: u64,
     /// Spans lost, by reason.
     pub lost: BTreeMap<String, u64>,
+    /// The last delivery, microseconds since the epoch.
+    pub last_ok_us: Option<i64>,
     /// The last failure in words.
     pub last_error: Option<String>,
     /// What to do about the last failure.
@@ -356,6 +358,7 @@ impl Status {
                 pending: row.queued,
                 delivered: row.delivered,
                 lost: row.lost.into_iter().collect(),
+                last_ok_us: row.last_ok_ns.map(|ns| ns / 1_000),
                 last_error: row.last_error,
                 advice: row.advice,
                 stopped: row.stopped,

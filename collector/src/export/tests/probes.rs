@@ -1,9 +1,13 @@
 //! What `hookspan destinations` does, against receivers that are right and wrong.
 
+use hookspan_core::Timestamp;
+
 use super::sink::{Answer, Sink, eventually};
 use super::{DAY_NS, World, at, clock, destination, reader, tables};
 use crate::config::destination::Destination;
+use crate::export::Settings;
 use crate::export::probe::{self, Step};
+use crate::export::replay::{self, Replayed};
 use crate::store::export::StartAt;
 
 async fn probed(destination: Destination) -> Vec<Step> {
@@ -76,6 +80,18 @@ async fn a_person_has_spans_sent_again_and_a_destination_forgotten() {
     let row = || world.row("test");
     eventually(|| row().delivered == 60, || format!("{:?}", row())).await;
     assert_eq!(sink.taken(), [world.all(), world.all()].concat());
+    let all = (Timestamp(0), clock::now());
+    let before = (Timestamp(0), Timestamp(1));
+    let period = |of| {
+        let to = destination(&sink, "grpc", "");
+        replay::period(&world.database, &to, &Settings::default(), of).unwrap()
+    };
+    assert_eq!(period(before), Replayed::Spans(0));
+    assert_eq!(period(all), Replayed::Spans(30));
+    assert!(exporters.retry("test"));
+    eventually(|| row().delivered == 90, || format!("{:?}", row())).await;
+    assert_eq!(sink.taken().len(), 90);
+    assert_eq!(row().queued, 0, "the position stayed");
     assert!(row().lost.is_empty());
     exporters.shutdown().await;
     assert!(tables::remove(&world.database, "test").unwrap());

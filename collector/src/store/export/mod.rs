@@ -260,6 +260,37 @@ impl ExportStore {
         })
     }
 
+    /// The `settled.seq` before the first span of `start`.
+    ///
+    /// # Errors
+    /// Returns SQLite's error.
+    pub(crate) fn start_seq(&self, start: StartAt) -> rusqlite::Result<i64> {
+        start_seq(&self.db, start)
+    }
+
+    /// Stores batches of spans that were sent before. The position does not move. A batch that is stored already stays as it is.
+    ///
+    /// # Errors
+    /// Returns SQLite's error. Nothing is stored then.
+    pub(crate) fn add_batches(&mut self, batches: &[Batch]) -> rusqlite::Result<()> {
+        let destination = self.destination.clone();
+        self.write(|tx| {
+            let mut is_stored = tx.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM export_batch WHERE destination = ?1 AND first_seq = ?2)",
+            )?;
+            for batch in batches {
+                if !is_stored.query_row(params![destination, batch.first_seq], |row| row.get(0))? {
+                    insert(tx, &destination, batch)?;
+                }
+            }
+            tx.execute(
+                "UPDATE export_position SET not_before_ns = 0 WHERE destination = ?1",
+                [&destination],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Moves past spans of which none is to be sent.
     ///
     /// # Errors

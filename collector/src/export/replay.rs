@@ -1,0 +1,105 @@
+//! Sends the spans of a period again, without moving a destination's position: they are encoded now, and stored as requests that the
+//! collector sends like any other.
+
+use std::path::Path;
+
+use hookspan_core::{Timestamp, content};
+use prost::Message as _;
+
+use super::Settings;
+use super::otlp::Request;
+use super::plan::{BATCH_SPANS, Plan};
+use crate::config::destination::Destination;
+use crate::store::export::{Batch, ExportStore, StartAt};
+use crate::store::open::OpenError;
+
+/// Bytes that a replay may add to the database. A longer period is replayed in parts.
+const MAX_BYTES: usize = 256 << 20;
+
+/// What a replay came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replayed {
+    /// So many spans wait to be sent.
+    Spans(u64),
+    /// The period holds more than fits; nothing was stored. Spans that fit.
+    TooMuch(u64),
+}
+
+/// Requests as they fill up.
+struct Filling<'a> {
+    plan: &'a Plan,
+    request: Request<'a>,
+    range: Option<(i64, i64)>,
+    batches: Vec<Batch>,
+    bytes: usize,
+    spans: u64,
+}
+
+impl Filling<'_> {
+    fn close(&mut self) {
+        let request = std::mem::replace(&mut self.request, Request::new(&self.plan.encoding));
+        let Some((first_seq, last_seq)) = self.range.take() else { return };
+        let spans = request.len() as u64;
+        let body = request.finish().encode_to_vec();
+        self.bytes += body.len();
+        self.spans += spans;
+        self.batches.push(Batch { first_seq, last_seq, spans, body, attempts: 0 });
+    }
+}
+
+/// Stores requests with the spans that ended from `from` to `to`, both included. Spans that were not built yet are left out: they are
+/// sent anyway. So is what `sample` leaves out; `max_span_age` does not count, because a person asks.
+///
+/// # Errors
+/// Returns SQLite's error. Nothing is stored then.
+pub(crate) fn period(
+    database: &Path,
+    destination: &Destination,
+    settings: &Settings,
+    (from, to): (Timestamp, Timestamp),
+) -> Result<Replayed, OpenError> {
+    let identity = destination.identity();
+    let mut store = ExportStore::open(database, &destination.name, &identity, StartAt::Head)?;
+    let failed = |source| OpenError::Sqlite { path: database.into(), source };
+    let plan = Plan::of(destination, settings);
+    let built = store.position().map_err(failed)?.built_seq;
+    let start = store.start_seq(StartAt::Since(from)).map_err(failed)?;
+    let mut filling = Filling {
+        plan: &plan,
+        request: Request::new(&plan.encoding),
+        range: None,
+        batches: Vec::new(),
+        bytes: 0,
+        spans: 0,
+    };
+    let mut bodies = store.bodies();
+    let read = store.settled_after(start, |seq, span| {
+        let end = span.end.map_or(span.start, |end| end.at);
+        if seq > built || filling.bytes > MAX_BYTES {
+            return false;
+        }
+        if end < from || end > to || !plan.is_sampled(&span.root) {
+            return true;
+        }
+        let encoded = plan
+            .encoding
+            .span(&span, &mut |part| content::extract(part.field, bodies.get(part.hook)?));
+        if filling.request.len() == BATCH_SPANS
+            || !filling.request.push(&span, encoded.clone(), plan.request_max_bytes)
+        {
+            filling.close();
+            filling.request.push(&span, encoded, plan.request_max_bytes);
+        }
+        let first = filling.range.map_or(seq, |(first, _)| first);
+        filling.range = Some((first, seq));
+        true
+    });
+    drop(bodies);
+    read.map_err(failed)?;
+    filling.close();
+    if filling.bytes > MAX_BYTES {
+        return Ok(Replayed::TooMuch(filling.spans));
+    }
+    store.add_batches(&filling.batches).map_err(failed)?;
+    Ok(Replayed::Spans(filling.spans))
+}
