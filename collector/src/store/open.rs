@@ -43,7 +43,7 @@ pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 /// The rules by which this program derives sessions and spans from hooks. A change after which the same hooks give other rows
 /// raises this number, so that `status` and `doctor` recognise a store that older rules derived. A migration that empties the
 /// derived tables need not raise it: they are derived anew.
-pub(crate) const RULES: u32 = 1;
+pub(crate) const RULES: u32 = 2;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::assemble::finished_prefix::Window;
+use crate::assemble::nested_agent::Nested;
 use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::parent_link::Link;
@@ -86,6 +87,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) facts: usize,
     /// The finished part of the turn, which is not among the nodes.
     pub(crate) window: Option<&'a Window>,
+    /// Subagents that belong below calls of other subagents.
+    pub(crate) nested: Nested<'a>,
     /// Start of the turn by its own events, before its children extended it.
     pub(crate) turn_start: Timestamp,
     pub(crate) settle: Option<Timestamp>,

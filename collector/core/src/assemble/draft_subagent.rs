@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::draft_turn::Frame;
+use crate::assemble::nested_agent::Owned;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::descendants::{MAX_DEPTH, base, children_by_key, lifetime, loose_children};
 use crate::correlate::parent_link::Link;
@@ -63,8 +64,16 @@ impl<'a> Tree<'a> {
         mut frame: Frame,
     ) {
         let background = call.find(|tool| tool.delegate()?.background);
+        let mut nested = if agent.is_none() { self.nested.take(&call) } else { None };
+        let (owner, of, agent) = match &mut nested {
+            Some(Owned { conversation, generation, agent }) => {
+                (*conversation, &*generation, agent.take())
+            }
+            None => (conversation, generation, agent),
+        };
         if call.class() == ToolClass::Task {
-            let alive = last_life(world, conversation, &call.key);
+            let key = agent.as_ref().map_or(&*call.key, |agent| &agent.key);
+            let alive = last_life(world, owner, key);
             let over = call.ended().or(agent.as_ref().and_then(Agent::over));
             frame = outlive(frame, (over, alive), background == Some(true), call.first());
         }
@@ -104,7 +113,7 @@ impl<'a> Tree<'a> {
         node.what = What::Call(call);
         let at = self.push(world, node, frame);
         if let Some(agent) = agent {
-            self.add_agent(world, conversation, generation, agent, Frame { parent: at, ..frame });
+            self.add_agent(world, owner, of, agent, Frame { parent: at, ..frame });
         }
     }
 

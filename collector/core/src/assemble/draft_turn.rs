@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::Window;
+use crate::assemble::nested_agent::Nested;
 use crate::assemble::span_builder::surface;
 use crate::correlate::conversation::{Conversation, MAX_REPEATS, Turn};
 use crate::correlate::delegation::plain_type;
-use crate::correlate::descendants::gather;
+use crate::correlate::descendants::{Below, gather};
 use crate::correlate::fact::Fact;
 use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
@@ -72,8 +73,9 @@ pub(crate) fn grow<'a>(
     window: Option<&'a Window>,
 ) -> Tree<'a> {
     let facts = window.map_or_else(|| root.facts(turn), |window| window.facts(root, turn));
-    let mut below = Vec::new();
+    let mut below = Below::default();
     gather(world, (root, &turn.generation), &facts, &mut below, 0);
+    let Below { times: below, named } = below;
     let since = window.map_or(turn.start, |window| window.alive.max(turn.start));
     let close = close(world, root, turn, (&facts, since), &below);
     let read = facts.len() + below.len();
@@ -106,6 +108,7 @@ pub(crate) fn grow<'a>(
         close,
         facts: read,
         window,
+        nested: Nested::new(named, cutoff),
         turn_start: started,
         settle,
         deadline: None,
@@ -245,6 +248,7 @@ impl<'a> Tree<'a> {
         reading: &mut Reading<'a>,
         frame: Frame,
     ) {
+        let nested = self.keep_nested(world, conversation, generation, &mut reading.agents);
         let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
         for agent in std::mem::take(&mut reading.agents) {
             match agent.call {
@@ -275,6 +279,7 @@ impl<'a> Tree<'a> {
         for agent in agents {
             self.add_agent(world, conversation, generation, agent, frame);
         }
+        self.add_nested(world, nested, frame);
     }
 
     fn add_thoughts(

@@ -5,6 +5,7 @@ pub(crate) mod draft;
 pub(crate) mod draft_subagent;
 pub(crate) mod draft_turn;
 pub(crate) mod finished_prefix;
+pub(crate) mod nested_agent;
 pub(crate) mod provider;
 pub(crate) mod repository_attributes;
 pub(crate) mod session_segment;

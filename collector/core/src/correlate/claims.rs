@@ -13,6 +13,8 @@ pub(crate) struct Claims<'a> {
     by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,
     /// `None` if several conversations have such a call.
     by_call: BTreeMap<&'a str, Option<&'a Arc<str>>>,
+    /// Delegations of children, by the root that their hooks name and the subagent that the result names.
+    by_result: BTreeMap<(&'a str, &'a str), (&'a Arc<str>, &'a str)>,
 }
 
 impl<'a> Claims<'a> {
@@ -27,6 +29,13 @@ impl<'a> Claims<'a> {
                     Some((child, (&parent.id, &**key, one.stop?)))
                 });
                 claims.by_child.extend(named);
+            }
+            if let Some(lineage) = &parent.lineage {
+                let named = parent.delegations.iter().filter_map(|(key, one)| {
+                    let named = (lineage.parent.as_str(), one.subagent.as_deref()?);
+                    Some((named, (&parent.id, &**key)))
+                });
+                claims.by_result.extend(named);
             }
             if by_call {
                 for key in parent.delegations.keys() {
@@ -47,6 +56,14 @@ impl<'a> Claims<'a> {
         let call = lineage_by_call(child)?;
         let parent = self.by_call.get(call).copied().flatten()?;
         (**parent != *child.id).then_some((parent, call))
+    }
+
+    /// The delegation of another child whose result names a child of the same root.
+    pub(crate) fn of_sibling(&self, child: &'a Conversation) -> Option<(&'a Arc<str>, &'a str)> {
+        let lineage = child.lineage.as_ref()?;
+        let named = (lineage.parent.as_str(), lineage.subagent.as_str());
+        let (parent, key) = *self.by_result.get(&named)?;
+        (**parent != *child.id).then_some((parent, key))
     }
 }
 

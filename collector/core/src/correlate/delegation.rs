@@ -22,6 +22,8 @@ pub(crate) struct Delegation {
     pub(crate) agent: Option<Box<str>>,
     /// The child's conversation, if a hook names it.
     pub(crate) child: Option<Box<str>>,
+    /// The subagent that the result of the call names.
+    pub(crate) subagent: Option<Box<str>>,
 }
 
 impl Delegation {
@@ -47,6 +49,12 @@ impl Delegation {
                     self.child.get_or_insert_with(|| child.as_str().into());
                 }
                 (facts.agent.as_deref(), facts.task)
+            }
+            K::ToolEnd(tool) => {
+                if let Some(subagent) = tool.subagent() {
+                    self.subagent.get_or_insert_with(|| subagent.into());
+                }
+                (None, 0)
             }
             K::ToolStart(tool) => {
                 let delegate = tool.delegate();

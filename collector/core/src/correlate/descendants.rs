@@ -1,22 +1,44 @@
 //! Walks the descendants of a conversation: its children, by their delegations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::correlate::conversation::{Conversation, Turn};
 use crate::correlate::fact::Fact;
 use crate::correlate::parent_link::below_turn;
 use crate::correlate::snapshot::World;
+use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
 /// Maximum depth of children. Deeper ones are placed at the last level.
 pub(crate) const MAX_DEPTH: u32 = 16;
 
-/// Times of all facts below a conversation's facts, at any depth.
+/// What the facts below a conversation's facts tell, at any depth.
+#[derive(Default)]
+pub(crate) struct Below<'a> {
+    /// Times of all facts.
+    pub(crate) times: Vec<Timestamp>,
+    /// Subagents that the results of calls name, with the time of the first such result.
+    pub(crate) named: BTreeMap<&'a str, Timestamp>,
+}
+
+impl<'a> Below<'a> {
+    fn take(&mut self, fact: &'a Fact) {
+        self.times.push(fact.at);
+        if let EventKind::ToolEnd(tool) = &fact.kind
+            && let Some(subagent) = tool.subagent()
+        {
+            let first = self.named.entry(subagent).or_insert(fact.at);
+            *first = fact.at.min(*first);
+        }
+    }
+}
+
+/// Reads all facts below a conversation's facts.
 pub(crate) fn gather<'a>(
     world: World<'a>,
     (conversation, generation): (&'a Conversation, &str),
     facts: &[&'a Fact],
-    times: &mut Vec<Timestamp>,
+    below: &mut Below<'a>,
     depth: u32,
 ) {
     if depth >= MAX_DEPTH || world.children.is_empty() {
@@ -26,8 +48,8 @@ pub(crate) fn gather<'a>(
     for (child, key) in children_of(world, conversation, facts).into_iter().chain(loose) {
         for turn in turns_for(world, child, key) {
             let facts = child.facts(turn);
-            times.extend(facts.iter().map(|fact| fact.at));
-            gather(world, (child, &turn.generation), &facts, times, depth + 1);
+            facts.iter().for_each(|fact| below.take(fact));
+            gather(world, (child, &turn.generation), &facts, below, depth + 1);
         }
     }
 }

@@ -145,7 +145,17 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
             linked.waits |= !conversations.contains_key(&*name);
             continue;
         };
-        let key = told_call(conversation, parent).or_else(|| {
+        let told = told_call(conversation, parent);
+        // Its root knows nothing of it but its own hooks.
+        if told.as_ref().is_some_and(|key| !parent.delegations.contains_key(key))
+            && let Some((parent, key)) = claims.of_sibling(conversation)
+        {
+            taken.insert((parent.clone(), key.into()));
+            let link = Link::new(parent.clone(), Some(key.into()), confidence);
+            linked.links.insert(conversation.id.clone(), link);
+            continue;
+        }
+        let key = told.or_else(|| {
             let open = parents
                 .entry(parent.id.clone())
                 .or_insert_with(|| OpenDelegations::new(candidates(parent)));

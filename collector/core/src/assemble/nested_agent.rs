@@ -1,0 +1,87 @@
+//! Subagents of subagents, if their hooks name the root. Claude Code sends `SubagentStart` and `SubagentStop` of every subagent
+//! with the id of the session. Only the result of the call says who asked for the subagent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::assemble::draft::Tree;
+use crate::assemble::draft_turn::Frame;
+use crate::correlate::conversation::Conversation;
+use crate::correlate::snapshot::World;
+use crate::correlate::tool_call::Call;
+use crate::correlate::turn::Agent;
+use crate::model::time::Timestamp;
+
+/// A subagent, with the conversation and the turn of its own hooks. Its span keeps their id below any call.
+pub(crate) struct Owned<'a> {
+    pub(crate) conversation: &'a Conversation,
+    pub(crate) generation: Arc<str>,
+    pub(crate) agent: Option<Agent<'a>>,
+}
+
+/// Subagents that the results of calls further down name.
+#[derive(Default)]
+pub(crate) struct Nested<'a> {
+    /// Times of those results.
+    named: BTreeMap<&'a str, Timestamp>,
+    /// A result after this time is late for what has settled with the turn.
+    cutoff: Timestamp,
+    /// Subagents that wait for their calls.
+    waiting: BTreeMap<String, Owned<'a>>,
+}
+
+impl<'a> Nested<'a> {
+    pub(crate) fn new(named: BTreeMap<&'a str, Timestamp>, cutoff: Timestamp) -> Self {
+        Self { named, cutoff, waiting: BTreeMap::new() }
+    }
+
+    /// Whether the result of a call further down names this subagent, before its span has settled.
+    fn is_named(&self, agent: &Agent<'_>, delay: i64) -> bool {
+        let settled = agent.over().map_or(self.cutoff, |over| self.cutoff.max(over.plus(delay)));
+        let named = self.named.get(&*agent.key).filter(|_| agent.call.is_none());
+        named.is_some_and(|at| *at <= settled)
+    }
+
+    /// The subagent that a call's result names, if it waits.
+    pub(crate) fn take(&mut self, call: &Call<'_>) -> Option<Owned<'a>> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        self.waiting.remove(call.find(|tool| tool.subagent())?)
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// Keeps back the subagents that belong below calls of others. Returns their keys.
+    pub(crate) fn keep_nested(
+        &mut self,
+        world: World<'a>,
+        conversation: &'a Conversation,
+        generation: &Arc<str>,
+        agents: &mut Vec<Agent<'a>>,
+    ) -> Vec<String> {
+        if self.nested.named.is_empty() {
+            return Vec::new();
+        }
+        let delay = world.config.settle_delay_ns;
+        let nested = |agent: &mut Agent<'a>| self.nested.is_named(agent, delay);
+        let nested: Vec<Agent<'a>> = agents.extract_if(.., nested).collect();
+        let keys = nested.iter().map(|agent| agent.key.clone()).collect();
+        for agent in nested {
+            let (key, generation) = (agent.key.clone(), generation.clone());
+            let owned = Owned { conversation, generation, agent: Some(agent) };
+            self.nested.waiting.insert(key, owned);
+        }
+        keys
+    }
+
+    /// Adds subagents whose calls are not in the tree where their own hooks are.
+    pub(crate) fn add_nested(&mut self, world: World<'a>, keys: Vec<String>, frame: Frame) {
+        for key in keys {
+            let Some(owned) = self.nested.waiting.remove(&key) else { continue };
+            if let Some(agent) = owned.agent {
+                self.add_agent(world, owned.conversation, &owned.generation, agent, frame);
+            }
+        }
+    }
+}
