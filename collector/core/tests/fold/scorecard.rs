@@ -1,7 +1,7 @@
 //! The scorecard: compares the result for every stream with what really happened.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hookspan_core::Config;
 
@@ -25,12 +25,18 @@ pub(crate) fn line(name: &str, stream: &str, truth: &str) -> (Line, Store) {
     (Line { name: name.to_owned(), events: hooks.len(), score, why: truth.why }, store)
 }
 
-/// All streams of a folder, by name.
-pub(crate) fn lines(folder: &Path) -> Vec<Line> {
+/// The files of all streams of a folder, by name.
+pub(crate) fn streams(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut streams: Vec<_> =
         files.filter(|path| path.extension().is_some_and(|e| e == "jsonl")).collect();
     streams.sort();
+    streams
+}
+
+/// All streams of a folder, by name.
+pub(crate) fn lines(folder: &Path) -> Vec<Line> {
+    let streams = streams(folder);
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     streams
         .iter()
