@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken session is a bug to be seen")]
 
+#[path = "../tests/fold/accounting.rs"]
+mod accounting;
 #[path = "../tests/fold/campaign.rs"]
 mod campaign;
 #[expect(dead_code, reason = "support of the tests, of which this needs a part")]
@@ -15,6 +17,7 @@ mod support;
 #[expect(dead_code, reason = "the text form is for streams")]
 #[path = "../tests/fold/truth.rs"]
 mod truth;
+#[expect(dead_code, reason = "which odd things a session holds is for a test")]
 #[path = "../tests/fold/world.rs"]
 mod world;
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hookspan_core::{Config, Event, Hook, SessionParts, Timestamp, TurnSummary, normalise};
+use hookspan_core::{
+    Config, Event, Hook, SessionParts, Span, SpanKind, Timestamp, TurnSummary, Value, normalise,
+};
 
+use crate::accounting::{copies, shown};
 use crate::support::{Player, Store, fold, render};
 use crate::truth::score;
 use crate::world::{Dice, Flavor, Surface, World, make};
@@ -22,8 +25,9 @@ pub(crate) fn live(seed: u64) -> Verdict {
         _ => Surface::Ide,
     };
     let mut dice = Dice::new(seed ^ 0x5eed);
-    let crowded = make(seed, surface, Flavor { crowded: true });
-    let plain = make(seed, surface, Flavor { crowded: false });
+    let crowded = make(seed, surface, Flavor { crowded: true, odd: false });
+    let plain = make(seed, surface, Flavor { crowded: false, odd: false });
+    let odd = make(seed, surface, Flavor { crowded: false, odd: true });
     let store = whole(&crowded)?;
     on_its_way(&crowded, &store, &mut dice, false)?;
     let store = whole(&plain)?;
@@ -31,7 +35,9 @@ pub(crate) fn live(seed: u64) -> Verdict {
     for lost in plain.kinds() {
         without(&plain, lost)?;
     }
-    some_lost(&crowded, &mut dice)
+    some_lost(&crowded, &mut dice)?;
+    let store = whole(&odd).map_err(|what| format!("odd: {what}"))?;
+    on_its_way(&odd, &store, &mut dice, false).map_err(|what| format!("odd: {what}"))
 }
 
 /// Everything arrives: the spans are the truth.
@@ -40,9 +46,18 @@ fn whole(world: &World) -> Result<Store, String> {
     sound(&store)?;
     let score = score(&world.truth(None), &store);
     if score.is_right() {
-        return Ok(store);
+        return accounted(&store, &world.hooks, world.again).map(|()| store);
     }
     Err(format!("the whole stream: {score:#?}\n{}", render(&store)))
+}
+
+/// Every hook is visible in one span. Only a hook that says the same as one shortly before it may count as its copy instead; `again` hooks say in other words what another one said.
+fn accounted(store: &Store, hooks: &[Hook], again: usize) -> Verdict {
+    let (shown, sent) = (shown(store), hooks.len() - again);
+    if shown == sent || (shown < sent && sent - shown <= copies(hooks)) {
+        return Ok(());
+    }
+    Err(format!("{shown} of {sent} hooks are shown\n{}", render(store)))
 }
 
 /// Shuffled, in pieces, with a restart, and `twice` by two sources: the spans are the same. Of two equal commands at once
@@ -84,11 +99,12 @@ fn on_its_way(world: &World, expected: &Store, dice: &mut Dice, twice: bool) -> 
 
 /// One kind of hook never arrives: exactly the stated degradation.
 fn without(world: &World, lost: &str) -> Verdict {
-    let store = fold(Config::default(), &world.without(lost), 16);
+    let left = world.without(lost);
+    let store = fold(Config::default(), &left, 16);
     sound(&store)?;
     let score = score(&world.truth(Some(lost)), &store);
     if score.is_right() {
-        return Ok(());
+        return accounted(&store, &left, 0).map_err(|what| format!("without {lost}: {what}"));
     }
     Err(format!("without {lost}: {score:#?}\n{}", render(&store)))
 }
@@ -96,7 +112,9 @@ fn without(world: &World, lost: &str) -> Verdict {
 /// Any hooks are lost: whatever is left hangs together.
 fn some_lost(world: &World, dice: &mut Dice) -> Verdict {
     let left: Vec<Hook> = world.hooks.iter().filter(|_| dice.roll(4) > 0).cloned().collect();
-    sound(&fold(Config::default(), &left, 5))
+    let store = fold(Config::default(), &left, 5);
+    sound(&store)?;
+    accounted(&store, &left, 0).map_err(|what| format!("some lost: {what}"))
 }
 
 /// What holds in every store: parents exist and cover their children, everything is final, parts add up.
@@ -111,7 +129,10 @@ fn sound(store: &Store) -> Verdict {
             && !late
         {
             let end = |end: Option<hookspan_core::End>| end.map_or(Timestamp(i64::MAX), |e| e.at);
-            if span.start < parent.start || end(span.end) > end(parent.end) {
+            // A delegation may outlive its turn.
+            let outlives = parent.kind == SpanKind::Generation && is_delegation(span);
+            let is_inside = outlives || end(span.end) <= end(parent.end);
+            if span.start < parent.start || !is_inside {
                 return Err(format!("outside its parent: {span:#?}\n{}", render(store)));
             }
         }
@@ -138,6 +159,12 @@ fn sound(store: &Store) -> Verdict {
         }
     }
     Ok(())
+}
+
+fn is_delegation(span: &Span) -> bool {
+    let class = span.attributes.iter().find(|one| one.key == "hookspan.tool.class");
+    span.kind == SpanKind::Subagent
+        || class.is_some_and(|one| matches!(&one.value, Value::Str(class) if class == "task"))
 }
 
 fn same(expected: &Store, got: &Store) -> Verdict {

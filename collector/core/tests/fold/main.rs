@@ -29,6 +29,7 @@ mod clocks;
 /// Streams made to cost much.
 mod shapes;
 /// What a hook costs in any stream, and what the fold may hold.
+mod accounting;
 mod bounds;
 /// How pages name the file of a call.
 mod paths;

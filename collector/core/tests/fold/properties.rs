@@ -11,6 +11,7 @@ use proptest::test_runner::RngSeed;
 use crate::campaign;
 use crate::story::{self, tell};
 use crate::support::{Player, Store, fold, render};
+use crate::world::{Flavor, ODDITIES, Surface, make};
 
 /// Hooks may be written this much out of order.
 const DISORDER_NS: i64 = 200_000_000;
@@ -218,6 +219,16 @@ fn the_story_teller_knows_every_event() {
         tell(&ops).iter().map(|hook| normalise(hook).name.into_owned()).collect();
     let missing: Vec<_> = story::EVENTS.iter().filter(|name| !names.contains(**name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn generated_sessions_have_every_oddity() {
+    let odd = |seed| {
+        let surface = if seed % 2 == 0 { Surface::Ide } else { Surface::Cli };
+        make(seed, surface, Flavor { crowded: false, odd: true }).oddities
+    };
+    let all: BTreeSet<&str> = (0..40).flat_map(odd).collect();
+    assert_eq!(all, ODDITIES.into_iter().collect());
 }
 
 /// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example stories -- 100000`.

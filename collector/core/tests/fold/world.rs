@@ -1,7 +1,7 @@
 //! Makes up sessions and knows what really happened in them: hooks as Cursor would send them, and the spans that should
 //! exist given which kinds of hook arrive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hookspan_core::{Hook, Tokens};
 
@@ -11,6 +11,8 @@ mod calls;
 mod expected;
 #[path = "world/maker.rs"]
 mod maker;
+#[path = "world/odd.rs"]
+mod odd;
 
 const MS: i64 = 1_000_000;
 
@@ -28,6 +30,8 @@ pub(crate) enum Surface {
 pub(crate) struct Flavor {
     /// Equal commands and files, subagents in parallel: only a whole stream tells them apart.
     pub(crate) crowded: bool,
+    /// Ids that are missing or used again, other roots, cut bodies, and whatever else hosts do.
+    pub(crate) odd: bool,
 }
 
 /// Small, seeded numbers; the same seed makes the same session for ever.
@@ -118,7 +122,25 @@ pub(crate) struct World {
     /// The event of each hook.
     names: Vec<String>,
     things: Vec<(Thing, Option<usize>)>,
+    /// Number of hooks that say what another hook said, in other words.
+    pub(crate) again: usize,
+    /// The odd things in it.
+    pub(crate) oddities: BTreeSet<&'static str>,
 }
+
+/// All odd things that a session may hold.
+pub(crate) const ODDITIES: [&str; 10] = [
+    "an id twice",
+    "calls without ids",
+    "hooks without a turn",
+    "hooks without a conversation",
+    "ends that say less",
+    "cut bodies",
+    "calls of most of an hour",
+    "other roots",
+    "two wordings",
+    "children that outlive",
+];
 
 struct Maker {
     dice: Dice,
@@ -129,6 +151,14 @@ struct Maker {
     things: Vec<(Thing, Option<usize>)>,
     now: i64,
     count: u64,
+    again: usize,
+    /// Nothing else runs in the actor's conversation.
+    serial: bool,
+    /// The id of the last call of each conversation that is over.
+    over: BTreeMap<String, String>,
+    /// Conversations with a hook.
+    seen: BTreeSet<String>,
+    oddities: BTreeSet<&'static str>,
 }
 
 /// Who acts: the root or a child.
@@ -154,9 +184,15 @@ pub(crate) fn make(seed: u64, surface: Surface, flavor: Flavor) -> World {
         things: Vec::new(),
         now: 1_780_000_000_000 * MS,
         count: 0,
+        again: 0,
+        serial: true,
+        over: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        oddities: BTreeSet::new(),
     };
     maker.session();
-    World { surface, hooks: maker.hooks, names: maker.names, things: maker.things }
+    let Maker { hooks, names, things, again, oddities, .. } = maker;
+    World { surface, hooks, names, things, again, oddities }
 }
 
 impl World {

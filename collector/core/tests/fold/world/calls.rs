@@ -19,12 +19,14 @@ impl Maker {
             4 => (format!("MCP:look_{number}"), json!({"q": number})),
             _ => ("Write".to_owned(), json!({"file_path": file, "content": "a"})),
         };
-        let id = format!("call_{number}\nfc_{number}");
+        let odd = self.oddity(actor, kind == 3);
+        let id = odd.id.clone().unwrap_or_else(|| format!("call_{number}\nfc_{number}"));
         let run = self.dice.between(1, 2_000) * MS / 4 + 250_000;
         let outcome = self.dice.roll(12);
         let (pre, begins) = (self.now, self.now + self.dice.between(20, 45) * MS);
-        let ends = begins + self.dice.between(20, 45) * MS + run;
-        let mut told = Told { id: id.clone(), pre, run, ..Told::default() };
+        let ends = begins + self.dice.between(20, 45) * MS + run + odd.asks;
+        let named = if odd.without_id { String::new() } else { id.clone() };
+        let mut told = Told { id: named, pre, run, ..Told::default() };
         let program = command.split(' ').next().unwrap_or_default().to_owned();
         told.name = match kind {
             3 => format!("execute_tool Shell {program}"),
@@ -32,8 +34,12 @@ impl Maker {
             _ => format!("execute_tool {tool}"),
         };
         told.bare = told.name.clone();
-        let who = (actor.conversation.as_str(), actor.exec.as_str());
-        let generic = json!({"tool_name": tool, "tool_input": input, "tool_use_id": id});
+        let turn = if odd.without_turn { "" } else { actor.exec.as_str() };
+        let who = (actor.conversation.as_str(), turn);
+        let mut generic = json!({"tool_name": tool, "tool_input": input, "tool_use_id": id});
+        if let Some(generic) = generic.as_object_mut().filter(|_| odd.without_id) {
+            generic.remove("tool_use_id");
+        }
         let with = |mut body: Value, more: Value| {
             if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
                 body.extend(more);
@@ -89,6 +95,9 @@ impl Maker {
             }
         }
         self.now = ends;
+        if let Some(generic) = generic.as_object_mut().filter(|_| odd.says_less) {
+            generic.remove("tool_input");
+        }
         if fails {
             let body =
                 json!({"error_message": "no", "failure_type": "error", "duration": duration});
@@ -97,7 +106,13 @@ impl Maker {
         } else if !hangs {
             let body = json!({"tool_output": "{}", "duration": duration});
             self.send(ends, "postToolUse", who, actor.model, with(generic, body));
+            if odd.cut {
+                self.cut_output();
+            }
             told.post = Some(("postToolUse", ends));
+        }
+        if !hangs && self.serial && !odd.without_id {
+            self.over.insert(actor.conversation.clone(), id);
         }
         self.add(Thing::Call(told), Some(actor.thing));
     }
@@ -221,8 +236,7 @@ impl Maker {
         }
         self.wait(2_000, 9_000);
         // Beyond every step of the turn itself: a step is a thought's key.
-        self.think(actor, 100 + number);
-        let at = self.hooks.last().map_or(self.now, |hook| hook.observed_at.0);
+        let at = self.think(actor, 100 + number);
         self.things[task].0 =
             Thing::Task { tool: "Task", agent: "prober", id, pre, stop: None, thought: Some(at) };
     }

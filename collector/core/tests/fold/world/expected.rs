@@ -198,7 +198,7 @@ impl Told {
         };
         Some(Fact {
             name: if named { self.name.clone() } else { self.bare.clone() },
-            id: named.then(|| self.id.escape_debug().to_string()),
+            id: (named && !self.id.is_empty()).then(|| self.id.escape_debug().to_string()),
             start: start.or(read),
             end,
             ..Fact::default()

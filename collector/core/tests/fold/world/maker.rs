@@ -34,6 +34,7 @@ impl Maker {
         });
         if let (Some(body), Value::Object(own)) = (body.as_object_mut(), own) {
             body.extend(own);
+            self.disturb(body, conversation);
         }
         self.names.push(name.to_owned());
         self.hooks.push(Hook {
@@ -144,6 +145,9 @@ impl Maker {
             }
             own
         };
+        let is_odd = self.flavor.odd;
+        let outlives = is_odd && self.surface == Surface::Ide && self.dice.roll(3) == 0;
+        let outliving = outlives.then(|| self.hand_over(&own));
         let responds = self.dice.roll(5) > 0;
         let text = format!("answer {index}");
         if responds {
@@ -151,22 +155,37 @@ impl Maker {
             let body = with(json!({"text": text}));
             self.send(self.now, "afterAgentResponse", (&conversation, &generation), model, body);
             self.add(Thing::Response { at: self.now }, Some(thing));
+            if is_odd && tokens.is_some() && self.dice.roll(3) == 0 {
+                // Once more, without its tokens.
+                self.wait(3, 20);
+                let body = json!({"text": text});
+                let who = (conversation.as_str(), generation.as_str());
+                self.send(self.now, "afterAgentResponse", who, model, body);
+                self.note_again();
+            }
             self.wait(40, 60);
         } else {
             self.wait(300, 500);
         }
         let status = if self.dice.roll(6) == 0 { "aborted" } else { "completed" };
-        let body = with(json!({"status": status, "loop_count": 0}));
+        let said = if is_odd && responds { 1 + self.dice.roll(2) } else { 2 };
+        let body = json!({"status": status, "loop_count": 0});
+        // The response has the counts, too.
+        let body = if said == 1 { body } else { with(body) };
         self.send(self.now, "stop", (&conversation, &generation), model, body);
         last = last.max(self.now);
         self.things[thing].0 =
             Thing::Turn { prompt: prompted, stop: Some(self.now), response: responds, tokens };
+        if let Some(outliving) = outliving {
+            self.hand_back(outliving);
+            last = self.now;
+        }
         last
     }
 
     pub(super) fn step(&mut self, actor: &mut Actor, step: u64) {
         match self.dice.roll(if actor.depth < 3 { 14 } else { 11 }) {
-            0 => self.think(actor, step),
+            0 => drop(self.think(actor, step)),
             1 if actor.depth == 0 && self.surface == Surface::Ide => {
                 let tokens = self.next();
                 let body = json!({"trigger": "auto", "context_tokens": tokens});
@@ -184,19 +203,22 @@ impl Maker {
                 // In parallel: all begin before any ends.
                 let begun = self.now;
                 let mut latest = begun;
+                self.serial = false;
                 for at in 0..2 + self.dice.roll(3) as i64 {
                     self.now = begun + at * 5 * MS;
                     self.call(actor);
                     latest = latest.max(self.now);
                 }
                 self.now = latest;
+                self.serial = true;
             }
             _ => self.call(actor),
         }
         self.wait(300, 2_000);
     }
 
-    pub(super) fn think(&mut self, actor: &Actor, step: u64) {
+    /// A thought. Gives the time of its hook.
+    pub(super) fn think(&mut self, actor: &Actor, step: u64) -> i64 {
         let run = self.dice.between(50, 280) * MS;
         self.now += run;
         let suffix = if self.surface == Surface::Ide && self.dice.roll(2) == 0 {
@@ -208,8 +230,17 @@ impl Maker {
         let generation = format!("{}{suffix}", actor.generation);
         let body = json!({"text": format!("hm {number}"), "duration_ms": run / MS});
         let who = (actor.conversation.as_str(), generation.as_str());
-        self.send(self.now, "afterAgentThought", who, actor.model, body);
-        self.add(Thing::Thought { at: self.now, run }, Some(actor.thing));
+        let at = self.now;
+        self.send(at, "afterAgentThought", who, actor.model, body.clone());
+        self.add(Thing::Thought { at, run }, Some(actor.thing));
+        if self.flavor.odd && !suffix.is_empty() && self.dice.roll(2) == 0 {
+            // Once more, without its step.
+            self.wait(3, 20);
+            let who = (actor.conversation.as_str(), actor.generation.as_str());
+            self.send(self.now, "afterAgentThought", who, actor.model, body);
+            self.note_again();
+        }
         self.wait(300, 600);
+        at
     }
 }
