@@ -183,11 +183,14 @@ impl ToolFacts {
     pub(crate) fn file(fields: &Fields<'_>, tool: &str, words: &mut Words) -> Self {
         let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
         let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
+        // A file that was changed and is read again is another call, however soon.
+        let held = fields.raw("content").map(|content| new_text(content.get()).to_string());
+        let key = [tool, &path].into_iter().chain(held.as_deref());
         let mut facts = Self {
             tool: words.get(tool),
             class: ToolClass::of(tool),
             content: path_content(&path),
-            fallback: ContentKey::of(&[tool, &path]),
+            fallback: ContentKey::of(&key.collect::<Vec<_>>()),
             more: ToolMore { edits, ..ToolMore::default() }.boxed(),
             ..Self::default()
         };
@@ -500,7 +503,7 @@ fn edit(fields: &Fields<'_>) -> Edits {
     Edits { count: 1, added, removed, text, new: new_text(&new) }
 }
 
-/// A digest of what a file or a place in it holds after an edit: its length and its end tell two edits apart.
+/// A digest of what a file or a place in it holds: its length and its end tell two edits apart.
 fn new_text(text: &str) -> u64 {
     const END: usize = 512;
     let end = &text.as_bytes()[text.len().saturating_sub(END)..];
