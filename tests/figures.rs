@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use e2e_support::binaries::project;
 use e2e_support::collector::Collector;
 use e2e_support::mcp::Server;
+use e2e_support::oracle::check::Differences;
 use e2e_support::oracle::emit::{Hook, Ways, hooks};
 use e2e_support::oracle::run::lines;
+use e2e_support::oracle::tables::{compare, tables};
 use e2e_support::oracle::truth::story;
 use e2e_support::world::World;
 
@@ -103,11 +105,16 @@ fn an_import_gives_the_same_in_whatever_parts_it_comes() {
         for group in ["tool", "model", "kind", "project"] {
             shown.push(world.json(&["stats", "--group", group, "--days", "3660", "--json"]));
         }
-        shown
+        // The tables say whose child each conversation is, and below which call.
+        (shown, tables(&world.state().join("hookspan.db")))
     };
-    let whole = told(all.len());
-    for part in [999, 1_000, 1_001] {
-        assert_eq!(told(part), whole, "{part} hooks at a time");
+    let (shown, whole) = told(all.len());
+    for part in [400, 999, 1_000, 1_001, 2_500] {
+        let (shown_in_parts, in_parts) = told(part);
+        let mut found = Differences::default();
+        compare(&format!("{part} hooks at a time"), &in_parts, &whole, &mut found);
+        assert!(found.0.is_empty(), "{}", found.0.join("\n"));
+        assert_eq!(shown_in_parts, shown, "{part} hooks at a time");
     }
 }
 

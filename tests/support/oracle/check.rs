@@ -165,7 +165,7 @@ impl Check<'_> {
 
     fn summary(&mut self, place: &str, item: &Value, session: &Session) {
         let what = |name: &str| format!("{place} {} {name}", &session.id);
-        let agents: usize = session.turns.iter().map(|turn| turn.agents.len()).sum();
+        let agents: usize = session.turns.iter().map(|turn| turn.all_agents().count()).sum();
         let errored = session.turns.iter().filter(|turn| turn.errors() > 0).count();
         let active: u64 = session.turns.iter().map(|turn| turn.end - turn.start).sum();
         for (name, wanted) in [
@@ -226,12 +226,15 @@ impl Check<'_> {
             .iter()
             .for_each(|_| ["turn", "response"].map(&mut add).into_iter().for_each(drop));
         session.all_calls().for_each(|call| add(call.tool.kind()));
-        for _ in session.turns.iter().flat_map(|turn| &turn.agents) {
-            add("subagent");
-        }
+        let agents = session.turns.iter().flat_map(Turn::all_agents);
+        let agents = agents.map(|_| add("subagent")).count() as i64;
         got.remove("session");
+        // A child of one of two delegations that are alike is a line of its own.
+        let alike = session.turns.iter().filter(|turn| turn.alike).flat_map(Turn::all_agents);
+        if let Some(lines) = got.get_mut("subagent") {
+            *lines = agents.max(*lines - alike.count() as i64).min(*lines);
+        }
         // The delegating call is a line beside its subagent, and no call.
-        let agents = wanted.get("subagent").copied().unwrap_or_default();
         if agents > 0 {
             let got_tools = got.entry("tools".to_owned()).or_default();
             *got_tools -= agents;
@@ -291,7 +294,7 @@ impl Check<'_> {
             wanted.entry((group, name.to_owned())).or_default().add(us, failed);
         };
         for call in self.calls() {
-            let us = (!call.hangs).then_some(call.duration * 1_000);
+            let us = (!call.untold).then_some(call.duration * 1_000);
             add("tool", call.tool.name(), us, call.failed);
             add("kind", call.tool.kind(), us, call.failed);
         }
@@ -323,7 +326,7 @@ impl Check<'_> {
 
     fn heat(&mut self) {
         for tool in Tool::ALL {
-            let known = self.calls().filter(|call| call.tool == tool && !call.hangs);
+            let known = self.calls().filter(|call| call.tool == tool && !call.untold);
             let wanted = known.count() as i64;
             let path = format!("latency/heatmap?group=tool&name={}&{}", tool.name(), self.period());
             let answer = self.get(&path);

@@ -76,7 +76,7 @@ fn stats<'c>(
 ) {
     let mut wanted: BTreeMap<String, Lengths> = BTreeMap::new();
     for call in calls {
-        let us = (!call.hangs).then_some(call.duration * 1_000);
+        let us = (!call.untold).then_some(call.duration * 1_000);
         wanted.entry(call.tool.name().to_owned()).or_default().add(us, call.failed);
     }
     let what = words.join(" ");
@@ -130,7 +130,7 @@ pub fn of_session(world: &World, session: &Session, found: &mut Differences) {
     let spans = shown["spans"].as_array().cloned().unwrap_or_default();
     let errors = spans.iter().filter(failed).count() as u64;
     found.equal("failed spans of show --json", &errors, &session.errors());
-    let agents = |turn: &Turn| turn.agents.len();
+    let agents = |turn: &Turn| turn.all_agents().count();
     let calls = session.all_calls().count() + session.turns.iter().map(agents).sum::<usize>();
     let tools = spans.iter().filter(|span| span["kind"] == "tool").count();
     found.equal("calls of show --json", &tools, &calls);
@@ -148,7 +148,7 @@ pub fn of_session(world: &World, session: &Session, found: &mut Differences) {
     found.equal("spans of chrome-trace", &drawn, &spans.len());
     let page = world.ok(&["export", "--session", &session.id, "--format", "html"]);
     found.equal("spans of html", &page.matches("<details>").count(), &spans.len());
-    let untold = session.all_calls().filter(|call| call.hangs).count();
+    let untold = session.all_calls().filter(|call| call.untold).count();
     found.equal("? of html", &page.matches(r#"<span class="time">?</span>"#).count(), &untold);
     let tools = spans.iter().filter(|span| span["kind"] == "tool");
     let got = tools.filter(|span| span["duration_ns"].is_null()).count();

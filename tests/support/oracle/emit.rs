@@ -132,6 +132,9 @@ impl Cursor<'_> {
         for call in &agent.calls {
             self.call(call, voice);
         }
+        for below in &agent.agents {
+            self.agent(below, voice);
+        }
         own["status"] = json!(if agent.failed { "error" } else { "completed" });
         own["duration_ms"] = json!(agent.end - agent.start - 300);
         own["summary"] = json!("seen");
@@ -139,7 +142,7 @@ impl Cursor<'_> {
     }
 
     fn call(&mut self, call: &Call, voice: Voice<'_>) {
-        let both = self.session.layers == Layers::Both;
+        let layers = self.session.layers;
         let name = match call.tool {
             Tool::Mcp => format!("MCP:{}", call.tool.name()),
             tool => tool.name().to_owned(),
@@ -149,24 +152,32 @@ impl Cursor<'_> {
         if self.session.ids {
             pre["tool_use_id"] = json!(call.id);
         }
-        self.say(call.start, voice, "preToolUse", pre.clone());
-        let before = if both { LAYER_MS } else { 0 };
-        if let Some((event, own)) = self.before(call).filter(|_| both) {
-            self.say(call.start + LAYER_MS, voice, event, own);
+        if matches!(layers, Layers::Generic | Layers::Both) {
+            self.say(call.start, voice, "preToolUse", pre.clone());
+        }
+        let before = if layers == Layers::Both { LAYER_MS } else { 0 };
+        let has_before = matches!(layers, Layers::Both | Layers::Specific);
+        if let Some((event, own)) = self.before(call).filter(|_| has_before) {
+            self.say(call.start + before, voice, event, own);
         }
         if call.hangs {
             return;
         }
         let done = call.start + before + call.duration + 5;
-        if let Some((event, own)) = self.after(call).filter(|_| both || call.tool == Tool::Write) {
+        let has_after = layers != Layers::Generic || call.tool == Tool::Write;
+        if let Some((event, own)) = self.after(call).filter(|_| has_after) {
             self.say(done, voice, event, own);
+        }
+        if layers == Layers::Specific {
+            return;
         }
         pre["duration"] = json!(call.duration as f64);
         let (event, own) = post(call);
         if let (Some(pre), Value::Object(own)) = (pre.as_object_mut(), own) {
             pre.extend(own);
         }
-        self.say(done + before, voice, event, pre);
+        let between = if layers == Layers::Generic { 0 } else { LAYER_MS };
+        self.say(done + between, voice, event, pre);
     }
 
     fn before(&self, call: &Call) -> Option<(&'static str, Value)> {
@@ -183,7 +194,7 @@ impl Cursor<'_> {
                 let path = format!("{workspace}/{}", call.path());
                 Some((
                     "beforeReadFile",
-                    json!({"file_path": path, "content": "x", "attachments": []}),
+                    json!({"file_path": path, "content": call.mark, "attachments": []}),
                 ))
             }
             Tool::Mcp => Some((

@@ -1,9 +1,10 @@
 //! An independent model of what hookspan must answer. It decides what happened ([`truth`]), writes the hooks that Cursor would send
 //! for it ([`emit`]), hands them over in one of the ways there are ([`run`]), and compares every endpoint, command and export with
-//! what it decided ([`check`]). It shares no code with the product.
+//! what it decided ([`check`]). It compares the derived tables of live, rebuilt and imported stores, too ([`tables`]). It shares no code with the product.
 
 pub mod truth;
 pub mod emit;
 pub mod check;
 pub mod commands;
+pub mod tables;
 pub mod run;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::check::{Check, Differences};
 use super::commands;
 use super::emit::{Hook, Ways, hooks};
+use super::tables::{self, Tables, tables};
 use super::truth::{Story, story};
 use crate::collector::Collector;
 use crate::journal::JournalWriter;
@@ -22,6 +23,9 @@ const DAYS: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long they may take once an answer was wrong for that long: one failure is enough to know.
 const IMPATIENCE: Duration = Duration::from_secs(4);
+
+/// Hooks of one import of an exported log.
+const PART: usize = 701;
 
 /// Which seeds, and how many share a store.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +91,7 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
     commands::of_mcp(&world, few, &mut found);
     let before: Vec<Value> = stories.iter().flat_map(|story| sums(&collector, story)).collect();
     collector.stop();
+    let live = tables(&world.state().join("hookspan.db"));
     world.ok(&["rebuild"]);
     let collector = Collector::start(&world);
     for story in &stories {
@@ -96,7 +101,13 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
     for (before, after) in before.iter().zip(&after) {
         found.equal("sums after rebuild", after, before);
     }
-    round_trip(&world, &stories, &mut all);
+    tables::compare(
+        "after rebuild",
+        &tables(&world.state().join("hookspan.db")),
+        &live,
+        &mut found,
+    );
+    round_trip(&world, &stories, &live, &mut found, &mut all);
     for story in &mut stories {
         let gone = story.sessions.remove(0);
         let path = format!("sessions/{}/delete", gone.id);
@@ -110,8 +121,14 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
     all
 }
 
-/// The raw log imported elsewhere gives the same.
-fn round_trip(world: &World, stories: &[Story], all: &mut Vec<String>) {
+/// The raw log imported elsewhere, in parts of another length, gives the same.
+fn round_trip(
+    world: &World,
+    stories: &[Story],
+    live: &Tables,
+    found: &mut Differences,
+    all: &mut Vec<String>,
+) {
     let log = world.scratch("log.jsonl");
     world.ok(&[
         "export",
@@ -125,10 +142,18 @@ fn round_trip(world: &World, stories: &[Story], all: &mut Vec<String>) {
     ]);
     let other = World::new();
     let collector = Collector::start(&other);
-    other.ok(&["import", log.to_str().unwrap()]);
+    let lines = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    for part in lines.chunks(PART) {
+        let file = other.scratch("part.jsonl");
+        fs::write(&file, part.join("\n")).unwrap();
+        other.ok(&["import", file.to_str().unwrap()]);
+    }
     for story in stories {
         compare(&collector, story, "exported and imported", all);
     }
+    let imported = tables(&other.state().join("hookspan.db"));
+    tables::compare("exported and imported", &imported, live, found);
 }
 
 /// Compares until there is no difference, or long enough.

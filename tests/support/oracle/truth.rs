@@ -27,6 +27,10 @@ pub enum Layers {
     Generic,
     /// Those and the event of the tool (beforeShellExecution ...).
     Both,
+    /// The event of the tool alone: no call has an id, and a file's hook says nothing of how long it took.
+    Specific,
+    /// What comes after a call alone, of both layers.
+    Ends,
 }
 
 /// A conversation of a person with the agent.
@@ -65,8 +69,10 @@ pub struct Turn {
     pub tokens: Option<[u64; 4]>,
     /// Calls of the agent itself.
     pub calls: Vec<Call>,
-    /// Delegations, one after the other.
+    /// Delegations, one after the other or side by side.
     pub agents: Vec<Agent>,
+    /// Delegations that run side by side are of the same model: no hook tells whose child a conversation is.
+    pub alike: bool,
 }
 
 /// A delegation with a conversation of its own.
@@ -88,6 +94,8 @@ pub struct Agent {
     pub failed: bool,
     /// What it did.
     pub calls: Vec<Call>,
+    /// What it delegated itself.
+    pub agents: Vec<Agent>,
 }
 
 /// One tool call.
@@ -101,8 +109,10 @@ pub struct Call {
     pub start: u64,
     /// What Cursor measured.
     pub duration: u64,
-    /// No hook tells that it ended: how long it took is not known.
+    /// No hook tells that it ended.
     pub hangs: bool,
+    /// No hook tells how long it took: it hangs, or a single hook tells of it.
+    pub untold: bool,
     /// Whether it failed.
     pub failed: bool,
     /// Tells it from all others.
@@ -132,6 +142,9 @@ impl Tool {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Shell, Self::Read, Self::Grep, Self::StrReplace, Self::Write, Self::Mcp];
+
+    /// Tools that have an event of their own.
+    pub const WITH_EVENTS: [Self; 4] = [Self::Shell, Self::Read, Self::Write, Self::Mcp];
 
     /// The name that figures stand under.
     #[must_use]
@@ -206,17 +219,31 @@ impl Call {
     }
 }
 
+impl Agent {
+    /// It and the agents below it.
+    #[must_use]
+    pub fn with_below(&self) -> Vec<&Self> {
+        let below = self.agents.iter().flat_map(Self::with_below);
+        std::iter::once(self).chain(below).collect()
+    }
+}
+
 impl Turn {
+    /// Delegations at any depth.
+    pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter().flat_map(Agent::with_below)
+    }
+
     /// Calls at any depth, without the delegating ones.
     pub fn all_calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().chain(self.agents.iter().flat_map(|agent| &agent.calls))
+        self.calls.iter().chain(self.all_agents().flat_map(|agent| &agent.calls))
     }
 
     /// Everything in it that failed, itself included.
     #[must_use]
     pub fn errors(&self) -> u64 {
         let calls = self.all_calls().filter(|call| call.failed).count();
-        let agents = self.agents.iter().filter(|agent| agent.failed).count();
+        let agents = self.all_agents().filter(|agent| agent.failed).count();
         // The subagent and the call that delegated to it.
         (calls + 2 * agents) as u64 + u64::from(self.status == "error")
     }
@@ -261,6 +288,23 @@ pub fn story(seed: u64, day: u64) -> Story {
     Story { seed, from_ms, sessions }
 }
 
+/// Models of delegations that run side by side.
+const MODELS: [&str; 3] = ["composer-2.5", "haiku-5", "flash-3"];
+
+/// What the hooks of a session say of calls.
+#[derive(Clone, Copy)]
+struct Means {
+    layers: Layers,
+    ids: bool,
+}
+
+impl Means {
+    /// Delegations are told by the hooks before calls, and by ids.
+    fn delegates(self) -> bool {
+        self.ids && self.layers != Layers::Ends
+    }
+}
+
 struct Maker {
     seed: u64,
     random: Random,
@@ -294,27 +338,30 @@ impl Maker {
     fn session(&mut self, number: u64) -> Session {
         self.pass(2 * 3_600_000, 4 * 3_600_000);
         let folder = if self.one_in(3) { 0 } else { number };
-        let layers = if self.one_in(2) { Layers::Both } else { Layers::Generic };
-        let (ids, ends, turns) = (!self.one_in(4), self.one_in(2), 1 + self.random.bits() % 3);
+        let layers = [Layers::Generic, Layers::Both, Layers::Specific, Layers::Ends];
+        let layers = layers[(self.random.bits() % 4) as usize];
+        let ids = layers != Layers::Specific && !self.one_in(4);
+        let (ends, turns) = (self.one_in(2), 1 + self.random.bits() % 3);
+        let means = Means { layers, ids };
         Session {
             id: self.id("c"),
             workspace: format!("/home/dev/p{}-{folder}", self.seed),
             layers,
             ids,
             ends,
-            turns: (0..turns).map(|_| self.turn(ids)).collect(),
+            turns: (0..turns).map(|_| self.turn(means)).collect(),
         }
     }
 
-    fn turn(&mut self, ids: bool) -> Turn {
+    fn turn(&mut self, means: Means) -> Turn {
         let start = self.pass(20_000, 200_000);
         let (generation, model) = (self.id("a"), ["gpt-5.5", "sonnet-5"][self.made as usize % 2]);
-        let steps = self.random.bits() % 5;
+        let (steps, alike) = (self.random.bits() % 5, self.one_in(4));
         let (mut calls, mut agents) = (Vec::new(), Vec::new());
         for _ in 0..steps {
-            match ids && self.one_in(4) {
-                true => agents.push(self.agent()),
-                false => calls.push(self.call(ids)),
+            match means.delegates() && self.one_in(3) {
+                true => self.agents(&mut agents, means, alike),
+                false => calls.push(self.call(means)),
             }
         }
         self.at = self.at.max(self.busy);
@@ -327,42 +374,71 @@ impl Maker {
         let end = self.pass(1_500, 9_000);
         let word = format!("zebra{}x{}", self.seed, self.made);
         let model = model.to_owned();
-        Turn { generation, model, word, start, end, status, tokens, calls, agents }
+        Turn { generation, model, word, start, end, status, tokens, calls, agents, alike }
     }
 
-    fn agent(&mut self) -> Agent {
+    /// One delegation, or two or three that run side by side.
+    fn agents(&mut self, into: &mut Vec<Agent>, means: Means, alike: bool) {
+        let mut last = self.at;
+        let many = if self.one_in(3) { 2 + self.random.bits() % 2 } else { 1 };
+        for number in 0..many as usize {
+            let model = if alike { 0 } else { number };
+            let agent = self.agent(means, MODELS[model], true);
+            last = last.max(agent.end);
+            self.at = agent.start + 400;
+            into.push(agent);
+        }
+        self.at = last;
+    }
+
+    fn agent(&mut self, means: Means, model: &str, may_delegate: bool) -> Agent {
         let start = self.pass(1_000, 4_000);
         self.pass(1_000, 2_000);
-        let calls = (0..1 + self.random.bits() % 3).map(|_| self.call(true)).collect();
+        let mut calls: Vec<_> = (0..1 + self.random.bits() % 3).map(|_| self.call(means)).collect();
+        let mut agents = Vec::new();
+        if may_delegate && self.one_in(4) {
+            self.at = self.at.max(self.busy);
+            agents.push(self.agent(means, &format!("{model}-nano"), false));
+            calls.extend((0..self.random.bits() % 2).map(|_| self.call(means)));
+        }
         self.at = self.at.max(self.busy);
         Agent {
             id: self.id("d"),
             conversation: self.id("e"),
             generation: self.id("f"),
-            model: "composer-2.5".to_owned(),
+            model: model.to_owned(),
             start,
             end: self.pass(1_500, 3_000),
             failed: self.one_in(5),
             calls,
+            agents,
         }
     }
 
-    /// Calls with ids may run side by side.
-    fn call(&mut self, ids: bool) -> Call {
+    /// Calls that hooks can tell apart may run side by side.
+    fn call(&mut self, Means { layers, ids }: Means) -> Call {
         let start = self.pass(1_000, 4_000);
-        let tool = Tool::ALL[(self.random.bits() % 6) as usize];
+        let specific = layers == Layers::Specific;
+        let tools = if specific { &Tool::WITH_EVENTS[..] } else { &Tool::ALL[..] };
+        let tool = tools[(self.random.bits() % tools.len() as u64) as usize];
         let duration = self.random.between(20, 9_000);
         self.busy = self.busy.max(start + duration + 600);
-        let beside = ids && self.one_in(3);
+        let beside = (ids || specific) && self.one_in(3);
         self.at = if beside { start + 500 } else { self.busy };
         let id = self.id("b");
         let edits = matches!(tool, Tool::StrReplace | Tool::Write);
-        let edit = edits.then(|| (self.text(), self.text()));
-        // Without ids nothing tells an equal call that follows a hanging one from a hook that is delivered twice.
-        let hangs = !edits && (ids || tool != Tool::Read) && self.one_in(12);
-        let failed = !edits && !hangs && self.one_in(4);
         let mark = format!("m{}x{}", self.seed, self.made);
-        Call { id, tool, start, duration, hangs, failed, mark, edit }
+        // Two equal hooks of a file within 5 s are one hook that is delivered twice.
+        let own = if specific { format!("{mark}\n") } else { String::new() };
+        let edit = edits.then(|| (self.text(), own + &self.text()));
+        // Without ids nothing tells an equal call that follows a hanging one from a hook that is delivered twice.
+        let hangs =
+            !edits && layers != Layers::Ends && (ids || tool != Tool::Read) && self.one_in(12);
+        // No event of a tool says that a command failed.
+        let may_fail = !edits && !hangs && (!specific || tool == Tool::Mcp);
+        let failed = may_fail && self.one_in(4);
+        let untold = hangs || (specific && matches!(tool, Tool::Read | Tool::Write));
+        Call { id, tool, start, duration, hangs, untold, failed, mark, edit }
     }
 
     /// A text of a few lines, some of which come again; it may be empty, and may lack its last newline.
