@@ -14,9 +14,9 @@ use hookspan_view::health::{DestinationHealth, Health, JournalHealth};
 use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::{
-    Administration, Audit, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
-    LineFilter, Lines, Position, Privacy, Query, Search, SessionFilter, Sessions, Spans,
-    Statistics, Totals,
+    Administration, Audit, COUNTED_MAX, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep,
+    LatencyRow, LineFilter, Lines, Position, Privacy, Query, Search, SessionFilter, Sessions,
+    Spans, Statistics, Totals,
 };
 use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
@@ -376,6 +376,25 @@ impl Statistics for StoreSource {
 
     fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
         self.read_or(Vec::new(), |db| read::times(db, days))
+    }
+
+    fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
+        self.read_or(Some(Vec::new()), |db| read::latency_of(db, dimension, filter, COUNTED_MAX))
+    }
+
+    fn heat_of(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        filter: &LineFilter,
+        daily: bool,
+    ) -> Result<Option<Vec<HeatCell>>> {
+        let empty = Some(Vec::new());
+        self.read_or(empty, |db| read::heat_of(db, dimension, name, filter, daily, COUNTED_MAX))
+    }
+
+    fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
+        self.read_or(Some(Vec::new()), |db| read::times_of(db, filter, COUNTED_MAX))
     }
 
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {

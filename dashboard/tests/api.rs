@@ -73,6 +73,11 @@ async fn bad_parameters_are_named() {
         ("/api/v1/sessions/0176a3f0-live/spans?since=x", "since"),
         ("/api/v1/latency?group=person", "group"),
         ("/api/v1/latency?days=0", "days"),
+        ("/api/v1/latency?kind=person", "kind"),
+        ("/api/v1/latency?days=3000&model=m", "from_us"),
+        ("/api/v1/latency/heatmap?status=ok", "status"),
+        ("/api/v1/time?tool=Shell", "tool"),
+        ("/api/v1/time?kind=shell", "kind"),
         ("/api/v1/spans/2/payload/prompt?offset=-1", "offset"),
     ] {
         let answer = world.get(target).await;
@@ -502,6 +507,17 @@ async fn time_adds_up_over_days_and_over_projects() {
     let one = world.get(&format!("/api/v1/time?days=3000&project={name}")).await.json();
     assert_eq!(one["total"]["active_us"], first["active_us"]);
     assert_eq!(world.get("/api/v1/time?days=0").await.status.as_u16(), 400);
+}
+
+#[tokio::test]
+async fn a_row_of_percentiles_links_to_the_sessions_of_the_same_words() {
+    let world = World::locked();
+    let rows =
+        world.get("/api/v1/latency?days=60&project=api&status=error&kind=shell").await.json();
+    let row = &rows["items"][0];
+    let name = row["name"].as_str().unwrap().replace(' ', "%20");
+    assert_eq!(row["url"], format!("/sessions?tool={name}&kind=shell&project=api&status=error"));
+    assert_eq!(world.get("/api/v1/errors?status=error").await.status.as_u16(), 200);
 }
 
 #[tokio::test]

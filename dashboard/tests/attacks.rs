@@ -156,6 +156,10 @@ async fn a_purge_says_what_it_would_delete_and_never_means_everything() {
     let part = post(&world, target, json!({"project": "ap", "dry_run": true})).await.json();
     assert!((1..sessions).contains(&some["sessions"].as_u64().unwrap()), "{some}");
     assert_eq!(part["sessions"], 0);
+    let nobody = json!({"project": "api", "model": "nobody", "dry_run": true});
+    assert_eq!(post(&world, target, nobody).await.json()["sessions"], 0);
+    let wrong = json!({"project": "api", "kind": "person"});
+    assert_eq!(post(&world, target, wrong).await.status.as_u16(), 400);
     let done = post(&world, target, json!({"project": "api"})).await.json();
     assert_eq!(done["deleted_sessions"], some["sessions"]);
 }

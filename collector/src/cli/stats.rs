@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use hookspan_core::price::Estimate;
 use hookspan_view::source::{LatencyRow, LineFilter};
+use rusqlite::Connection;
 use serde::Serialize;
 
 use super::cost::{self, Cost};
@@ -89,12 +90,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let database = open::reader(&global.state.database())?;
     let today = clock::now().0.div_euclid(DAY_NS);
     let narrow = args.narrow.filter()?;
-    let rows = match narrow.is_empty() {
-        true => read::latency(&database, args.group.word(), (today - args.days + 1, today)),
-        false => {
-            read::latency_of(&database, args.group.word(), &within(&args, narrow.clone(), today))
-        }
-    };
+    let rows = rows(&database, &args, &narrow, today);
     let rows = rows.context("cannot read the database")?;
     let config = global.config()?;
     let prices = config.prices;
@@ -144,6 +140,21 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     print(&shown)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Percentiles from the sums, or of the spans that match: a command may take its time.
+fn rows(
+    database: &Connection,
+    args: &Args,
+    narrow: &LineFilter,
+    today: i64,
+) -> rusqlite::Result<Vec<LatencyRow>> {
+    let group = args.group.word();
+    if narrow.is_empty() {
+        return read::latency(database, group, (today - args.days + 1, today));
+    }
+    let filter = within(args, narrow.clone(), today);
+    read::latency_of(database, group, &filter, usize::MAX).map(Option::unwrap_or_default)
 }
 
 /// The filter, with a period: that of `--from` and `--to`, else the days.

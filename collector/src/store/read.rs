@@ -7,11 +7,13 @@ use hookspan_core::{SessionSummary, SpanId, Tokens, TurnSummary};
 use hookspan_view::source::{Gap, LineFilter, Position, SessionFilter, SessionSort, Totals};
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
+mod counted;
 pub(crate) mod lines;
 mod periods;
 mod spans;
 
-pub(crate) use periods::{arrival, heat, latency, latency_of, older, times};
+pub(crate) use counted::{heat_of, latency_of, times_of};
+pub(crate) use periods::{arrival, heat, latency, older, times};
 pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::query::{Number, OneOf, Paging};
+use super::query::{Number, OneOf, Paging, Status};
 use super::{Answer, cursor, json, read, session_url};
 use crate::App;
 use crate::fingerprint::fingerprint;
@@ -72,6 +72,9 @@ pub(super) struct ErrorQuery {
     tool: Option<String>,
     /// what it is drawn as
     kind: Option<OneOf<LineKind>>,
+    /// what failed, with or without this word
+    #[serde(rename = "status")]
+    _status: Option<OneOf<Status>>,
     /// began at or after
     from_us: Option<Number>,
     /// began at or before

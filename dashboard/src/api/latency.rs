@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::source::{HeatCell, LatencyRow};
+use hookspan_view::line::LineKind;
+use hookspan_view::source::{COUNTED_MAX, HeatCell, LatencyRow, LineFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::query::{Number, OneOf, Words, words};
+use super::query::{Narrow, Number, OneOf, Words, words};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -95,9 +96,9 @@ struct LatencyItem {
 }
 
 impl LatencyItem {
-    fn new(group: &str, row: LatencyRow) -> Self {
+    fn new(asked: &Asked, row: LatencyRow) -> Self {
         Self {
-            url: format!("/sessions?{group}={}", super::escape(&row.name)),
+            url: asked.sessions(&row.name),
             name: row.name,
             n: row.count,
             errors: row.errors,
@@ -116,6 +117,8 @@ impl LatencyItem {
 pub(super) struct Period {
     from_ns: i64,
     to_ns: i64,
+    /// It was given as days up to now, which are UTC days.
+    is_recent: bool,
 }
 
 impl Period {
@@ -128,7 +131,19 @@ impl Period {
         if from_ns > to_ns || to_ns.saturating_sub(from_ns) > DAYS_MAX * DAY_NS {
             return Err(Problem::bad_parameter("from_us", "before to_us, by at most ten years"));
         }
-        Ok(Self { from_ns, to_ns })
+        Ok(Self { from_ns, to_ns, is_recent: query.from_us.is_none() })
+    }
+
+    /// Whether it is made of whole UTC days, or ends now.
+    pub(super) fn is_whole_days(&self, now_ns: i64) -> bool {
+        let is_start = |ns: i64| ns.rem_euclid(DAY_NS) == 0;
+        let ends = self.to_ns >= now_ns || is_start(self.to_ns.saturating_add(1_000));
+        ends && (self.is_recent || is_start(self.from_ns))
+    }
+
+    /// The filter with this period.
+    pub(super) fn within(&self, filter: LineFilter) -> LineFilter {
+        LineFilter { from_ns: Some(self.from_ns), to_ns: Some(self.to_ns), ..filter }
     }
 
     pub(super) fn in_units(&self, unit_ns: i64) -> (i64, i64) {
@@ -136,32 +151,103 @@ impl Period {
     }
 }
 
+/// What is asked for: a group, and what narrows it down.
+#[derive(Clone)]
+struct Asked {
+    group: &'static str,
+    filter: LineFilter,
+}
+
+impl Asked {
+    /// The name within the group, if the words say nothing but this: then sums answer. The whole path of a project is more.
+    fn own_name(&self) -> Option<Option<String>> {
+        let LineFilter { tool, kind, model, project, .. } = self.filter.clone();
+        let name = match self.group {
+            "tool" => tool.clone(),
+            "model" => model.clone(),
+            "kind" => kind.map(|kind| kind.as_str().to_owned()),
+            _ => project.clone().filter(|name| !name.contains(['/', '\\'])),
+        };
+        let mut alone = LineFilter::default();
+        match self.group {
+            "tool" => alone.tool = tool,
+            "model" => alone.model = model,
+            "kind" => alone.kind = kind,
+            _ => alone.project.clone_from(&name),
+        }
+        (alone == self.filter).then_some(name)
+    }
+
+    /// Sessions behind a row: those of its name, with the same words beside it.
+    fn sessions(&self, name: &str) -> String {
+        let mut url = format!("/sessions?{}={}", self.group, super::escape(name));
+        let LineFilter { tool, kind, model, project, failed, .. } = &self.filter;
+        let kind = kind.map(LineKind::as_str);
+        let words = [
+            ("tool", tool.as_deref()),
+            ("kind", kind),
+            ("model", model.as_deref()),
+            ("project", project.as_deref()),
+            ("status", failed.then_some("error")),
+        ];
+        for (word, value) in words.into_iter().filter(|(word, _)| *word != self.group) {
+            if let Some(value) = value {
+                url += &format!("&{word}={}", super::escape(value));
+            }
+        }
+        url
+    }
+}
+
+/// Says that too much would have to be counted one by one.
+pub(super) fn too_many(what: &str) -> Problem {
+    let detail = format!(
+        "no sum is kept for these words, and more than {COUNTED_MAX} {what} of the period would have to be counted one by one: \
+         take a shorter period or a project, or whole UTC days and the word of the group alone"
+    );
+    Problem::bad_parameter("from_us", detail)
+}
+
 pub(super) async fn latency(
     State(app): State<Arc<App>>,
     Params(group): Params<Group>,
+    Params(narrow): Params<Narrow>,
     Params(period): Params<PeriodQuery>,
 ) -> Answer<Latency> {
     let group = group.word();
-    let period = Period::of(&period, app.clock.now_ns())?;
+    let now_ns = app.clock.now_ns();
+    let period = Period::of(&period, now_ns)?;
     let (first, last) = period.in_units(DAY_NS);
+    let asked = Asked { group, filter: narrow.filter() };
+    let own = asked.own_name().filter(|_| period.is_whole_days(now_ns));
+    let (filter, has_words) = (period.within(asked.filter.clone()), !asked.filter.is_empty());
+    let (from_us, to_us) = match own {
+        Some(_) => (first * (DAY_NS / 1_000), (last + 1) * (DAY_NS / 1_000)),
+        None => (period.from_ns / 1_000, period.to_ns / 1_000),
+    };
     let (rows, older) = read(&app, move |source| {
-        let rows = source.latency(group, (first, last))?;
+        let rows = match own {
+            Some(own) => {
+                let mut rows = source.latency(group, (first, last))?;
+                let is_own =
+                    |name: &str| own.as_ref().is_none_or(|own| name.eq_ignore_ascii_case(own));
+                rows.retain(|row| is_own(&row.name));
+                Some(rows)
+            }
+            None => source.latency_of(group, &filter)?,
+        };
         // Only who sees nothing wants to know where there is something.
-        let older = if rows.is_empty() { source.older(group, first)? } else { None };
+        let is_empty = rows.as_ref().is_some_and(Vec::is_empty) && !has_words;
+        let older = if is_empty { source.older(group, first)? } else { None };
         Ok((rows, older))
     })
     .await?;
     let older = older.map(|(day, n)| Older { n, last_us: day * (DAY_NS / 1_000) });
-    let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(group, row)).collect();
-    json(Latency {
-        group,
-        days: last - first + 1,
-        from_us: first * (DAY_NS / 1_000),
-        to_us: (last + 1) * (DAY_NS / 1_000),
-        items,
-        older,
-        url: format!("/latency?group={group}"),
-    })
+    let rows = rows.ok_or_else(|| too_many("spans"))?;
+    let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(&asked, row)).collect();
+    let days = last - first + 1;
+    let url = format!("/latency?group={group}");
+    json(Latency { group, days, from_us, to_us, items, older, url })
 }
 
 /// How often which durations happened, over time.
@@ -184,10 +270,12 @@ pub(super) async fn heatmap(
     State(app): State<Arc<App>>,
     Params(group): Params<Group>,
     Params(Name { name }): Params<Name>,
+    Params(narrow): Params<Narrow>,
     Params(period): Params<PeriodQuery>,
 ) -> Answer<Heatmap> {
     let group = group.word();
     let period = Period::of(&period, app.clock.now_ns())?;
+    let asked = Asked { group, filter: narrow.filter() };
     let (mut first, last) = period.in_units(HOUR_NS);
     let step = step(last - first + 1);
     // Columns of days and more are made of whole days.
@@ -197,9 +285,25 @@ pub(super) async fn heatmap(
     }
     let hours = last - first + 1;
     let wanted = name.clone();
-    let cells =
-        read(&app, move |source| source.heat(group, wanted.as_deref(), (first, last), daily));
-    let (buckets, counts) = grid(&cells.await?, first, step);
+    // Sums are kept for each name as it was sent; the words mean it in any case.
+    let days = (first.div_euclid(DAY_HOURS), last.div_euclid(DAY_HOURS));
+    let own = asked.own_name().filter(|own| own.is_none() || wanted.is_none());
+    let filter = period.within(asked.filter);
+    let cells = read(&app, move |source| match own {
+        None => source.heat_of(group, wanted.as_deref(), &filter, daily),
+        Some(None) => source.heat(group, wanted.as_deref(), (first, last), daily).map(Some),
+        Some(Some(own)) => {
+            let mut cells = Vec::new();
+            for row in source.latency(group, days)? {
+                if row.name.eq_ignore_ascii_case(&own) {
+                    cells.extend(source.heat(group, Some(&row.name), (first, last), daily)?);
+                }
+            }
+            Ok(Some(cells))
+        }
+    });
+    let cells = cells.await?.ok_or_else(|| too_many("spans"))?;
+    let (buckets, counts) = grid(&cells, first, step);
     json(Heatmap {
         url: format!("/latency?group={group}"),
         group,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::line::LineKind;
 use hookspan_view::source::{Deleted, LineFilter, SessionFilter, SessionSort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Route};
+use super::query::{OneOf, Status};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -67,9 +69,36 @@ pub(super) struct Purge {
     before_us: Option<i64>,
     /// Sessions of this project: its name, or the whole path of its folder.
     project: Option<String>,
+    /// Sessions with a turn of this model.
+    model: Option<String>,
+    /// Sessions with a call of this tool.
+    tool: Option<String>,
+    /// Sessions with something that is drawn as this.
+    kind: Option<OneOf<LineKind>>,
+    /// Sessions with a failure, of the tool and kind if these are given.
+    status: Option<OneOf<Status>>,
+    /// Sessions in which something happened at or after.
+    from_us: Option<i64>,
+    /// Sessions that began at or before.
+    to_us: Option<i64>,
     /// Only counts.
     #[serde(default)]
     dry_run: bool,
+}
+
+impl Purge {
+    fn filter(self) -> LineFilter {
+        LineFilter {
+            project: self.project,
+            model: self.model,
+            tool: self.tool,
+            kind: self.kind.map(|kind| kind.0),
+            failed: self.status.is_some(),
+            from_ns: self.from_us.map(|us| us.saturating_mul(1_000)),
+            to_ns: self.to_us.map(|us| us.saturating_mul(1_000)),
+            ..LineFilter::default()
+        }
+    }
 }
 
 /// What a purge came to.
@@ -88,16 +117,15 @@ pub(super) struct Purged {
     url: &'static str,
 }
 
-pub(super) async fn purge(
-    State(app): State<Arc<App>>,
-    Body(Purge { before_us, project, dry_run }): Body<Purge>,
-) -> Answer<Purged> {
-    if before_us.is_none() && project.is_none() {
-        return Err(Problem::bad_parameter("before_us", "name a time, a project, or both"));
+pub(super) async fn purge(State(app): State<Arc<App>>, Body(purge): Body<Purge>) -> Answer<Purged> {
+    let (before_us, dry_run) = (purge.before_us, purge.dry_run);
+    let filter = purge.filter();
+    if before_us.is_none() && filter.is_empty() {
+        return Err(Problem::bad_parameter("before_us", "name a time, a project, or another word"));
     }
     let control = Arc::clone(&app.control);
     let (roots, more, deleted) = read(&app, move |source| {
-        let (roots, more) = matching(source, before_us, project.as_deref())?;
+        let (roots, more) = matching(source, before_us, filter)?;
         let deleted = if dry_run { Deleted::default() } else { control.delete(&roots)? };
         Ok((roots, more, deleted))
     })
@@ -118,9 +146,8 @@ pub(super) async fn purge(
 fn matching(
     source: &dyn crate::Source,
     before_us: Option<i64>,
-    project: Option<&str>,
+    spans: LineFilter,
 ) -> hookspan_view::Result<(Vec<String>, bool)> {
-    let spans = LineFilter { project: project.map(str::to_owned), ..LineFilter::default() };
     let sort = SessionSort::Last;
     let filter = SessionFilter { spans, sort, completions: true, ..SessionFilter::default() };
     // The list is by latest activity, so a time is a place in it.

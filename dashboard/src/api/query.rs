@@ -199,6 +199,35 @@ impl Paging {
     }
 }
 
+/// Words that narrow down what a figure counts, beside a period.
+#[derive(Clone, Deserialize, JsonSchema)]
+pub(super) struct Narrow {
+    /// name of a project, or the whole path of its folder
+    project: Option<String>,
+    /// name of the model of its turn
+    model: Option<String>,
+    /// name of a tool
+    tool: Option<String>,
+    /// what it is drawn as
+    kind: Option<OneOf<LineKind>>,
+    /// only what failed
+    status: Option<OneOf<Status>>,
+}
+
+impl Narrow {
+    /// The filter that they are together, without a period.
+    pub(super) fn filter(self) -> LineFilter {
+        LineFilter {
+            project: self.project,
+            model: self.model,
+            tool: self.tool,
+            kind: self.kind.map(|kind| kind.0),
+            failed: self.status.is_some(),
+            ..LineFilter::default()
+        }
+    }
+}
+
 /// Filters of spans, as in the bar.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SpanQuery {

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::source::DayTime;
+use hookspan_view::source::{DayTime, LineFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::latency::{DAY_NS, Period, PeriodQuery};
+use super::latency::{DAY_NS, Period, PeriodQuery, too_many};
+use super::query::{OneOf, Status};
 use super::sessions::PartItem;
 use super::{Answer, json, read};
 use crate::App;
+use crate::problem::Problem;
 
 const DAY_US: i64 = DAY_NS / 1_000;
 /// Columns at most; a longer period has wider ones.
@@ -97,19 +99,68 @@ fn add(sum: &mut DayTime, more: &DayTime) {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// name of a project
+    /// name of a project, or the whole path of its folder
     project: Option<String>,
+    /// name of the model of the turn
+    model: Option<String>,
+    /// only turns that failed
+    status: Option<OneOf<Status>>,
+    #[schemars(skip)]
+    tool: Option<String>,
+    #[schemars(skip)]
+    kind: Option<String>,
+}
+
+impl Wanted {
+    /// The filter, if it is one of turns.
+    fn filter(&self) -> Result<LineFilter, Problem> {
+        for (word, value) in [("tool", &self.tool), ("kind", &self.kind)] {
+            if value.is_some() {
+                let detail = "this endpoint counts whole turns, and a turn has calls of many tools and kinds: latency takes this word";
+                return Err(Problem::bad_parameter(word, detail));
+            }
+        }
+        let (project, model) = (self.project.clone(), self.model.clone());
+        Ok(LineFilter { project, model, failed: self.status.is_some(), ..LineFilter::default() })
+    }
 }
 
 pub(super) async fn time(
     State(app): State<Arc<App>>,
-    Params(Wanted { project: wanted }): Params<Wanted>,
+    Params(wanted): Params<Wanted>,
     Params(period): Params<PeriodQuery>,
 ) -> Answer<Times> {
-    let period = Period::of(&period, app.clock.now_ns())?;
+    let filter = wanted.filter()?;
+    let now_ns = app.clock.now_ns();
+    let period = Period::of(&period, now_ns)?;
     let (first, last) = period.in_units(DAY_NS);
-    let rows = read(&app, move |source| source.times((first, last))).await?;
-    json(times(rows, (first, last), wanted))
+    let is_path = wanted.project.as_ref().is_some_and(|name| name.contains(['/', '\\']));
+    let has_sums = filter.model.is_none() && !filter.failed && !is_path;
+    if has_sums && period.is_whole_days(now_ns) {
+        let rows = read(&app, move |source| source.times((first, last))).await?;
+        return json(times(rows, (first, last), wanted.project));
+    }
+    // Projects are of all, also when one is asked for.
+    let of_all = LineFilter { project: filter.project.clone().filter(|_| is_path), ..filter };
+    let rest = beside(&of_all);
+    let of_all = period.within(of_all);
+    let rows = read(&app, move |source| source.times_of(&of_all)).await?;
+    let rows = rows.ok_or_else(|| too_many("turns"))?;
+    // Of a path, all rows are those that were asked for.
+    let name = wanted.project.clone().filter(|_| !is_path);
+    let mut answer = Times { project: wanted.project, ..times(rows, (first, last), name) };
+    for item in &mut answer.items {
+        item.url += if item.url.contains('?') { "&" } else { "?" };
+        item.url += &rest;
+    }
+    json(answer)
+}
+
+/// The words beside a project, as a query.
+fn beside(filter: &LineFilter) -> String {
+    let model = filter.model.as_deref().map(|model| format!("model={}", super::escape(model)));
+    let status = filter.failed.then(|| "status=error".to_owned());
+    model.into_iter().chain(status).collect::<Vec<_>>().join("&")
 }
 
 fn times(rows: Vec<DayTime>, (first, last): (i64, i64), wanted: Option<String>) -> Times {

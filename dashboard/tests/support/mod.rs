@@ -447,6 +447,35 @@ impl Statistics for ListSource {
         Ok(times)
     }
 
+    fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
+        // A made-up bound: more than 400 days are too many to count.
+        const DAY_NS: i64 = 86_400_000_000_000;
+        if filter.from_ns.zip(filter.to_ns).is_some_and(|(from, to)| to - from > 400 * DAY_NS) {
+            return Ok(None);
+        }
+        let mut rows = self.latency(dimension, (0, 0))?;
+        let tool = filter.tool.clone().map(|name| format!("execute_tool {name}"));
+        rows.retain(|row| tool.as_ref().is_none_or(|tool| row.name == *tool));
+        Ok(Some(rows))
+    }
+
+    fn heat_of(
+        &self,
+        dimension: &str,
+        name: Option<&str>,
+        filter: &LineFilter,
+        daily: bool,
+    ) -> Result<Option<Vec<HeatCell>>> {
+        let hour = |ns: Option<i64>| ns.unwrap_or(0).div_euclid(3_600_000_000_000);
+        let hours = (hour(filter.from_ns), hour(filter.to_ns));
+        self.heat(dimension, filter.tool.as_deref().or(name), hours, daily).map(Some)
+    }
+
+    fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
+        let day = |ns: Option<i64>| ns.unwrap_or(0).div_euclid(86_400_000_000_000);
+        self.times((day(filter.from_ns), day(filter.to_ns))).map(Some)
+    }
+
     fn older(&self, _dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {
         let data = self.data();
         let days = data.spans.iter().map(|one| one.span.start.0.div_euclid(86_400_000_000_000));

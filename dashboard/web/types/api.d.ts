@@ -268,6 +268,8 @@ export interface paths {
                     project?: string;
                     /** @description id of a session */
                     session?: string;
+                    /** @description what failed, with or without this word */
+                    status?: "error";
                     /** @description began at or before */
                     to_us?: number;
                     /** @description name of a tool */
@@ -462,6 +464,16 @@ export interface paths {
                 query?: {
                     /** @description tool unless given */
                     group?: "tool" | "model" | "kind" | "project";
+                    /** @description what it is drawn as */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description name of the model of its turn */
+                    model?: string;
+                    /** @description name of a project, or the whole path of its folder */
+                    project?: string;
+                    /** @description only what failed */
+                    status?: "error";
+                    /** @description name of a tool */
+                    tool?: string;
                     /** @description up to now: 30, at most 3660 */
                     days?: number;
                     /** @description begins then, instead of `days` */
@@ -518,6 +530,16 @@ export interface paths {
                     group?: "tool" | "model" | "kind" | "project";
                     /** @description only this one of the group */
                     name?: string;
+                    /** @description what it is drawn as */
+                    kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
+                    /** @description name of the model of its turn */
+                    model?: string;
+                    /** @description name of a project, or the whole path of its folder */
+                    project?: string;
+                    /** @description only what failed */
+                    status?: "error";
+                    /** @description name of a tool */
+                    tool?: string;
                     /** @description up to now: 30, at most 3660 */
                     days?: number;
                     /** @description begins then, instead of `days` */
@@ -1085,8 +1107,32 @@ export interface paths {
                          * @default false
                          */
                         dry_run?: boolean;
+                        /**
+                         * Format: int64
+                         * @description Sessions in which something happened at or after.
+                         */
+                        from_us?: number | null;
+                        /**
+                         * @description Sessions with something that is drawn as this.
+                         * @enum {string|null}
+                         */
+                        kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab" | null;
+                        /** @description Sessions with a turn of this model. */
+                        model?: string | null;
                         /** @description Sessions of this project: its name, or the whole path of its folder. */
                         project?: string | null;
+                        /**
+                         * @description Sessions with a failure, of the tool and kind if these are given.
+                         * @enum {string|null}
+                         */
+                        status?: "error" | null;
+                        /**
+                         * Format: int64
+                         * @description Sessions that began at or before.
+                         */
+                        to_us?: number | null;
+                        /** @description Sessions with a call of this tool. */
+                        tool?: string | null;
                     };
                 };
             };
@@ -1954,8 +2000,12 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description name of a project */
+                    /** @description name of the model of the turn */
+                    model?: string;
+                    /** @description name of a project, or the whole path of its folder */
                     project?: string;
+                    /** @description only turns that failed */
+                    status?: "error";
                     /** @description up to now: 30, at most 3660 */
                     days?: number;
                     /** @description begins then, instead of `days` */

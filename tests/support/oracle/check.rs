@@ -113,6 +113,9 @@ impl Check<'_> {
         self.heat();
         self.time();
         self.filters();
+        for project in self.projects() {
+            self.narrowed(&project);
+        }
     }
 
     /// An answer, or null and a difference.
@@ -438,5 +441,67 @@ impl Check<'_> {
         let Some(spans) = spans else { return };
         let list = self.get(&format!("spans?{query}"));
         self.found.equal(&format!("spans?{query}"), &(items(&list).len() as i64), &spans);
+    }
+
+    /// The words that narrow down mean the same where percentiles and times are asked for.
+    fn narrowed(&mut self, project: &str) {
+        let sessions: Vec<Session> = self.of_project(project).cloned().collect();
+        let turns = || sessions.iter().flat_map(|session| &session.turns);
+        for tool in [Tool::Shell, Tool::Mcp] {
+            let calls = turns().flat_map(Turn::all_calls).filter(|call| call.tool == tool);
+            self.percentiles(&format!("project={project}&tool={}", tool.name()), calls);
+        }
+        let failed = turns().flat_map(Turn::all_calls).filter(|call| call.failed);
+        self.percentiles(&format!("project={project}&status=error"), failed);
+        let shell = turns().flat_map(Turn::all_calls).filter(|call| call.tool.kind() == "shell");
+        self.percentiles(&format!("project={project}&kind=shell"), shell);
+        for model in ["gpt-5.5", "sonnet-5"] {
+            let of_model = turns().filter(|turn| turn.model == model);
+            self.percentiles(
+                &format!("project={project}&model={model}"),
+                of_model.clone().flat_map(Turn::all_calls),
+            );
+            self.times(&format!("project={project}&model={model}"), of_model);
+        }
+        let failed = turns().filter(|turn| turn.status == "error");
+        self.times(&format!("project={project}&status=error"), failed);
+    }
+
+    fn percentiles<'c>(&mut self, words: &str, calls: impl Iterator<Item = &'c Call>) {
+        let mut wanted: BTreeMap<&str, Lengths> = BTreeMap::new();
+        for call in calls {
+            let us = (!call.untold).then_some(call.duration * 1_000);
+            wanted.entry(call.tool.name()).or_default().add(us, call.failed);
+        }
+        let answer = self.get(&format!("latency?group=tool&{words}&{}", self.period()));
+        for row in items(&answer) {
+            let name = text(&row["name"]);
+            match wanted.remove(name.as_str()) {
+                Some(lengths) => {
+                    lengths.compare(
+                        &format!("latency of {words} {name}"),
+                        &row,
+                        2,
+                        &mut self.found,
+                    );
+                }
+                // Delegating calls are calls of a tool, and in no truth of calls.
+                None if name == "Task" => {}
+                None => self.found.0.push(format!("latency of {words}: there is no {name}")),
+            }
+        }
+        for name in wanted.into_keys() {
+            self.found.0.push(format!("latency of {words} {name}: nothing"));
+        }
+    }
+
+    fn times<'t>(&mut self, words: &str, turns: impl Iterator<Item = &'t Turn> + Clone) {
+        let answer = self.get(&format!("time?{words}&{}", self.period()));
+        let total = &answer["total"];
+        let calls: usize = turns.clone().map(|turn| turn.all_calls().count()).sum();
+        let errors: u64 = turns.clone().map(Turn::errors).sum();
+        let wanted = [turns.count() as i64, calls as i64, errors as i64];
+        let got = ["turns", "calls", "errors"].map(|name| number(&total[name]));
+        self.found.equal(&format!("time of {words}"), &got, &wanted);
     }
 }

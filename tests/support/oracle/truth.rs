@@ -95,7 +95,7 @@ pub struct Agent {
     /// What it did.
     pub calls: Vec<Call>,
     /// What it delegated itself.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<Self>,
 }
 
 /// One tool call.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{self, Request};
+use hookspan_view::filter::{Unfit, WORDS};
+use hookspan_view::source::LineFilter;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -117,7 +119,15 @@ impl Server {
                 let from = arguments.get("cursor").and_then(Value::as_str);
                 self.show(&session, from, limit).await
             }
-            (_, Some(session)) => self.critical_path(&session, limit).await,
+            (_, Some(session)) => {
+                if let Some(word) = WORDS.into_iter().find(|word| arguments.contains_key(*word)) {
+                    return Err(bad(
+                        word,
+                        "of one session this tool shows the longest turn, whatever its words",
+                    ));
+                }
+                self.critical_path(&session, limit).await
+            }
             (_, None) => self.sums(&query, limit).await,
         }
     }
@@ -171,7 +181,7 @@ impl Server {
         arguments: &JsonObject,
         session: Option<&str>,
     ) -> Result<String, Refusal> {
-        let mut pairs = query(known, arguments);
+        let mut pairs = query(known, arguments)?;
         if let Some(session) = session {
             pairs.push(format!("session={}", escape(session)));
         }
@@ -304,8 +314,10 @@ impl Server {
     /// Sums without a session: of the project, or of everything.
     async fn sums(&self, query: &str, limit: usize) -> Result<Value, Refusal> {
         if let Some(name) = self.scope.name() {
-            let days = query.split('&').find(|pair| pair.starts_with("days=")).unwrap_or("days=30");
-            let target = format!("/api/v1/time?project={}&{days}", escape(name));
+            // Sums are kept by the project's name.
+            let words = query.split('&').filter(|pair| !pair.starts_with("project="));
+            let words: String = words.flat_map(|pair| ["&", pair]).collect();
+            let target = format!("/api/v1/time?project={}{words}", escape(name));
             let mut time = self.get(&target).await?;
             let mut answer = json!({"project": name, "total": time["total"].take()});
             for key in ["from_us", "to_us"] {
@@ -345,17 +357,30 @@ impl Server {
 }
 
 /// The known arguments as pairs of a query, without those that the server answers itself.
-fn query(known: &[(&str, &str)], arguments: &JsonObject) -> Vec<String> {
-    let pairs = known.iter().filter(|(name, _)| !matches!(*name, "session" | "limit"));
-    let pairs = pairs.filter_map(|(name, _)| {
-        let value = match arguments.get(*name)? {
-            Value::String(text) => escape(text),
-            Value::Number(number) => number.to_string(),
-            _ => return None,
+fn query(known: &[(&str, &str)], arguments: &JsonObject) -> Result<Vec<String>, Refusal> {
+    let mut pairs = Vec::new();
+    for (name, _) in known.iter().filter(|(name, _)| !matches!(*name, "session" | "limit")) {
+        let value = match arguments.get(*name) {
+            Some(Value::String(text)) if matches!(*name, "from" | "to") => {
+                if let Some(us) = microseconds(name, text)? {
+                    pairs.push(format!("{name}_us={us}"));
+                }
+                continue;
+            }
+            Some(Value::String(text)) => escape(text),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => continue,
         };
-        Some(format!("{name}={value}"))
-    });
-    pairs.collect()
+        pairs.push(format!("{name}={value}"));
+    }
+    Ok(pairs)
+}
+
+/// A day or time as the API has it; nothing for an empty text.
+fn microseconds(name: &str, text: &str) -> Result<Option<i64>, Refusal> {
+    let mut filter = LineFilter::default();
+    filter.set(name, text).map_err(|Unfit { wanted, .. }| bad(name, &wanted))?;
+    Ok(filter.from_ns.or(filter.to_ns).map(|ns| ns.div_euclid(1_000)))
 }
 
 fn limit(arguments: &JsonObject) -> Result<usize, Refusal> {

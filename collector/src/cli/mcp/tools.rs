@@ -8,6 +8,19 @@ pub(super) type Described =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SESSION: (&str, &str) = ("session", "A session's id, the beginning of one, or `last`");
+/// The words that narrow down: `docs/figures.md`.
+const PROJECT: (&str, &str) = (
+    "project",
+    "The project's name, or its whole path; only where the server answers about all projects",
+);
+const TOOL: (&str, &str) = ("tool", "Only this tool; an MCP tool by its own name");
+const KIND: (&str, &str) =
+    ("kind", "Only this kind: turn, shell, mcp, edits, tools, subagent, ...");
+const MODEL: (&str, &str) = ("model", "Only turns of this model");
+const STATUS: (&str, &str) = ("status", "`error`: only what failed");
+const FROM: (&str, &str) =
+    ("from", "Since this day or time, in UTC: 2026-11-30, 2026-11-30T09:15:00Z");
+const TO: (&str, &str) = ("to", "Up to this day (included) or time, in UTC");
 const LIMIT_ABOUT: (&str, &str) = ("limit", "Maximum number of items: up to 500, 10 by default");
 const CURSOR: (&str, &str) = ("cursor", "`next` of an earlier answer");
 
@@ -16,10 +29,13 @@ pub(super) const TOOLS: [Described; 5] = [
         "list_sessions",
         "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens.",
         &[
-            (
-                "project",
-                "The project's name, or its whole path; only where the server answers about all projects",
-            ),
+            PROJECT,
+            TOOL,
+            KIND,
+            MODEL,
+            STATUS,
+            FROM,
+            TO,
             ("state", "running, tool_open, your_turn, done, errored or stale"),
             ("q", "Part of the first prompt, workspace or id"),
             LIMIT_ABOUT,
@@ -37,24 +53,22 @@ pub(super) const TOOLS: [Described; 5] = [
     (
         "errors",
         "Failures in groups that look alike, most frequent first, each with what the newest one said.",
-        &[
-            SESSION,
-            (
-                "project",
-                "The project's name, or its whole path; only where the server answers about all projects",
-            ),
-            ("tool", "Only of this tool"),
-            LIMIT_ABOUT,
-            CURSOR,
-        ],
+        &[SESSION, PROJECT, TOOL, KIND, MODEL, STATUS, FROM, TO, LIMIT_ABOUT, CURSOR],
         &[],
     ),
     (
         "search",
         "Full-text search over prompts, answers, commands, paths and output (secrets are blanked), newest first.",
         &[
-            ("q", "Words and \"phrases\"; kind:, tool: and status:error narrow it down"),
+            ("q", "Words and \"phrases\""),
             SESSION,
+            PROJECT,
+            TOOL,
+            KIND,
+            MODEL,
+            STATUS,
+            FROM,
+            TO,
             LIMIT_ABOUT,
             CURSOR,
         ],
@@ -64,7 +78,18 @@ pub(super) const TOOLS: [Described; 5] = [
         "where_did_time_go",
         "Of one session: the longest steps on the critical path of its longest turn, and its expensive patterns. Without a \
          session: sums of the project, or durations per tool, model and project where the server answers about all.",
-        &[SESSION, ("days", "Days up to today, 30 unless told"), LIMIT_ABOUT],
+        &[
+            SESSION,
+            ("days", "Days up to today, 30 unless told"),
+            PROJECT,
+            TOOL,
+            KIND,
+            MODEL,
+            STATUS,
+            FROM,
+            TO,
+            LIMIT_ABOUT,
+        ],
         &[],
     ),
 ];

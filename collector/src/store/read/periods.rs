@@ -1,21 +1,16 @@
 //! Durations over a period of days: heatmap, percentiles, sums of each day.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use hookspan_core::{Parts, SpanKind};
-use hookspan_view::facet;
+use hookspan_core::Parts;
 use hookspan_view::health::Arrival;
-use hookspan_view::line::LineKind;
-use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter};
+use hookspan_view::source::{DayTime, HeatCell, LatencyRow};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, Row};
 
-use super::lines::MATCHES;
-use crate::store::rows::{self, count};
+use crate::store::rows::count;
 use crate::store::write::{BLOCK_DAYS, DAY_HOURS, DIGITS, LONGEST_US, heat_read};
 
 /// How often which durations happened, of one name of `dimension` or of all, over `hours`; with `daily`, by UTC day.
@@ -138,83 +133,18 @@ pub(crate) fn latency(
     dimension: &str,
     days: (i64, i64),
 ) -> rusqlite::Result<Vec<LatencyRow>> {
-    let mut rows: Vec<_> = sketches(db, dimension, days)?.into_iter().map(latency_row).collect();
-    rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-    Ok(rows)
+    Ok(by_count(sketches(db, dimension, days)?))
 }
 
-/// The same of the settled spans that match, looked at one by one: their number decides how long this takes.
-///
-/// # Errors
-/// Returns SQLite's error if the database cannot be read.
-pub(crate) fn latency_of(
-    db: &Connection,
-    dimension: &str,
-    filter: &LineFilter,
-) -> rusqlite::Result<Vec<LatencyRow>> {
-    let length = rows::length_ns("s");
-    let sql = format!(
-        "SELECT s.kind, s.class, s.tool, s.workspace, s.detail, {length} / 1000, s.error_type IS NOT NULL
-         FROM session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
-         WHERE v.last_ns >= :from AND {MATCHES}
-           AND s.start_ns >= :from AND s.start_ns <= :to AND s.end_ns IS NOT NULL
-           AND (NOT :failed OR s.error_type IS NOT NULL)
-           AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)"
-    );
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut found = statement.query(named_params! {
-        ":from": filter.from_ns.unwrap_or(i64::MIN),
-        ":to": filter.to_ns.unwrap_or(i64::MAX),
-        ":project": filter.project,
-        ":model": filter.model,
-        ":session": filter.session,
-        ":class": filter.kind.map(|kind| kind as u8),
-        ":tool": filter.tool,
-        ":failed": filter.failed,
-    })?;
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-    while let Some(row) = found.next()? {
-        let Some(name) = facet_of(row, dimension)? else { continue };
-        let sum = match sums.entry(name) {
-            Entry::Occupied(sum) => sum.into_mut(),
-            Entry::Vacant(free) => free.insert(Sum::new()?),
-        };
-        sum.count += 1;
-        sum.errors += u64::from(row.get::<_, bool>(6)?);
-        if let Some(us) = row.get::<_, Option<i64>>(5)? {
-            let us = u64::try_from(us).unwrap_or(0);
-            sum.total_us = sum.total_us.saturating_add(us);
-            sum.all.saturating_record(us.clamp(1, LONGEST_US));
-        }
-    }
+/// Percentiles of sums, most calls first.
+pub(super) fn by_count(sums: BTreeMap<String, Sum>) -> Vec<LatencyRow> {
     let mut rows: Vec<_> = sums.into_iter().map(latency_row).collect();
     rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-    Ok(rows)
-}
-
-/// What a span is counted under; see [`facet`]. `None` where the dimension has nothing to do with it.
-fn facet_of(row: &Row<'_>, dimension: &str) -> rusqlite::Result<Option<String>> {
-    let is_turn = row.get_ref(0)?.as_str()? == SpanKind::Generation.as_str();
-    Ok(match dimension {
-        "kind" => {
-            let class = usize::from(row.get::<_, u8>(1)?);
-            LineKind::ALL.get(class).map(|kind| kind.as_str().to_owned())
-        }
-        "tool" => row.get(2)?,
-        "project" if is_turn => {
-            let workspace = row.get_ref(3)?.as_str_or_null()?;
-            workspace.and_then(facet::project).map(Cow::into_owned)
-        }
-        "model" if is_turn => {
-            let model = rows::text_attribute(row, 4, "gen_ai.request.model")?;
-            model.filter(|name| !name.is_empty()).map(|name| facet::cut(&name).into_owned())
-        }
-        _ => None,
-    })
+    rows
 }
 
 /// What one name comes to.
-struct Sum {
+pub(super) struct Sum {
     count: u64,
     errors: u64,
     total_us: u64,
@@ -222,7 +152,17 @@ struct Sum {
 }
 
 impl Sum {
-    fn new() -> rusqlite::Result<Self> {
+    /// Adds a span.
+    pub(super) fn record(&mut self, us: Option<u64>, failed: bool) {
+        self.count += 1;
+        self.errors += u64::from(failed);
+        if let Some(us) = us {
+            self.total_us = self.total_us.saturating_add(us);
+            self.all.saturating_record(us.clamp(1, LONGEST_US));
+        }
+    }
+
+    pub(super) fn new() -> rusqlite::Result<Self> {
         let all = Histogram::new_with_bounds(1, LONGEST_US, DIGITS);
         let all = all.map_err(|_| rusqlite::Error::InvalidQuery)?;
         Ok(Self { count: 0, errors: 0, total_us: 0, all })

@@ -441,7 +441,12 @@ fn an_unknown_length_counts_as_a_call_and_nowhere_as_a_length() {
     let filter = SessionFilter { spans: failed.clone(), ..SessionFilter::default() };
     assert_eq!(readers.with(|db| sessions(db, &filter, None, 9)).unwrap().len(), 2);
     // The same, looked at one by one.
-    assert_eq!(readers.with(|db| latency_of(db, "tool", &failed)).unwrap(), [row()]);
+    let counted = |most| readers.with(|db| latency_of(db, "tool", &failed, most)).unwrap();
+    assert_eq!(counted(2), Some(vec![row()]));
+    assert_eq!(counted(1), None, "more than may be looked at");
+    let cells_of =
+        readers.with(|db| heat_of(db, "tool", Some("Shell"), &failed, false, 2)).unwrap();
+    assert_eq!(cells_of.map(|cells| cells.iter().map(|cell| cell.count).sum()), Some(cells()));
     write(&mut store, [told(untold("r", "Shell"))]);
     assert_eq!((row().count, row().unknown, known(&row())), (2, 2, [None; 4]));
     assert_eq!((longer(0), cells()), ((0, 0), 0));
@@ -455,7 +460,8 @@ fn tokens_of_a_day_are_unknown_until_a_turn_reports_some() {
         let mut turn = sample::turn(root);
         (span.id, span.conversation) = (turn.span, root.into());
         turn.tokens = input.map(|input| Tokens { input: Some(input), ..Tokens::default() });
-        [Change::Span(Box::new(span)), Change::Turn(Box::new(turn))]
+        let session = Change::Session(Box::new(sample::session(root)));
+        [session, Change::Span(Box::new(span)), Change::Turn(Box::new(turn))]
     };
     let (_dir, mut store, readers) = stored(told("r", None));
     let tokens = || {
@@ -467,6 +473,10 @@ fn tokens_of_a_day_are_unknown_until_a_turn_reports_some() {
     assert_eq!(tokens(), (2, Some(0), None));
     write(&mut store, told("t", Some(7)));
     assert_eq!(tokens(), (3, Some(7), None));
+    let period = LineFilter { from_ns: Some(0), to_ns: Some(i64::MAX), ..LineFilter::default() };
+    let counted = |most| readers.with(|db| times_of(db, &period, most)).unwrap();
+    assert_eq!(counted(3), Some(readers.with(|db| times(db, (-1, 1))).unwrap()));
+    assert_eq!(counted(2), None, "more than may be looked at");
     for root in ["s", "t"] {
         store.delete(&Selection::sessions(&[root.to_owned()])).unwrap();
     }

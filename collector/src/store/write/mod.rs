@@ -29,7 +29,8 @@ use changes::Told;
 pub(crate) use prepare::Reading;
 pub use prepare::{Arrival, Preparer};
 pub(crate) use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
-pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, DIGITS, LONGEST_US, heat_read};
+pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, DIGITS, HEAT_BUCKETS, LONGEST_US, heat_read};
+pub(super) use times::{Sums, day_sums};
 
 use super::codec::Unpacker;
 use super::open::{self, OpenError};

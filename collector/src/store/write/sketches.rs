@@ -19,7 +19,7 @@ const HOUR_NS: i64 = 3_600 * 1_000_000_000;
 /// A hook that took longer from its stamp to the collector counts as late.
 const ARRIVAL_BUDGET_US: u64 = 5_000;
 /// Number of powers of two, in microseconds: up to nine hours, and longer.
-const HEAT_BUCKETS: usize = 36;
+pub(in crate::store) const HEAT_BUCKETS: usize = 36;
 /// One microsecond to a day; anything longer counts as a day.
 pub(in crate::store) const LONGEST_US: u64 = 86_400_000_000;
 /// Maximum cached sketches, a few MB: a sketch of calls of up to a minute takes 70 kB.

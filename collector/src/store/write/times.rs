@@ -10,7 +10,7 @@ use super::sketches::DAY_NS;
 use crate::store::rows;
 
 /// Values to add to a day: turns, calls, errors, active time, its ten parts, tokens in and out, turns that reported each.
-type Sums = [i64; 18];
+pub(in crate::store) type Sums = [i64; 18];
 
 /// Sums of one transaction, to be added to the stored sums.
 #[derive(Default)]
@@ -95,11 +95,12 @@ fn counted(
          WHERE t.root = ?1 AND t.span = ?2 AND s.end_ns IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)",
     )?
-    .query_row((root, span.0), of_row)
+    .query_row((root, span.0), day_sums)
     .optional()
 }
 
-fn of_row(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
+/// The UTC day, project and values of a row with start, end, calls, errors, tokens in and out, parts and workspace.
+pub(in crate::store) fn day_sums(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
     let (started, ended): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
     let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
         rows::parts(row, 6)?;

@@ -13,7 +13,7 @@ pub use administration::{
 pub use search::{Found, Hit, Query, Search};
 pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
-pub use statistics::{DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
+pub use statistics::{COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
 
 /// All reading traits together. A type that implements the five traits implements this one too.
 pub trait Source:

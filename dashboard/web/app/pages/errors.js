@@ -9,6 +9,7 @@ import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Age } from "../ui/clock.js";
 import { Field, useQuery } from "../ui/fields.js";
+import { Limits, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
@@ -21,10 +22,7 @@ const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 export function Errors({ query, go }) {
   const { params, set } = useQuery("/errors", query, go);
   const asked = new URLSearchParams({ limit: "100" });
-  for (const name of ["project", "model", "tool", "kind"]) {
-    const value = params.get(name);
-    if (value) asked.set(name, value);
-  }
+  pass(params, asked);
   const { data, error, reload } = useAnswer(`errors?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
   const [open, setOpen] = useState(/** @type {string | null} */ (null));
   const [more, setMore] = useState(/** @type {More} */ ({ items: [], next: undefined, of: null }));
@@ -45,12 +43,12 @@ export function Errors({ query, go }) {
   const tools = html`<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
     <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
     <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>`;
-  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => (rows.length === 0
+  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Limits} params=${params} set=${set} names=${["model"]} />${rows.length === 0
     ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away." : "No failure is stored."}</p>`
     : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>
       <tbody>${rows.map((row, i) => html`<${Group} key=${row.fingerprint} row=${row} chosen=${i === at} open=${open === row.fingerprint}
         onOpen=${() => setOpen(open === row.fingerprint ? null : row.fingerprint)} />`)}</tbody></table>
-      ${next && html`<p class="pad-y"><button type="button" onClick=${load}>more groups</button></p>`}`)}<//>`;
+      ${next && html`<p class="pad-y"><button type="button" onClick=${load}>more groups</button></p>`}`}`}<//>`;
 }
 
 /** @param {{ row: ErrorGroup, chosen: boolean, open: boolean, onOpen: () => void }} props */

@@ -7,6 +7,7 @@ import { date } from "../format/time.js";
 import { edges, grid, strength } from "./latency-grid.js";
 import { visible } from "../format/text.js";
 import { Choice, SortHead, useDays, useQuery } from "../ui/fields.js";
+import { Limits, WORDS, pass } from "../ui/limits.js";
 import { Page, Trouble, useTitle } from "../ui/page.js";
 import { colors, onTheme } from "../ui/theme.js";
 import { useAnswer } from "../ui/use-answer.js";
@@ -15,6 +16,9 @@ const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
 const COLUMNS = /** @type {const} */ (["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"]);
 const SORTS = /** @type {const} */ ([...COLUMNS, "n", "errors"]);
+
+/** Words without a period: it has a text of its own. */
+const NAMED = WORDS.filter((word) => !word.endsWith("_us"));
 
 /** @typedef {ReturnType<typeof grid>} Grid */
 /** @typedef {{ column: number, row: number }} Cell */
@@ -25,18 +29,19 @@ export function Latency({ query, go }) {
   const group = GROUPS.find((one) => one === params.get("group")) ?? "tool";
   const [days, choice] = useDays(DAYS, { params, set });
   const name = params.get("name");
+  const asked = pass(params, new URLSearchParams({ group, days: String(days) }));
   const sort = SORTS.find((one) => one === params.get("sort")) ?? "n";
-  const { data, error, reload } = useAnswer(`latency?group=${group}&days=${days}`, (event) => event === "spans" || event === "resync", 5_000);
+  const { data, error, reload } = useAnswer(`latency?${asked}`, (event) => event === "spans" || event === "resync", 5_000);
   useTitle("Latency");
   const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => (b[sort] ?? -1) - (a[sort] ?? -1)), [data, sort]);
   const most = Math.max(1, ...rows.map((row) => row.p99_us ?? 0));
   /** @param {string} key @param {string} label */
   const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
-  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?group=${value}&days=${days}`, { replace: true })} />
+  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?${pass(params, new URLSearchParams({ group: value, days: String(days) }))}`, { replace: true })} />
     ${choice}`;
-  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && (rows.length === 0
-    ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} />`
-    : html`<${Heat} group=${group} days=${days} name=${name} go=${go} clear=${() => set("name", "")} />
+  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${params} set=${set} names=${NAMED} />${rows.length === 0
+    ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} narrowed=${WORDS.some((word) => params.get(word))} />`
+    : html`<${Heat} group=${group} days=${days} asked=${asked} name=${name} go=${go} clear=${() => set("name", "")} />
       <table class="list numbers"><caption class="sr">Percentiles per ${group}, ${group === "model" ? "of turns" : "of calls"}</caption>
       <thead><tr><th>${group}</th>${head("n", "n")}${COLUMNS.map((key) => head(key, key.replace("_us", "")))}${head("errors", "err")}<th class="wide" aria-hidden="true">p50 ━ p90 ━ p99, logarithmic</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.name} class=${row.name === name ? "chosen" : ""}>
@@ -44,12 +49,13 @@ export function Latency({ query, go }) {
         <td class="r num">${count(row.n)}</td>
         ${COLUMNS.map((key) => html`<td class="r num">${row[key] === null ? "?" : duration(row[key])}</td>`)}
         <td class=${`r num ${row.errors ? "bad" : "dim"}`}>${row.errors ? `${((row.errors / row.n) * 100).toFixed(1)}%` : "–"}</td>
-        <td class="wide">${row.p99_us && html`<${Range} row=${row} most=${most} />`}</td></tr>`)}</tbody></table>`)}<//>`;
+        <td class="wide">${row.p99_us && html`<${Range} row=${row} most=${most} />`}</td></tr>`)}</tbody></table>`}`}<//>`;
 }
 
 /** Says that the period is empty, and offers a longer one that is not.
- * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void }} props */
-function Nothing({ older, days, now, set }) {
+ * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void, narrowed: boolean }} props */
+function Nothing({ older, days, now, set, narrowed }) {
+  if (narrowed) return html`<p class="dim pad-y">No finished span matches: take a word away.</p>`;
   const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);
   return html`<p class="dim pad-y">No finished span in these days.${older && html` ${count(older.n)} ${older.n === 1 ? "is" : "are"} older, the newest of ${date(older.last_us).slice(0, 10)}.`}
     ${enough && html` <button type="button" onClick=${() => set("days", String(enough))}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;
@@ -70,10 +76,9 @@ const CELL_PX = 13;
 const LEFT_PX = 62;
 const BELOW_PX = 20;
 
-/** @param {{ group: string, days: number, name: string | null, go: Go, clear: () => void }} props */
-function Heat({ group, days, name, go, clear }) {
-  const asked = `group=${group}&days=${days}${name ? `&name=${encodeURIComponent(name)}` : ""}`;
-  const { data, error, reload } = useAnswer(`latency/heatmap?${asked}`, (event) => event === "spans" || event === "resync", 5_000);
+/** @param {{ group: string, days: number, asked: URLSearchParams, name: string | null, go: Go, clear: () => void }} props */
+function Heat({ group, days, asked, name, go, clear }) {
+  const { data, error, reload } = useAnswer(`latency/heatmap?${asked}${name ? `&name=${encodeURIComponent(name)}` : ""}`, (event) => event === "spans" || event === "resync", 5_000);
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const [cell, setCell] = useState(/** @type {Cell | null} */ (null));
@@ -106,7 +111,9 @@ function Heat({ group, days, name, go, clear }) {
     if (!heat || !data) return;
     const [min, max] = edges(heat.buckets[row]);
     const from = data.from_us + column * data.step_us;
-    const list = new URLSearchParams({ min_us: String(min), max_us: String(max), from_us: String(from), to_us: String(from + data.step_us) });
+    const list = pass(asked, new URLSearchParams({ min_us: String(min), max_us: String(max) }));
+    list.set("from_us", String(from));
+    list.set("to_us", String(from + data.step_us));
     if (name) list.set(group, name);
     go(`/search?${list}`);
   };

@@ -1,6 +1,6 @@
 // Search in the text of all sessions; without words, a list of the spans that match the filters. The address holds the query.
 /** @import { SearchHit, SpanRow } from "../../types/answers" */
-/** @import { PageProps, QueryParams } from "../../types/app" */
+/** @import { PageProps } from "../../types/app" */
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui/html.js";
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
@@ -10,6 +10,7 @@ import { pieces } from "../format/marks.js";
 import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Field, onTick, useQuery } from "../ui/fields.js";
+import { Limits } from "../ui/limits.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
@@ -75,7 +76,7 @@ export function Search({ query, go }) {
         <${Field} name="project" params=${params} set=${set} size="8" />
         <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${onTick((ticked) => set("status", ticked ? "error" : ""))} /> failed</label>
       </form></header>
-    <${Limits} params=${params} set=${set} />
+    <${Limits} params=${params} set=${set} names=${["model", "tool"]} />
     <p class="sr" role="status">${path && data ? `${total ?? "more than 50"} hits` : ""}</p>
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
     ${path && !data && !error && html`<${Loading} />`}
@@ -87,22 +88,6 @@ export function Search({ query, go }) {
       <ul class="plain hits" ref=${list}>${items.map((hit, i) => html`<${Hit} key=${`${hit.url} ${"field" in hit ? hit.field : ""} ${i}`} hit=${hit} chosen=${i === at} />`)}</ul>
       ${next && html`<button type="button" class="more" onClick=${load}>More</button>`}</div>`}
   </div>`;
-}
-
-/** Filters that come from a link and have no field of their own. @param {QueryParams} props */
-function Limits({ params, set }) {
-  /** @type {[text: string, names: string[]][]} */
-  const shown = [];
-  const min = Number(params.get("min_us"));
-  const max = Number(params.get("max_us"));
-  if (min || max) shown.push([`${min ? duration(min) : "0"} to ${max ? duration(max) : "any length"}`, ["min_us", "max_us"]]);
-  const from = Number(params.get("from_us"));
-  const to = Number(params.get("to_us"));
-  if (from || to) shown.push([`${from ? date(from) : "ever"} to ${to ? date(to) : "now"}`, ["from_us", "to_us"]]);
-  for (const name of ["model", "tool"]) if (params.get(name)) shown.push([`${name} ${visible(params.get(name))}`, [name]]);
-  if (!shown.length) return null;
-  return html`<p class="limits">${shown.map(([text, names]) => html`<span class="chip">${text}
-    <button type="button" class="link" aria-label=${`take away: ${text}`} onClick=${() => names.forEach((name) => set(name, ""))}>✕</button></span>`)}</p>`;
 }
 
 /** @param {{ hit: SearchHit | SpanRow, chosen: boolean }} props */

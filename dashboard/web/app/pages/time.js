@@ -7,6 +7,7 @@ import { LABELS, mix, share, sums } from "../trace/time-parts.js";
 import { visible } from "../format/text.js";
 import { useDays, useQuery } from "../ui/fields.js";
 import { Legend } from "../ui/labels.js";
+import { Limits, WORDS, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
@@ -19,13 +20,13 @@ export function Time({ query, go }) {
   const { params, set } = useQuery("/time", query, go);
   const [days, tools] = useDays(DAYS, { params, set });
   const project = params.get("project");
-  const asked = `days=${days}${project ? `&project=${encodeURIComponent(project)}` : ""}`;
+  const asked = pass(params, new URLSearchParams({ days: String(days) }));
   const { data, error, reload } = useAnswer(`time?${asked}`, (event) => event === "session" || event === "resync", 5_000);
   useTitle("Time");
-  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && (data.items.length === 0
-    ? html`<p class="dim pad-y">No turn has finished in these days.</p>`
+  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${params} set=${set} names=${["model", "status"]} />${data.items.length === 0
+    ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches: take a word away." : "No turn has finished in these days."}</p>`
     : html`<${Total} data=${data} project=${project} clear=${() => set("project", "")} /><${Days} data=${data} />
-      <${Projects} items=${data.items} project=${project} set=${set} />`)}<//>`;
+      <${Projects} items=${data.items} project=${project} set=${set} />`}`}<//>`;
 }
 
 /** @param {{ data: TimeAnswer, project: string | null, clear: () => void }} props */

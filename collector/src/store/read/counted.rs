@@ -1,0 +1,242 @@
+//! The same figures as the sums over periods, of spans and turns that are counted one by one: for filters that no sum is kept for.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use hookspan_core::{Parts, SpanKind};
+use hookspan_view::facet;
+use hookspan_view::line::LineKind;
+use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter};
+use rusqlite::{Connection, Row, ToSql};
+
+use super::lines::MATCHES;
+use super::periods::{Sum, by_count};
+use super::sql_limit;
+use crate::store::rows;
+use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, day_sums};
+
+const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// Sessions `v` that can have a match: others are not looked at.
+const SESSIONS: &str = "v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to
+           AND (:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
+                OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
+           AND (:model IS NULL OR EXISTS
+                (SELECT 1 FROM turn t WHERE t.root = v.root AND t.model = :model COLLATE NOCASE))";
+
+/// Percentiles per name of `dimension` of the settled spans that match. `None` if more than `most` have to be looked at.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn latency_of(
+    db: &Connection,
+    dimension: &str,
+    filter: &LineFilter,
+    most: usize,
+) -> rusqlite::Result<Option<Vec<LatencyRow>>> {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let whole = each(db, dimension, filter, most, |span| {
+        let sum = match sums.entry(span.name) {
+            Entry::Occupied(sum) => sum.into_mut(),
+            Entry::Vacant(free) => free.insert(Sum::new()?),
+        };
+        sum.record(span.us, span.failed);
+        Ok(())
+    })?;
+    Ok(whole.then(|| by_count(sums)))
+}
+
+/// How often which durations of the settled spans that match happened. `None` if more than `most` have to be looked at.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn heat_of(
+    db: &Connection,
+    dimension: &str,
+    name: Option<&str>,
+    filter: &LineFilter,
+    daily: bool,
+    most: usize,
+) -> rusqlite::Result<Option<Vec<HeatCell>>> {
+    let mut cells: BTreeMap<(i64, u32), u64> = BTreeMap::new();
+    let whole = each(db, dimension, filter, most, |span| {
+        let is_wanted = name.is_none_or(|name| span.name == name);
+        if let Some(us) = span.us.filter(|_| is_wanted) {
+            let hour = span.start_ns.div_euclid(HOUR_NS);
+            let hour = if daily { hour.div_euclid(DAY_HOURS) * DAY_HOURS } else { hour };
+            let bucket = (us.max(1).ilog2() as usize).min(HEAT_BUCKETS - 1);
+            *cells.entry((hour, bucket as u32)).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    let cell = |((hour, bucket), count)| HeatCell { hour, bucket, count };
+    Ok(whole.then(|| cells.into_iter().map(cell).collect()))
+}
+
+/// Where the time of the settled turns went that match, by day and project. `None` if more than `most` have to be looked at.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn times_of(
+    db: &Connection,
+    filter: &LineFilter,
+    most: usize,
+) -> rusqlite::Result<Option<Vec<DayTime>>> {
+    let sql = format!(
+        "SELECT t.started_ns, t.ended_ns, t.tool_calls, t.errors, t.input, t.output, t.parts, s.workspace,
+                coalesce(s.end_ns IS NOT NULL AND (:model IS NULL OR t.model = :model COLLATE NOCASE)
+                AND (NOT :failed OR s.error_type IS NOT NULL)
+                AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
+         FROM session v CROSS JOIN turn t ON t.root = v.root
+              CROSS JOIN span s ON s.conversation = t.root AND s.id = t.span
+         WHERE {SESSIONS} AND t.started_ns >= :from AND t.started_ns <= :to LIMIT :limit"
+    );
+    let (from, to) = period(filter);
+    let values: &[(&str, &dyn ToSql)] = &[
+        (":from", &from),
+        (":to", &to),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":failed", &filter.failed),
+        (":limit", &sql_limit(most.saturating_add(1))),
+    ];
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut found = statement.query(values)?;
+    let (mut seen, mut days) = (0, BTreeMap::<(i64, String), Sums>::new());
+    while let Some(row) = found.next()? {
+        seen += 1;
+        if row.get(8)? {
+            let (day, project, more) = day_sums(row)?;
+            let sums = days.entry((day, project)).or_default();
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+    }
+    Ok((seen <= most).then(|| days.into_iter().map(day_time).collect()))
+}
+
+fn day_time(((day, project), sums): ((i64, String), Sums)) -> DayTime {
+    let count = |at: usize| u64::try_from(sums[at]).unwrap_or(0);
+    DayTime {
+        day,
+        project: Some(project).filter(|name| !name.is_empty()),
+        turns: count(0),
+        calls: count(1),
+        errors: count(2),
+        active_ns: sums[3],
+        parts: Parts {
+            thinking: sums[4],
+            responding: sums[5],
+            tools: sums[6],
+            shell: sums[7],
+            mcp: sums[8],
+            edits: sums[9],
+            subagent: sums[10],
+            wait: sums[11],
+            hooks: sums[12],
+            other: sums[13],
+        },
+        input: (sums[16] > 0).then(|| count(14)),
+        output: (sums[17] > 0).then(|| count(15)),
+    }
+}
+
+/// A settled span that matches, under its name in the dimension.
+struct Counted {
+    name: String,
+    start_ns: i64,
+    us: Option<u64>,
+    failed: bool,
+}
+
+/// Calls `see` with each settled span that matches. False if it stopped since more than `most` spans would have to be looked at.
+fn each(
+    db: &Connection,
+    dimension: &str,
+    filter: &LineFilter,
+    most: usize,
+    mut see: impl FnMut(Counted) -> rusqlite::Result<()>,
+) -> rusqlite::Result<bool> {
+    let (from, to) = period(filter);
+    let values: &[(&str, &dyn ToSql)] = &[
+        (":from", &from),
+        (":to", &to),
+        (":project", &filter.project),
+        (":model", &filter.model),
+        (":session", &filter.session),
+        (":class", &filter.kind.map(|kind| kind as u8)),
+        (":tool", &filter.tool),
+        (":limit", &sql_limit(most.saturating_add(1))),
+    ];
+    let mut statement = db.prepare_cached(&spans(dimension, filter))?;
+    let mut found = statement.query(values)?;
+    let mut seen = 0;
+    while let Some(row) = found.next()? {
+        seen += 1;
+        if seen > most {
+            return Ok(false);
+        }
+        // The last column says whether the span matches: what does not is counted as looked at.
+        if !row.get::<_, bool>(8)? {
+            continue;
+        }
+        let Some(name) = facet_of(row, dimension)? else { continue };
+        let us: Option<i64> = row.get(5)?;
+        let us = us.map(|us| u64::try_from(us).unwrap_or(0));
+        see(Counted { name, start_ns: row.get(7)?, us, failed: row.get(6)? })?;
+    }
+    Ok(true)
+}
+
+/// The spans to look at. Failures have an index by start; others are found by their sessions.
+fn spans(dimension: &str, filter: &LineFilter) -> String {
+    let tables = match filter.failed {
+        true => {
+            "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
+         WHERE s.error_type IS NOT NULL"
+        }
+        false => {
+            "session v CROSS JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
+         WHERE true"
+        }
+    };
+    let length = rows::length_ns("s");
+    let detail = if dimension == "model" { "s.detail" } else { "NULL" };
+    format!(
+        "SELECT s.kind, s.class, s.tool, s.workspace, {detail}, {length} / 1000, s.error_type IS NOT NULL, s.start_ns,
+                coalesce(s.end_ns IS NOT NULL AND {MATCHES}
+                AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
+         FROM {tables} AND {SESSIONS}
+           AND (:session IS NULL OR root.text = :session)
+           AND ((:tool IS NULL AND :class IS NULL) OR EXISTS (SELECT 1 FROM reach r WHERE r.root = v.root
+                AND (:class IS NULL OR r.class = :class) AND (:tool IS NULL OR r.tool = lower(:tool))))
+           AND s.start_ns >= :from AND s.start_ns <= :to LIMIT :limit"
+    )
+}
+
+fn period(filter: &LineFilter) -> (i64, i64) {
+    (filter.from_ns.unwrap_or(i64::MIN), filter.to_ns.unwrap_or(i64::MAX))
+}
+
+/// What a span is counted under; see [`facet`]. `None` where the dimension has nothing to do with it.
+fn facet_of(row: &Row<'_>, dimension: &str) -> rusqlite::Result<Option<String>> {
+    let is_turn = row.get_ref(0)?.as_str()? == SpanKind::Generation.as_str();
+    Ok(match dimension {
+        "kind" => {
+            let class = usize::from(row.get::<_, u8>(1)?);
+            LineKind::ALL.get(class).map(|kind| kind.as_str().to_owned())
+        }
+        "tool" => row.get(2)?,
+        "project" if is_turn => {
+            let workspace = row.get_ref(3)?.as_str_or_null()?;
+            workspace.and_then(facet::project).map(Cow::into_owned)
+        }
+        "model" if is_turn => {
+            let model = rows::text_attribute(row, 4, "gen_ai.request.model")?;
+            model.filter(|name| !name.is_empty()).map(|name| facet::cut(&name).into_owned())
+        }
+        _ => None,
+    })
+}
