@@ -21,7 +21,7 @@ mod correlate;
 mod assemble;
 mod diff;
 
-pub use model::{event, hook, id, path, price, repository, span, summary, time, tool};
+pub use model::{event, hook, id, outcome, path, price, repository, span, summary, time, tool};
 
 /// Content of spans, and reading it back out of a raw hook.
 pub mod content {

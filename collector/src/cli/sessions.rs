@@ -4,14 +4,15 @@ use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use hookspan_core::outcome::OutcomeWord;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
-use hookspan_view::facet;
 use hookspan_view::source::SessionFilter;
+use hookspan_view::{facet, outcome};
 use serde::Serialize;
 
 use super::blank::Blank;
 use super::narrow::Narrow;
-use super::output::{Paint, note, print, print_json};
+use super::output::{Paint, columns, note, print, print_json};
 use super::{Global, advice};
 use crate::clock;
 use crate::store::open::{self, OpenError};
@@ -58,6 +59,30 @@ pub(crate) struct Session {
     last_error: Option<String>,
     active_ms: i64,
     repository: Option<Repository>,
+    outcome: Outcome,
+}
+
+/// What came of a session. `words` are those of the API; none where nothing is known.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    words: Vec<&'static str>,
+    edits: u64,
+    tests_passed: u64,
+    tests_failed: u64,
+    pull_request: Option<String>,
+}
+
+impl Outcome {
+    fn of(session: &SessionSummary) -> Self {
+        let work = &session.work;
+        Self {
+            words: session.outcome().into_iter().map(OutcomeWord::as_str).collect(),
+            edits: work.edits,
+            tests_passed: work.tests_passed,
+            tests_failed: work.tests_failed,
+            pull_request: work.pull_request.as_deref().map(str::to_owned),
+        }
+    }
 }
 
 /// What was seen of the workspace's Git repository, from the first look to the last.
@@ -109,6 +134,7 @@ impl From<Option<hookspan_core::Tokens>> for Tokens {
 impl From<SessionSummary> for Session {
     fn from(session: SessionSummary) -> Self {
         Self {
+            outcome: Outcome::of(&session),
             id: session.root.to_string(),
             state: session.state.as_str(),
             started_at: rfc3339(session.started_at),
@@ -167,19 +193,32 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&table(&sessions, clock::now(), Paint::stdout(&global.env)))?;
+    print(&table(&sessions, clock::now(), columns(), Paint::stdout(&global.env)))?;
     if sessions.len() == limit {
         note(&format!("Showing the newest {limit}; use --limit 0 for all"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A table that fits 80 columns.
-fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
-    let head = "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT";
-    let mut out = paint.bold(head) + "\n";
+/// From so many columns on, a table has branch and outcome.
+const WIDE: usize = 127;
+const BRANCH_COLUMNS: usize = 14;
+const OUTCOME_COLUMNS: usize = 31;
+/// Columns before branch and prompt.
+const LEADING_COLUMNS: usize = 65;
+
+/// A table that fits `columns`, of which 80 are there at least.
+fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Paint) -> String {
+    let wide = columns >= WIDE;
+    let extra = if wide { "BRANCH         OUTCOME                         " } else { "" };
+    let head = format!(
+        "ID       STATE             AGO TURNS CALLS ERR TOKENS PROJECT    {extra}FIRST PROMPT"
+    );
+    let room = columns.saturating_sub(LEADING_COLUMNS + extra.len()).max(15);
+    let mut out = paint.bold(&head) + "\n";
     for session in sessions {
-        let state = text::cell(state_word(session.state), 10);
+        let state =
+            text::cell(&format!("{} {}", mark(session.state), state_word(session.state)), 14);
         let state = match session.state {
             SessionState::Running | SessionState::ToolOpen => paint.green(&state),
             SessionState::Errored => paint.red(&state),
@@ -191,17 +230,18 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
         let tokens = session.tokens.and_then(hookspan_core::Tokens::total);
         let tokens = tokens.map_or_else(String::new, text::count);
         let line = format!(
-            "{} {state} {} {} {} {errors} {} {} {}",
+            "{} {state} {} {} {} {errors} {} {} {}{}",
             text::cell(&short(&session.root), 8),
-            text::cell(&text::age(now.since(session.last_at)), 6),
+            text::right(&text::age(now.since(session.last_at)), 6),
             text::right(&text::count(session.generations), 5),
             text::right(&text::count(session.tool_calls), 5),
             text::right(&tokens, 6),
             text::cell(
                 &session.workspace.as_deref().and_then(facet::project).unwrap_or_default(),
-                12
+                10
             ),
-            text::visible(session.first_prompt.as_deref().unwrap_or_default(), 17),
+            if wide { came_of(session, paint) } else { String::new() },
+            text::visible(session.first_prompt.as_deref().unwrap_or_default(), room),
         );
         out += line.trim_end();
         out += "\n";
@@ -209,10 +249,35 @@ fn table(sessions: &[SessionSummary], now: Timestamp, paint: Paint) -> String {
     out
 }
 
+/// The branch and what came of the session, each in its column.
+fn came_of(session: &SessionSummary, paint: Paint) -> String {
+    let branch = session.repository.as_ref().and_then(|seen| seen.branch.as_deref());
+    let branch = text::cell(branch.unwrap_or_default(), BRANCH_COLUMNS);
+    let words = text::cell(&outcome::words(session).join(", "), OUTCOME_COLUMNS);
+    let words = match session.outcome().first() {
+        Some(OutcomeWord::TestsFailed) => paint.red(&words),
+        Some(OutcomeWord::LeftOpen) => paint.yellow(&words),
+        _ => words,
+    };
+    format!("{branch} {words} ")
+}
+
+/// The mark of a state, as on the pages.
+pub(crate) fn mark(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Running => "●",
+        SessionState::ToolOpen => "◐",
+        SessionState::YourTurn => "▲",
+        SessionState::Done => "✓",
+        SessionState::Errored => "✕",
+        SessionState::Stale => "–",
+    }
+}
+
 pub(crate) fn state_word(state: SessionState) -> &'static str {
     match state {
         SessionState::Running => "running",
-        SessionState::ToolOpen => "tool open",
+        SessionState::ToolOpen => "tool running",
         SessionState::YourTurn => "your turn",
         SessionState::Done => "done",
         SessionState::Errored => "errored",
@@ -261,19 +326,38 @@ mod tests {
                 cache_write: Some(25_008),
             }),
             repository: None,
+            work: hookspan_core::outcome::Work::default(),
         }
     }
+
+    use hookspan_core::outcome::TestRun;
 
     #[test]
     fn the_list_fits_eighty_columns_and_hides_escape_sequences() {
         let now = Timestamp(1_781_020_562_762_000_000 + 300_000_000_000);
-        let shown = table(&[session()], now, Paint::plain());
+        let shown = table(&[session()], now, 80, Paint::plain());
         assert_eq!(
             shown,
-            "ID       STATE      AGO    TURNS CALLS ERR TOKENS PROJECT      FIRST PROMPT\n\
-             d95a19cf your turn  5m00s      6    37   1   172k acme-comman… Explain ␛[31mthi…\n"
+            "ID       STATE             AGO TURNS CALLS ERR TOKENS PROJECT    FIRST PROMPT\n\
+             d95a19cf ▲ your turn     5m00s     6    37   1   172k acme-comm… Explain ␛[31mt…\n"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn a_wide_list_tells_branch_and_outcome() {
+        let mut session = session();
+        session.work.test(TestRun { at: Timestamp(1), passed: false });
+        session.repository = Some(Box::new(hookspan_core::repository::Repository {
+            branch: Some("fix/\x1b[2Jcart-total".into()),
+            commits: vec!["1a2b3c4d5e".into()],
+            ..Default::default()
+        }));
+        let now = Timestamp(1_781_020_562_762_000_000 + 300_000_000_000);
+        let shown = table(&[session], now, 140, Paint::plain());
+        let row = shown.lines().nth(1).unwrap();
+        assert!(row.contains("fix/␛[2Jcart-… tests failed, committed 1a2b3c4 Explain"), "{row}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 140), "{shown}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hookspan_core::content::Field;
+use hookspan_core::outcome::{TestRun, Work};
 use hookspan_core::repository::Repository;
 use hookspan_core::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Link, Parts, SessionState,
@@ -71,6 +72,17 @@ fn repository() -> Repository {
     }
 }
 
+fn work() -> Work {
+    Work {
+        edits: 4,
+        unclear: 3,
+        tests_passed: 2,
+        tests_failed: 1,
+        last_test: Some(TestRun { at: Timestamp(7), passed: true }),
+        pull_request: Some("https://git.example/o/r/pull/1".into()),
+    }
+}
+
 /// The session `root`.
 pub(crate) fn session(root: &str) -> SessionSummary {
     SessionSummary {
@@ -98,6 +110,7 @@ pub(crate) fn session(root: &str) -> SessionSummary {
             cache_write: Some(0),
         }),
         repository: Some(Box::new(repository())),
+        work: work(),
     }
 }
 
@@ -120,5 +133,6 @@ pub(crate) fn turn(root: &str) -> TurnSummary {
         tokens: None,
         parts: Parts { thinking: 1, shell: 2, other: 4, ..Parts::default() },
         repository: Some(Box::new(repository())),
+        work: work(),
     }
 }

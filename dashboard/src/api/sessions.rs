@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::outcome::OutcomeWord;
 use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::repository::Repository;
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
@@ -48,10 +49,39 @@ pub(crate) struct SessionItem {
     tokens: Option<TokenCounts>,
     /// Null where nobody looked at a repository.
     repository: Option<RepositoryItem>,
+    outcome: OutcomeItem,
     start_us: i64,
     last_us: i64,
     end_us: Option<i64>,
     url: String,
+}
+
+/// What came of the session, as far as hooks and the repository tell.
+#[derive(Serialize, JsonSchema)]
+struct OutcomeItem {
+    /// tests_failed, tests_passed, pull_request, committed, left_open, unchanged; none where nothing is known
+    words: Vec<&'static str>,
+    /// Calls that changed or deleted a file.
+    edits: u64,
+    /// Test commands that passed.
+    tests_passed: u64,
+    /// Test commands that failed.
+    tests_failed: u64,
+    /// Address of the pull request that was opened last.
+    pull_request: Option<String>,
+}
+
+impl OutcomeItem {
+    fn of(session: &SessionSummary) -> Self {
+        let work = &session.work;
+        Self {
+            words: session.outcome().into_iter().map(OutcomeWord::as_str).collect(),
+            edits: work.edits,
+            tests_passed: work.tests_passed,
+            tests_failed: work.tests_failed,
+            pull_request: work.pull_request.as_deref().map(str::to_owned),
+        }
+    }
 }
 
 /// What was seen of the workspace's Git repository, from the first look to the last.
@@ -128,6 +158,7 @@ impl From<SessionSummary> for SessionItem {
     fn from(session: SessionSummary) -> Self {
         let owned = |text: Option<Arc<str>>| text.map(|text| text.to_string());
         Self {
+            outcome: OutcomeItem::of(&session),
             id: session.root.to_string(),
             state: session.state.as_str(),
             project: session.workspace.as_deref().and_then(project),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hookspan_core::content::Field;
+use hookspan_core::outcome::{TestRun, Work};
 use hookspan_core::repository::Repository;
 use hookspan_core::{
     Attribute, Class, ContentRef, End, EndReason, ErrorType, Parts, SessionState, SessionSummary,
@@ -305,6 +306,7 @@ impl<'a> Author<'a> {
             }),
             parts,
             repository: ended.map(|_| Box::new(repository(number))),
+            work: Work::default(),
         };
         (turn, end)
     }
@@ -364,6 +366,7 @@ impl<'a> Author<'a> {
             active_ns,
             tokens,
             repository: Some(Box::new(repository(size.turns))),
+            work: work(self.calls),
         });
         self.data.turns.insert(root.to_owned(), turns);
     }
@@ -449,6 +452,17 @@ pub fn library(now_ns: i64, big: u64) -> Data {
 }
 
 /// The repository at a turn.
+fn work(calls: u64) -> Work {
+    Work {
+        edits: calls / 4,
+        unclear: calls / 3,
+        tests_passed: 2,
+        tests_failed: 1,
+        last_test: Some(TestRun { at: Timestamp(1), passed: calls % 3 > 0 }),
+        pull_request: None,
+    }
+}
+
 fn repository(turn: u64) -> Repository {
     Repository {
         url: Some("https://git.example/acme/shop".into()),

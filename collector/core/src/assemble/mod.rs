@@ -14,3 +14,4 @@ pub(crate) mod summaries;
 pub(crate) mod time_breakdown;
 pub(crate) mod tool_span;
 pub(crate) mod turn_totals;
+pub(crate) mod work;

@@ -8,10 +8,12 @@ use crate::assemble::span_builder as build;
 use crate::assemble::span_builder::{Shared, is_call, verdict};
 use crate::assemble::time_breakdown::parts;
 use crate::assemble::turn_totals::{Sum, Tally, together, total};
+use crate::assemble::work;
 use crate::correlate::conversation::Conversation;
 use crate::correlate::snapshot::World;
 use crate::model::config::Config;
 use crate::model::event::Confidence;
+use crate::model::outcome::Work;
 use crate::model::repository::Repository;
 use crate::model::span::{EndReason, SpanKind, Status};
 use crate::model::summary::{SessionState, SessionSummary, Tokens, TurnSummary};
@@ -62,6 +64,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
             sum.last = sum.last.max(last);
         }
         sum.tool_calls += u64::from(is_call(node));
+        work::count(&mut sum.work, node);
         // A child without a known delegation is a subagent that is already counted, or none.
         let is_agent = node.kind == SpanKind::Subagent;
         sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
@@ -104,6 +107,7 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
         tokens: tokens(tree),
         parts: parts(tree, tree.turn_start, until),
         repository: shared.repository.clone(),
+        work: sum.work.clone(),
     }
 }
 
@@ -193,6 +197,10 @@ pub(crate) fn summary(
         errored_turns: sum(|turn| turn.errored_turns),
         active_ns: turns.iter().map(|turn| turn.active_ns).sum(),
         tokens: total(turns.iter().map(|turn| turn.tokens)),
+        work: turns.iter().fold(Work::default(), |mut all, turn| {
+            all.add(&turn.work);
+            all
+        }),
         repository: turns.iter().fold(None, |all, turn| together(all, turn.repository.clone())),
     }
 }

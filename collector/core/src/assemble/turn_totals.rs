@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::model::outcome::Work;
 use crate::model::repository::Repository;
 use crate::model::span::Link;
 use crate::model::summary::{Tokens, TurnSummary};
@@ -25,6 +26,7 @@ pub(crate) struct Sum {
     pub(crate) failed: bool,
     /// The turn begins with a prompt.
     pub(crate) begins: bool,
+    pub(crate) work: Work,
 }
 
 /// Totals of one turn or of consecutive turns.
@@ -44,6 +46,7 @@ pub(crate) struct Tally {
     pub(crate) active_ns: i64,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) repository: Option<Box<Repository>>,
+    pub(crate) work: Work,
     /// From the first turn that has one.
     pub(crate) prompt: Option<String>,
     /// From the last turn that has one, like the error.
@@ -73,6 +76,7 @@ impl Tally {
             active_ns: row.ended_at.unwrap_or(sum.last).since(row.started_at).max(0),
             tokens: row.tokens,
             repository: row.repository.clone(),
+            work: sum.work.clone(),
             prompt: row.prompt.clone(),
             model: row.model.clone(),
             last_error: sum.last_error.clone(),
@@ -95,6 +99,7 @@ impl Tally {
         self.subagents += later.subagents;
         self.active_ns = self.active_ns.saturating_add(later.active_ns);
         self.tokens = total([self.tokens, later.tokens].into_iter());
+        self.work.add(&later.work);
         self.repository = together(self.repository.take(), later.repository);
         self.prompt = self.prompt.take().or(later.prompt);
         self.model = later.model.or(self.model.take());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::assemble::draft::{Node, Tree, What};
 use crate::assemble::finished_prefix::{Window, loose_is_plain};
 use crate::assemble::time_breakdown::{first_instant, sweep_nodes};
+use crate::assemble::work;
 use crate::correlate::fact::Fact;
 use crate::correlate::tool_call::tool_facts;
 use crate::correlate::turn::label;
@@ -79,6 +80,7 @@ impl Window {
         self.sum.last = self.sum.last.max(end);
         let is_call = matches!(node.what, What::Call(_));
         self.sum.tool_calls += u64::from(is_call);
+        work::count(&mut self.sum.work, node);
         if let Status::Error { message, .. } = status {
             self.sum.errors += 1;
             self.tool_errors += u64::from(is_call);

@@ -46,6 +46,7 @@ impl Group {
         self.cuts.extend(segments.iter().map(|segment| (segment.start, segment.ended)));
         row.tool_calls += self.strays.values().map(|stray| stray.state.sum.tool_calls).sum::<u64>();
         row.errors += self.strays.values().map(|stray| stray.state.sum.errors).sum::<u64>();
+        self.strays.values().for_each(|stray| row.work.add(&stray.state.sum.work));
         let work = rest.len()
             + spans.len()
             + segments.len()

@@ -10,6 +10,7 @@ pub mod hook;
 pub mod id;
 pub(crate) mod parent_evidence;
 pub(crate) mod model_name;
+pub mod outcome;
 pub mod path;
 pub mod price;
 pub mod repository;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::id::{SpanId, TraceId};
+use crate::model::outcome::{self, OutcomeWord, Work};
 use crate::model::repository::Repository;
 use crate::model::span::EndReason;
 use crate::model::time::Timestamp;
@@ -49,6 +50,18 @@ pub struct SessionSummary {
     pub tokens: Option<Tokens>,
     /// From the start of its first turn to the end of its last.
     pub repository: Option<Box<Repository>>,
+    /// What its calls did.
+    pub work: Work,
+}
+
+impl SessionSummary {
+    /// What came of the session. Empty: nothing is known.
+    #[must_use]
+    pub fn outcome(&self) -> Vec<OutcomeWord> {
+        let runs = matches!(self.state, SessionState::Running | SessionState::ToolOpen);
+        let over = !runs && self.generations > 0;
+        outcome::words(&self.work, self.repository.as_deref(), over)
+    }
 }
 
 /// What a session is doing.
@@ -183,6 +196,8 @@ pub struct TurnSummary {
     pub parts: Parts,
     /// What was seen of the workspace's repository.
     pub repository: Option<Box<Repository>>,
+    /// What its calls did.
+    pub work: Work,
 }
 
 /// Where a turn's time went, nanoseconds. A sweep over leaf spans, parallel time shared evenly, so the parts add up to the

@@ -98,6 +98,10 @@ pub struct ToolMore {
     pub exit_code: Option<i64>,
     /// Commit that the output of a `git commit` names, abbreviated as Git wrote it.
     pub commit: Option<Arc<str>>,
+    /// The shell command runs tests, and nothing else that could decide its exit code.
+    pub tests: bool,
+    /// Address of the pull request that the output of a command names which opens one.
+    pub pull_request: Option<Arc<str>>,
     /// Whether the call went through another tool. Then that tool's duration is more precise than the call's.
     pub wrapped: bool,
     /// The command continues in the background: the input requests it, or the result is a receipt.

@@ -21,7 +21,7 @@ pub(crate) fn commit<'a>(command: &str, output: &'a str) -> Option<&'a str> {
 }
 
 /// Whether a line begins behind these bytes, in a text or in JSON.
-fn is_line_start(before: &[u8]) -> bool {
+pub(super) fn is_line_start(before: &[u8]) -> bool {
     matches!(before, [] | [.., b'\n' | b'"'] | [.., b'\\', b'n'])
 }
 

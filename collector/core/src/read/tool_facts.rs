@@ -13,7 +13,9 @@ use crate::read::commit::commit;
 use crate::read::interner::Words;
 use crate::read::line_diff::{changed_lines, count_lines};
 use crate::read::payload::{Fields, Raw, array, object, text};
+use crate::read::pull_request::pull_request;
 use crate::read::shell::executable;
+use crate::read::test_command::runs_tests;
 
 /// Cursor's wrapper tool for tools of MCP servers.
 const WRAPPER: &str = "CallMcpTool";
@@ -105,6 +107,7 @@ impl ToolFacts {
         facts.read_output(output, &mut more, words);
         if facts.class == ToolClass::Shell {
             more.commit = made(raw, output, words);
+            more.pull_request = opened(raw, output, words);
         }
         facts.more = more.boxed();
         facts
@@ -138,6 +141,8 @@ impl ToolFacts {
             sandbox: fields.flag("sandbox"),
             exit_code: fields.int("exit_code"),
             commit: made(&command, output, words),
+            tests: runs_tests(&command),
+            pull_request: opened(&command, output, words),
             ..ToolMore::default()
         };
         Self {
@@ -248,6 +253,7 @@ impl ToolFacts {
         let command = fields.text("command").unwrap_or_default();
         self.content = shell_content(&command);
         more.executable = executable(&command).map(|name| words.get(name));
+        more.tests = runs_tests(&command);
         let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
         self.cwd = cwd.and_then(|cwd| said(&cwd, words));
         more.timeout_ms = fields.int("timeout");
@@ -339,6 +345,11 @@ impl ToolFacts {
 /// The commit that a command made, if its output says so.
 fn made(command: &str, output: Option<Raw<'_>>, words: &mut Words) -> Option<Arc<str>> {
     commit(command, output?.get()).map(|commit| words.get(commit))
+}
+
+/// The pull request that a command opened, if its output says so.
+fn opened(command: &str, output: Option<Raw<'_>>, words: &mut Words) -> Option<Arc<str>> {
+    pull_request(command, output?.get()).map(|address| words.get(address))
 }
 
 /// The exit code in the first line of a text (Codex): `Exit code: 1`, and below it `Wall time: 0.2 seconds`.

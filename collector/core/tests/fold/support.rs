@@ -259,7 +259,7 @@ pub(crate) fn render(store: &Store) -> String {
     for row in store.sessions.values() {
         writeln!(
             text,
-            "session {} {} surface={} generations={} tool_calls={} subagents={} errors={} tokens={}",
+            "session {} {} surface={} generations={} tool_calls={} subagents={} errors={} tokens={}{}",
             row.root,
             row.state.as_str(),
             row.surface,
@@ -268,6 +268,7 @@ pub(crate) fn render(store: &Store) -> String {
             row.subagents,
             row.errors,
             tokens(row.tokens),
+            outcome(row),
         )
         .unwrap();
         let mut turns: Vec<_> = store.turns.values().filter(|turn| turn.root == row.root).collect();
@@ -294,6 +295,22 @@ pub(crate) fn render(store: &Store) -> String {
         tree(store, root, 0, zero, &mut text);
     }
     text
+}
+
+/// What came of a session, where its calls tell more than that files may have changed.
+fn outcome(row: &SessionSummary) -> String {
+    let work = &row.work;
+    if work.last_test.is_none() && work.pull_request.is_none() {
+        return String::new();
+    }
+    let words: Vec<&str> = row.outcome().into_iter().map(|word| word.as_str()).collect();
+    format!(
+        " outcome={} edits={} tests={}+{}",
+        words.join(","),
+        work.edits,
+        work.tests_passed,
+        work.tests_failed
+    )
 }
 
 fn tokens(tokens: Option<hookspan_core::Tokens>) -> String {

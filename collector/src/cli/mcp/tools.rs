@@ -27,7 +27,8 @@ const CURSOR: (&str, &str) = ("cursor", "`next` of an earlier answer");
 pub(super) const TOOLS: [Described; 5] = [
     (
         "list_sessions",
-        "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens.",
+        "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens, \
+         and what came of it: tests, commits, pull request.",
         &[
             PROJECT,
             TOOL,

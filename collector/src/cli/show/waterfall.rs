@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
-use hookspan_view::facet;
 use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::{facet, outcome};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::cost;
@@ -29,6 +29,7 @@ pub(super) fn draw(
     let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
     page.heading(session);
     page.repository(session);
+    page.outcome(session);
     if let Some(estimate) = prices.of_turns(turns) {
         page.line(&format!("estimated cost, not a bill: {}", cost::words(prices, estimate)));
     }
@@ -125,6 +126,21 @@ impl<'a> Page<'a> {
         let said: Vec<String> =
             [url, way, commits].into_iter().filter(|text| !text.is_empty()).collect();
         self.line(&format!("git: {}", said.join("  ")));
+    }
+
+    /// What came of it.
+    fn outcome(&mut self, session: &SessionSummary) {
+        let work = &session.work;
+        let tests = work.tests_passed + work.tests_failed;
+        let mut said = outcome::words(session);
+        said.extend((work.edits > 0).then(|| counted(work.edits, "edit")));
+        said.extend((tests > 0).then(|| counted(tests, "test run")));
+        if !said.is_empty() {
+            self.line(&format!("outcome: {}", said.join(", ")));
+        }
+        if let Some(address) = work.pull_request.as_deref() {
+            self.line(&format!("pull request: {address}"));
+        }
     }
 
     /// Where the time went, largest first.

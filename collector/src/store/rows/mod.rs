@@ -9,6 +9,7 @@ mod detail;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hookspan_core::outcome::{TestRun, Work};
 use hookspan_core::repository::Repository;
 use hookspan_core::{
     End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
@@ -33,7 +34,8 @@ pub(crate) const SESSION_COLUMNS: &str = "root.text, s.state, s.started_ns, s.la
      s.workspace, s.model, s.surface, s.cursor_version, s.first_prompt, s.last_error, \
      s.generations, s.tool_calls, s.subagents, s.errors, s.errored_turns, s.active_ns, s.input, \
      s.output, s.cache_read, s.cache_write, s.repository, s.from_branch, s.from_revision, \
-     s.branch, s.revision, s.commits";
+     s.branch, s.revision, s.commits, s.edits, s.unclear, s.tests_passed, s.tests_failed, \
+     s.tested_ns, s.tested_well, s.pull_request";
 
 /// Where [`SESSION_COLUMNS`] come from.
 pub(crate) const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s.root";
@@ -42,7 +44,8 @@ pub(crate) const SESSION_TABLES: &str = "session s JOIN name root ON root.id = s
 pub(crate) const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace, t.number, t.started_ns, \
      t.ended_ns, t.end_reason, t.prompt, t.model, t.status, t.tool_calls, t.errors, t.input, \
      t.output, t.cache_read, t.cache_write, t.parts, t.repository, t.from_branch, \
-     t.from_revision, t.branch, t.revision, t.commits";
+     t.from_revision, t.branch, t.revision, t.commits, t.edits, t.unclear, t.tests_passed, \
+     t.tests_failed, t.tested_ns, t.tested_well, t.pull_request";
 
 /// Where [`TURN_COLUMNS`] come from.
 pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
@@ -121,6 +124,7 @@ pub(crate) fn session(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
         active_ns: row.get(16)?,
         tokens: tokens(row, 17)?,
         repository: repository(row, 21)?,
+        work: work(row, 27)?,
     })
 }
 
@@ -147,6 +151,7 @@ pub(crate) fn turn(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
         tokens: tokens(row, 13)?,
         parts,
         repository: repository(row, 18)?,
+        work: work(row, 24)?,
     })
 }
 
@@ -219,6 +224,20 @@ fn repository(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Box<Reposi
         commits: commits.split_whitespace().map(Arc::from).collect(),
     };
     Ok((found != Repository::default()).then(|| Box::new(found)))
+}
+
+/// The seven columns from `first` on.
+fn work(row: &Row<'_>, first: usize) -> rusqlite::Result<Work> {
+    let tested: Option<i64> = row.get(first + 4)?;
+    let passed = row.get::<_, Option<bool>>(first + 5)?.unwrap_or_default();
+    Ok(Work {
+        edits: count(row, first)?,
+        unclear: count(row, first + 1)?,
+        tests_passed: count(row, first + 2)?,
+        tests_failed: count(row, first + 3)?,
+        last_test: tested.map(|at| TestRun { at: Timestamp(at), passed }),
+        pull_request: row.get(first + 6)?,
+    })
 }
 
 /// The `commits` column.

@@ -221,13 +221,14 @@ pub(super) fn session(
     db.prepare_cached(
         "INSERT OR REPLACE INTO session
              (root, rev, state, started_ns, last_ns, ended_ns, workspace, model, surface,
-              cursor_version, first_prompt, last_error, generations, tool_calls, subagents, errors,
-              errored_turns, active_ns, input, output, cache_read, cache_write, project,
-              repository, from_branch, from_revision, branch, revision, commits)
+              cursor_version, first_prompt, last_error, generations, tool_calls, subagents, errors, errored_turns,
+              active_ns, input, output, cache_read, cache_write, project, repository, from_branch, from_revision,
+              branch, revision, commits, edits, unclear, tests_passed, tests_failed, tested_ns, tested_well, pull_request)
          VALUES (:root, :rev, :state, :started_ns, :last_ns, :ended_ns, :workspace, :model, :surface,
                  :cursor_version, :first_prompt, :last_error, :generations, :tool_calls, :subagents,
                  :errors, :errored_turns, :active_ns, :input, :output, :cache_read, :cache_write, :project,
-                 :repository, :from_branch, :from_revision, :branch, :revision, :commits)",
+                 :repository, :from_branch, :from_revision, :branch, :revision, :commits,
+                 :edits, :unclear, :tests_passed, :tests_failed, :tested_ns, :tested_well, :pull_request)",
     )?
     .execute(named_params! {
         ":root": names.id(db, &session.root)?,
@@ -259,6 +260,13 @@ pub(super) fn session(
         ":branch": seen.and_then(|seen| seen.branch.as_deref()),
         ":revision": seen.and_then(|seen| seen.commit.as_deref()),
         ":commits": seen.and_then(rows::commits),
+        ":edits": rows::signed(session.work.edits),
+        ":unclear": rows::signed(session.work.unclear),
+        ":tests_passed": rows::signed(session.work.tests_passed),
+        ":tests_failed": rows::signed(session.work.tests_failed),
+        ":tested_ns": session.work.last_test.map(|run| run.at.0),
+        ":tested_well": session.work.last_test.map(|run| run.passed),
+        ":pull_request": session.work.pull_request,
     })?;
     Ok(())
 }
@@ -276,11 +284,13 @@ pub(super) fn turn(
         "INSERT OR REPLACE INTO turn
              (root, span, rev, generation, trace, number, started_ns, ended_ns, end_reason, prompt,
               model, status, tool_calls, errors, input, output, cache_read, cache_write, parts,
-              repository, from_branch, from_revision, branch, revision, commits)
+              repository, from_branch, from_revision, branch, revision, commits,
+              edits, unclear, tests_passed, tests_failed, tested_ns, tested_well, pull_request)
          VALUES (:root, :span, :rev, :generation, :trace, :number, :started_ns, :ended_ns,
                  :end_reason, :prompt, :model, :status, :tool_calls, :errors, :input, :output,
                  :cache_read, :cache_write, :parts,
-                 :repository, :from_branch, :from_revision, :branch, :revision, :commits)",
+                 :repository, :from_branch, :from_revision, :branch, :revision, :commits,
+                 :edits, :unclear, :tests_passed, :tests_failed, :tested_ns, :tested_well, :pull_request)",
     )?
     .execute(named_params! {
         ":root": names.id(db, &turn.root)?,
@@ -308,6 +318,13 @@ pub(super) fn turn(
         ":branch": seen.and_then(|seen| seen.branch.as_deref()),
         ":revision": seen.and_then(|seen| seen.commit.as_deref()),
         ":commits": seen.and_then(rows::commits),
+        ":edits": rows::signed(turn.work.edits),
+        ":unclear": rows::signed(turn.work.unclear),
+        ":tests_passed": rows::signed(turn.work.tests_passed),
+        ":tests_failed": rows::signed(turn.work.tests_failed),
+        ":tested_ns": turn.work.last_test.map(|run| run.at.0),
+        ":tested_well": turn.work.last_test.map(|run| run.passed),
+        ":pull_request": turn.work.pull_request,
     })?;
     Ok(())
 }

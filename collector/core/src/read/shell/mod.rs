@@ -38,6 +38,9 @@ const SETUP: [&str; 17] = [
 /// Programs inside programs, as in `sudo env nice make`. More than this many are not looked at.
 const MAX_WRAPPERS: usize = 8;
 
+/// Words behind a program. A longer command is read by nobody.
+const MAX_WORDS: usize = 64;
+
 /// A command up to its name.
 #[derive(Clone, Copy)]
 struct Head<'a> {
@@ -51,6 +54,26 @@ struct Head<'a> {
 
 /// The program of a command that starts one program, after commands such as `cd DIR &&` or `set -e;`.
 pub(crate) fn executable(command: &str) -> Option<&str> {
+    only(command)?.name
+}
+
+/// The same program and the words behind it, as they are written, up to a redirection. `None` if there are more than
+/// [`MAX_WORDS`].
+pub(crate) fn program(command: &str) -> Option<(&str, Vec<&str>)> {
+    let head = only(command).filter(|head| !head.setup)?;
+    let mut lead = head.after;
+    let mut words = Vec::new();
+    loop {
+        lead.skip_blanks();
+        if lead.at_separator() || matches!(lead.rest(), [b'<' | b'>', ..]) {
+            return Some((head.name?, words));
+        }
+        words.push(lead.word().filter(|_| words.len() < MAX_WORDS)?);
+    }
+}
+
+/// The only program that a command starts, or the last command that prepares the shell if there is no program.
+fn only(command: &str) -> Option<Head<'_>> {
     let mut lead = Lead::new(command);
     let mut last = None;
     loop {
@@ -60,9 +83,9 @@ pub(crate) fn executable(command: &str) -> Option<&str> {
         }
         let head = head(lead)?;
         if !head.setup {
-            return head.name.filter(|_| rest::is_last(head.after.rest()));
+            return Some(head).filter(|head| rest::is_last(head.after.rest()));
         }
-        last = head.name;
+        last = Some(head);
         lead = head.after;
         lead.skip_statement()?;
     }
