@@ -15,8 +15,8 @@ use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::{
     Administration, Audit, COUNTED_MAX, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep,
-    LatencyRow, LineFilter, Lines, Position, Privacy, Query, Search, SessionFilter, Sessions,
-    Spans, Statistics, Totals,
+    LatencyRow, LineFilter, Lines, Position, Privacy, ProjectWork, Query, Search, SessionFilter,
+    Sessions, Spans, Statistics, Totals,
 };
 use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
@@ -395,6 +395,10 @@ impl Statistics for StoreSource {
 
     fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
         self.read_or(Some(Vec::new()), |db| read::times_of(db, filter, COUNTED_MAX))
+    }
+
+    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {
+        self.read_or(Vec::new(), |db| read::work(db, days))
     }
 
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {

@@ -15,6 +15,7 @@ pub(crate) mod status;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(crate) mod digest;
 pub(crate) mod tail;
 pub(crate) mod demo;
 pub(crate) mod mcp;
@@ -80,6 +81,7 @@ enum Command {
     Show(show::Args),
     Tail(tail::Args),
     Stats(stats::Args),
+    Digest(digest::Args),
     Demo(demo::Args),
     Mcp(mcp::Args),
     Import(import::Args),
@@ -118,6 +120,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Show(args) => show::run(global, args),
         Command::Tail(args) => tail::run(global, args),
         Command::Stats(args) => stats::run(global, args),
+        Command::Digest(args) => digest::run(global, args),
         Command::Demo(args) => demo::run(global, args),
         Command::Mcp(args) => mcp::run(global, args),
         Command::Import(args) => import::run(global, args),

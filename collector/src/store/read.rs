@@ -11,6 +11,7 @@ mod counted;
 pub(crate) mod lines;
 mod periods;
 mod spans;
+mod work;
 
 pub(crate) use counted::{heat_of, latency_of, times_of};
 pub(crate) use periods::{arrival, heat, latency, older, times};
@@ -18,6 +19,7 @@ pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,
 };
+pub(crate) use work::work;
 
 use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABLES, count};
 

@@ -11,6 +11,7 @@ pub mod health;
 pub mod source;
 pub mod changes;
 pub mod facet;
+pub mod digest;
 pub mod outcome;
 pub mod filter;
 

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::description::{Index, Operation, Output, index};
 use super::{
-    Answer, Table, access, compare, critical, detail, edits, errors, export, health, install, json,
-    latency, lints, login, now, overview, payload, privacy, search, sessions, spans, stream, time,
+    Answer, Table, access, compare, critical, detail, digest, edits, errors, export, health,
+    install, json, latency, lints, login, now, overview, payload, privacy, search, sessions, spans,
+    stream, time,
 };
 
 /// The description, as it was committed.
@@ -84,6 +85,8 @@ fn over_all(table: &mut impl Table) {
     table.get("/api/v1/latency/heatmap", heatmap, latency::heatmap);
     let time = "where the time of finished turns went, by UTC day and project";
     table.get("/api/v1/time", time, time::time);
+    let digest = "what was done in finished turns, by project";
+    table.get("/api/v1/digest", digest, digest::digest);
     table.get("/api/v1/search", "texts that hold all words, newest first", search::search);
     table.get("/api/v1/stream", "server-sent events", stream::stream);
 }

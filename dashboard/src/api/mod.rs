@@ -10,6 +10,7 @@ mod critical;
 mod cursor;
 mod description;
 mod detail;
+mod digest;
 mod document;
 mod edits;
 mod endpoints;

@@ -21,8 +21,8 @@ use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{
     Administration, Audit, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit,
-    InstallStep, LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, Query, Search,
-    SessionFilter, Sessions, Spans, Statistics, Totals,
+    InstallStep, LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, ProjectWork,
+    Query, Search, SessionFilter, Sessions, Spans, Statistics, Totals,
 };
 use tokio::sync::broadcast;
 
@@ -474,6 +474,25 @@ impl Statistics for ListSource {
     fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
         let day = |ns: Option<i64>| ns.unwrap_or(0).div_euclid(86_400_000_000_000);
         self.times((day(filter.from_ns), day(filter.to_ns))).map(Some)
+    }
+
+    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {
+        let data = self.data();
+        let mut projects: BTreeMap<Option<String>, ProjectWork> = BTreeMap::new();
+        for session in &data.sessions {
+            let turns = data.turns.get(&*session.root).into_iter().flatten();
+            let day = |turn: &&TurnSummary| turn.started_at.0.div_euclid(86_400_000_000_000);
+            let turns = turns.filter(|turn| turn.ended_at.is_some());
+            let turns: Vec<_> =
+                turns.filter(|turn| (days.0..=days.1).contains(&day(turn))).collect();
+            let project = session.workspace.as_deref().and_then(facet::project);
+            let project = project.map(std::borrow::Cow::into_owned);
+            let work = projects.entry(project.clone()).or_default();
+            work.project = project;
+            work.sessions += u64::from(!turns.is_empty());
+            work.edits += turns.iter().map(|turn| turn.work.edits).sum::<u64>();
+        }
+        Ok(projects.into_values().collect())
     }
 
     fn older(&self, _dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {

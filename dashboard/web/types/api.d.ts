@@ -243,6 +243,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/digest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what was done in finished turns, by project */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description up to now: 30, at most 3660 */
+                    days?: number;
+                    /** @description begins then, instead of `days` */
+                    from_us?: number;
+                    /** @description ends then, instead of now */
+                    to_us?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what was done in finished turns, by project */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DigestAnswer"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/errors": {
         parameters: {
             query?: never;
@@ -2320,6 +2372,89 @@ export interface components {
             op: string;
             text: string;
         };
+        /** @description What was done in finished turns that began in the period. */
+        DigestAnswer: {
+            /** Format: int64 */
+            from_us: number;
+            /** @description Projects, most active first, at most 50. */
+            items: components["schemas"]["DigestProject"][];
+            /**
+             * Format: uint64
+             * @description Projects that are in the total alone.
+             */
+            more_projects: number;
+            /** Format: int64 */
+            to_us: number;
+            total: components["schemas"]["DigestSums"];
+        };
+        DigestProject: {
+            /** Format: int64 */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            commits: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
+            /** Format: uint64 */
+            edits: number;
+            /** Format: uint64 */
+            errors: number;
+            /**
+             * Format: uint64
+             * @description Of the turns that reported them; null where none did.
+             */
+            input_tokens: number | null;
+            /** Format: uint64 */
+            output_tokens: number | null;
+            /** @description Null where Cursor named no workspace. */
+            project: string | null;
+            /** Format: uint64 */
+            pull_requests: number;
+            /** Format: uint64 */
+            sessions: number;
+            /** Format: uint64 */
+            tests_failed: number;
+            /** Format: uint64 */
+            tests_passed: number;
+            /** Format: uint64 */
+            turns: number;
+            /** Format: int64 */
+            wait_us: number;
+        };
+        DigestSums: {
+            /** Format: int64 */
+            active_us: number;
+            /** Format: uint64 */
+            calls: number;
+            /** Format: uint64 */
+            commits: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
+            /** Format: uint64 */
+            edits: number;
+            /** Format: uint64 */
+            errors: number;
+            /**
+             * Format: uint64
+             * @description Of the turns that reported them; null where none did.
+             */
+            input_tokens: number | null;
+            /** Format: uint64 */
+            output_tokens: number | null;
+            /** Format: uint64 */
+            pull_requests: number;
+            /** Format: uint64 */
+            sessions: number;
+            /** Format: uint64 */
+            tests_failed: number;
+            /** Format: uint64 */
+            tests_passed: number;
+            /** Format: uint64 */
+            turns: number;
+            /** Format: int64 */
+            wait_us: number;
+        };
         /** @description A file that was changed. */
         EditItem: {
             /** Format: int64 */
@@ -2774,6 +2909,28 @@ export interface components {
             name: string;
             url: string;
         };
+        /** @description What came of the session, as far as hooks and the repository tell. */
+        OutcomeItem: {
+            /**
+             * Format: uint64
+             * @description Calls that changed or deleted a file.
+             */
+            edits: number;
+            /** @description Address of the pull request that was opened last. */
+            pull_request: string | null;
+            /**
+             * Format: uint64
+             * @description Test commands that failed.
+             */
+            tests_failed: number;
+            /**
+             * Format: uint64
+             * @description Test commands that passed.
+             */
+            tests_passed: number;
+            /** @description tests_failed, tests_passed, pull_request, committed, left_open, unchanged; none where nothing is known */
+            words: string[];
+        };
         /** @description What needs the person now, what runs, and the day in sums. */
         Overview: {
             gaps: components["schemas"]["GapItem"][];
@@ -2894,6 +3051,7 @@ export interface components {
             /** Format: int64 */
             last_us: number;
             model: string | null;
+            outcome: components["schemas"]["OutcomeItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
             /** @description Null where nobody looked at a repository. */
@@ -3094,6 +3252,7 @@ export interface components {
             /** Format: int64 */
             last_us: number;
             model: string | null;
+            outcome: components["schemas"]["OutcomeItem"];
             parts: components["schemas"]["SessionPartItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
@@ -3153,6 +3312,7 @@ export interface components {
             /** Format: int64 */
             last_us: number;
             model: string | null;
+            outcome: components["schemas"]["OutcomeItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
             /** @description Null where nobody looked at a repository. */

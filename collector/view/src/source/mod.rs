@@ -13,7 +13,9 @@ pub use administration::{
 pub use search::{Found, Hit, Query, Search};
 pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
-pub use statistics::{COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, Statistics, Totals};
+pub use statistics::{
+    COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Statistics, Totals,
+};
 
 /// All reading traits together. A type that implements the five traits implements this one too.
 pub trait Source:

@@ -45,6 +45,8 @@ pub trait Statistics {
     /// The same as [`Statistics::times`] of the turns that match `project`, `model`, `failed` and the period of the filter; `None`
     /// if more than [`COUNTED_MAX`] turns have to be looked at.
     fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>>;
+    /// What finished turns did that began on the days given (days since the epoch, inclusive), by project.
+    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;
     /// The newest day before `before` that [`Statistics::latency`] of `dimension` knows anything of, and how many spans there are
     /// before `before` in all.
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
@@ -122,6 +124,27 @@ pub struct DayTime {
     pub input: Option<u64>,
     /// Tokens out; `None` as above.
     pub output: Option<u64>,
+}
+
+/// What the finished turns of a project did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectWork {
+    /// Last name of the workspace; `None` when Cursor named none.
+    pub project: Option<String>,
+    /// Sessions with such a turn.
+    pub sessions: u64,
+    /// Edits.
+    pub edits: u64,
+    /// Test runs that passed.
+    pub tests_passed: u64,
+    /// Test runs that failed.
+    pub tests_failed: u64,
+    /// Commits, each once.
+    pub commits: u64,
+    /// Pull requests, each once.
+    pub pull_requests: u64,
+    /// Tokens by model.
+    pub usage: Vec<(Option<String>, Usage)>,
 }
 
 /// A stretch in which no collector ran.

@@ -1,0 +1,109 @@
+//! What was done in a period, by project.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use hookspan_core::price::Prices;
+use hookspan_view::digest::{Digest, Done};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::extract::Params;
+use super::latency::{DAY_NS, Period, PeriodQuery};
+use super::sessions::CostItem;
+use super::{Answer, json, read};
+use crate::App;
+use crate::problem::Problem;
+
+const DAY_US: i64 = DAY_NS / 1_000;
+/// Every turn of the period is looked at.
+const DAYS_MAX: i64 = 31;
+
+/// What was done in finished turns that began in the period.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DigestAnswer")]
+pub(super) struct Shown {
+    from_us: i64,
+    to_us: i64,
+    total: DigestSums,
+    /// Projects, most active first, at most 50.
+    items: Vec<DigestProject>,
+    /// Projects that are in the total alone.
+    more_projects: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DigestProject {
+    /// Null where Cursor named no workspace.
+    project: Option<String>,
+    #[serde(flatten)]
+    sums: DigestSums,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DigestSums {
+    sessions: u64,
+    turns: u64,
+    calls: u64,
+    errors: u64,
+    active_us: i64,
+    wait_us: i64,
+    edits: u64,
+    tests_passed: u64,
+    tests_failed: u64,
+    commits: u64,
+    pull_requests: u64,
+    /// Of the turns that reported them; null where none did.
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    /// Null without a price table, or when no turn reported tokens.
+    cost: Option<CostItem>,
+}
+
+impl DigestSums {
+    fn of(done: &Done, prices: &Prices) -> Self {
+        Self {
+            sessions: done.sessions,
+            turns: done.turns,
+            calls: done.calls,
+            errors: done.errors,
+            active_us: done.active_ns / 1_000,
+            wait_us: done.wait_ns / 1_000,
+            edits: done.edits,
+            tests_passed: done.tests_passed,
+            tests_failed: done.tests_failed,
+            commits: done.commits,
+            pull_requests: done.pull_requests,
+            input_tokens: done.input,
+            output_tokens: done.output,
+            cost: CostItem::of(prices, done.cost),
+        }
+    }
+}
+
+pub(super) async fn digest(
+    State(app): State<Arc<App>>,
+    Params(period): Params<PeriodQuery>,
+) -> Answer<Shown> {
+    let period = Period::of(&period, app.clock.now_ns())?;
+    let days = period.in_units(DAY_NS);
+    if days.1 - days.0 >= DAYS_MAX {
+        return Err(Problem::bad_parameter("days", "between 1 and 31"));
+    }
+    let shown = read(&app, move |source| {
+        let prices = source.prices();
+        let digest = Digest::of(&source.times(days)?, source.work(days)?, prices);
+        let project = |done: &Done| DigestProject {
+            project: done.project.clone(),
+            sums: DigestSums::of(done, prices),
+        };
+        Ok(Shown {
+            from_us: days.0 * DAY_US,
+            to_us: (days.1 + 1) * DAY_US,
+            total: DigestSums::of(&digest.total, prices),
+            items: digest.projects.iter().map(project).collect(),
+            more_projects: digest.more,
+        })
+    });
+    json(shown.await?)
+}
