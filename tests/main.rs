@@ -25,6 +25,8 @@ mod signals;
 mod damaged;
 /// Figures of single inputs that were wrong once, or that other programs send.
 mod figures;
+/// What came of sessions, the digest, and now in a terminal.
+mod terminal;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;

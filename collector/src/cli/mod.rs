@@ -16,6 +16,8 @@ pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod digest;
+pub(crate) mod statusline;
+pub(crate) mod watch;
 pub(crate) mod tail;
 pub(crate) mod demo;
 pub(crate) mod mcp;
@@ -82,6 +84,8 @@ enum Command {
     Tail(tail::Args),
     Stats(stats::Args),
     Digest(digest::Args),
+    Watch(watch::Args),
+    Statusline(statusline::Args),
     Demo(demo::Args),
     Mcp(mcp::Args),
     Import(import::Args),
@@ -121,6 +125,8 @@ fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => tail::run(global, args),
         Command::Stats(args) => stats::run(global, args),
         Command::Digest(args) => digest::run(global, args),
+        Command::Watch(args) => watch::run(global, args),
+        Command::Statusline(args) => Ok(statusline::run(global, args)),
         Command::Demo(args) => demo::run(global, args),
         Command::Mcp(args) => mcp::run(global, args),
         Command::Import(args) => import::run(global, args),

@@ -107,6 +107,12 @@ pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
+/// Rows of standard output: the terminal's, and 24 where there is none.
+#[must_use]
+pub(crate) fn rows() -> usize {
+    terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0).max(3))
+}
+
 /// Colours, or none: `NO_COLOR`, `TERM=dumb` and anything that is not a terminal turn them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paint {

@@ -13,6 +13,7 @@ pub mod changes;
 pub mod facet;
 pub mod digest;
 pub mod outcome;
+pub mod now;
 pub mod filter;
 
 pub use source::Source;

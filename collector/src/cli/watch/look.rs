@@ -1,0 +1,169 @@
+//! What the store says about now.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use hookspan_core::content::extract;
+use hookspan_core::{SessionState, SessionSummary, Timestamp};
+use hookspan_view::SourceError;
+use hookspan_view::health::JournalHealth;
+use hookspan_view::line::{Line, LineKind};
+use hookspan_view::now::{OpenCall, Reason, reason};
+use hookspan_view::source::{
+    LatencyRow, LineFilter, SessionFilter, Sessions as _, Spans as _, Statistics as _,
+};
+use hookspan_view::subject::readable;
+
+use crate::cli::blank::Blank;
+use crate::source::StoreSource;
+
+const SECOND_NS: i64 = 1_000_000_000;
+const DAY_NS: i64 = 86_400 * SECOND_NS;
+/// Sessions that are looked at.
+const SESSIONS_MAX: usize = 200;
+/// A session without a hook for so long is not shown.
+const RECENT_NS: i64 = 12 * 3_600 * SECOND_NS;
+/// Spans in which the last words of an agent are looked for.
+const SPANS_MAX: usize = 40;
+/// Days whose calls tell what is usual, and how long that is believed.
+const USUAL_DAYS: i64 = 30;
+const USUAL_NS: i64 = 60 * SECOND_NS;
+
+/// The present moment.
+#[derive(Debug)]
+pub(super) struct Now {
+    pub(super) at: Timestamp,
+    /// Whether a collector runs. Otherwise everything is as old as its end.
+    pub(super) collector: bool,
+    /// Sessions in which a turn runs, the one that needs a person first.
+    pub(super) running: Vec<Agent>,
+    /// Sessions that wait for their person, the newest first.
+    pub(super) waiting: Vec<Agent>,
+}
+
+/// A session, and what it does.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) session: SessionSummary,
+    pub(super) turn_start: Option<Timestamp>,
+    pub(super) call: Option<Line>,
+    /// Earlier calls of the tool of `call`.
+    pub(super) usual: Option<LatencyRow>,
+    pub(super) reason: Option<Reason>,
+    /// The last line that it wrote.
+    pub(super) words: Option<String>,
+}
+
+/// Asks the store, and keeps what has not changed.
+pub(super) struct Look {
+    source: StoreSource,
+    blank: Blank,
+    usual: HashMap<String, LatencyRow>,
+    usual_at: Option<Timestamp>,
+    kept: Option<(u64, Vec<Agent>)>,
+}
+
+impl Look {
+    pub(super) fn new(database: &Path, blank: Blank) -> Self {
+        let source = StoreSource::new(database, Box::new(JournalHealth::default), []);
+        Self { source, blank, usual: HashMap::new(), usual_at: None, kept: None }
+    }
+
+    pub(super) fn rev(&self) -> anyhow::Result<u64> {
+        Ok(self.source.position().map_err(|error| unreadable(&error))?.rev)
+    }
+
+    pub(super) fn now(&mut self, rev: u64, at: Timestamp, collector: bool) -> anyhow::Result<Now> {
+        let kept = self.kept.take().filter(|(seen, _)| *seen == rev).map(|(_, agents)| agents);
+        let mut agents = match kept {
+            Some(agents) => agents,
+            None => self.agents(at).map_err(|error| unreadable(&error))?,
+        };
+        for agent in &mut agents {
+            let call = agent.call.as_ref().map(|call| OpenCall {
+                kind: call.kind,
+                asks: agent.reason == Some(Reason::Question),
+                start: call.start,
+            });
+            agent.reason = reason(&agent.session, call.as_ref(), agent.usual.as_ref(), at);
+        }
+        self.kept = Some((rev, agents.clone()));
+        let (mut running, waiting): (Vec<Agent>, Vec<Agent>) =
+            agents.into_iter().partition(|agent| is_busy(&agent.session));
+        running.sort_by_key(|agent| agent.reason.is_none());
+        Ok(Now { at, collector, running, waiting })
+    }
+
+    fn agents(&mut self, at: Timestamp) -> hookspan_view::Result<Vec<Agent>> {
+        self.learn(at)?;
+        let spans = LineFilter { from_ns: Some(at.0 - RECENT_NS), ..LineFilter::default() };
+        let filter = SessionFilter { spans, ..SessionFilter::default() };
+        let recent = self.source.sessions(&filter, None, SESSIONS_MAX)?;
+        let shown = |session: &SessionSummary| {
+            is_busy(session)
+                || matches!(session.state, SessionState::YourTurn | SessionState::Errored)
+        };
+        recent.into_iter().filter(shown).map(|session| self.agent(session)).collect()
+    }
+
+    fn agent(&self, mut session: SessionSummary) -> hookspan_view::Result<Agent> {
+        let (mut call, mut usual, mut asks, mut turn_start) = (None, None, false, None);
+        if is_busy(&session) {
+            call = self.source.open_call(&session.root)?;
+            turn_start = self.source.turns(&session.root)?.last().map(|turn| turn.started_at);
+        }
+        if let Some(call) = &mut call {
+            let span = self.source.span_row(call.row)?.map(|(_, span)| span);
+            let text = |key| span.as_ref().and_then(|span| span.text(key));
+            asks = text("hookspan.tool.class") == Some("question");
+            usual = text("gen_ai.tool.name").and_then(|tool| self.usual.get(tool)).cloned();
+            self.blank.label(&mut call.label);
+        }
+        let mut words = self.words(&session.root)?;
+        words.iter_mut().for_each(|words| self.blank.label(words));
+        self.blank.session(&mut session);
+        let reason = asks.then_some(Reason::Question);
+        Ok(Agent { session, turn_start, call, usual, reason, words })
+    }
+
+    /// The last line of the newest response or thought.
+    fn words(&self, root: &str) -> hookspan_view::Result<Option<String>> {
+        let filter = LineFilter { session: Some(root.to_owned()), ..LineFilter::default() };
+        let newest = self.source.matching(&filter, None, SPANS_MAX)?;
+        let said = newest
+            .iter()
+            .find(|(_, line)| matches!(line.kind, LineKind::Response | LineKind::Thinking));
+        let Some((_, line)) = said else { return Ok(None) };
+        let Some((_, span)) = self.source.span_row(line.row)? else { return Ok(None) };
+        let Some(content) = span.contents.first() else { return Ok(None) };
+        let Some(body) = self.source.body(content.hook)? else { return Ok(None) };
+        let text = extract(content.field, &body).map(readable).map(|content| content.text);
+        // A secret is recognised in the whole text.
+        let text = text.map(|text| self.blank.text(&text).into_owned());
+        Ok(text.as_deref().and_then(last_line).map(str::to_owned))
+    }
+
+    /// How long the calls of each tool usually take.
+    fn learn(&mut self, at: Timestamp) -> hookspan_view::Result<()> {
+        if self.usual_at.is_some_and(|learnt| at.since(learnt) < USUAL_NS) {
+            return Ok(());
+        }
+        let today = at.0.div_euclid(DAY_NS);
+        let rows = self.source.latency("tool", (today - USUAL_DAYS + 1, today))?;
+        self.usual = rows.into_iter().map(|row| (row.name.clone(), row)).collect();
+        self.usual_at = Some(at);
+        Ok(())
+    }
+}
+
+fn unreadable(error: &SourceError) -> anyhow::Error {
+    anyhow::anyhow!("cannot read the database: {}", error.0)
+}
+
+fn is_busy(session: &SessionSummary) -> bool {
+    matches!(session.state, SessionState::Running | SessionState::ToolOpen)
+}
+
+fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("```"))
+}
