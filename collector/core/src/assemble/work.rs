@@ -6,9 +6,6 @@ use crate::correlate::tool_call::Call;
 use crate::model::outcome::{TestRun, Work};
 use crate::model::tool::ToolClass;
 
-/// Exit codes from here on are the shell's own: the program is missing, cannot be started, or was killed.
-const OF_THE_SHELL: i64 = 126;
-
 /// Adds what the call of `node` did. A call that has not ended, or that was interrupted or denied, did nothing that is known.
 pub(crate) fn count(work: &mut Work, node: &Node<'_>) {
     let What::Call(call) = &node.what else { return };
@@ -40,12 +37,11 @@ pub(crate) fn count(work: &mut Work, node: &Node<'_>) {
 
 /// A test command in the foreground whose exit code says how it went.
 fn test_run(call: &Call<'_>, node: &Node<'_>) -> Option<TestRun> {
-    call.find(|tool| tool.more()?.tests.then_some(()))?;
+    let codes = call.find(|tool| tool.more()?.tests)?;
     if call.is_background() {
         return None;
     }
-    let code = call.find(|tool| tool.more()?.exit_code)?;
-    let known = (0..OF_THE_SHELL).contains(&code);
+    let passed = codes.passed(call.find(|tool| tool.more()?.exit_code)?)?;
     let at = node.end.map_or(node.start, |end| end.at);
-    known.then_some(TestRun { at, passed: code == 0 })
+    Some(TestRun { at, passed })
 }

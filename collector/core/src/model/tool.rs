@@ -98,8 +98,8 @@ pub struct ToolMore {
     pub exit_code: Option<i64>,
     /// Commit that the output of a `git commit` names, abbreviated as Git wrote it.
     pub commit: Option<Arc<str>>,
-    /// The shell command runs tests, and nothing else that could decide its exit code.
-    pub tests: bool,
+    /// The shell command runs tests, and nothing else that could decide its exit code: which codes report failed tests.
+    pub tests: Option<TestCodes>,
     /// Address of the pull request that the output of a command names which opens one.
     pub pull_request: Option<Arc<str>>,
     /// Whether the call went through another tool. Then that tool's duration is more precise than the call's.
@@ -116,6 +116,30 @@ pub struct ToolMore {
     pub server: Option<Box<Server>>,
     /// Facts of a delegating call.
     pub delegate: Option<Box<Delegate>>,
+}
+
+/// Exit codes with which a test runner reports failed tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestCodes {
+    /// Any that is neither 0 nor the shell's own.
+    Any,
+    /// These. Others say that no test ran, or that the runner could not.
+    Only(&'static [i64]),
+}
+
+impl TestCodes {
+    /// Exit codes from here on are the shell's own: the program is missing, cannot be started, or was killed.
+    const OF_THE_SHELL: i64 = 126;
+
+    /// Whether `code` says that tests passed or failed; `None` if it says neither.
+    #[must_use]
+    pub fn passed(self, code: i64) -> Option<bool> {
+        let failed = match self {
+            Self::Any => (1..Self::OF_THE_SHELL).contains(&code),
+            Self::Only(codes) => codes.contains(&code),
+        };
+        (code == 0 || failed).then_some(code == 0)
+    }
 }
 
 /// Size of an edit.

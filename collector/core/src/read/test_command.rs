@@ -3,6 +3,7 @@
 //! Only a command that starts one program counts, because the exit code of `cargo test | tail` or `make test || true` is not
 //! that of the tests.
 
+use crate::model::tool::TestCodes;
 use crate::read::shell;
 
 /// Programs that do nothing but run tests.
@@ -146,27 +147,40 @@ const VALUED: [&str; 10] = [
 /// Launchers that are looked through.
 const MAX_LAUNCHERS: usize = 3;
 
-/// Whether `command` runs tests, and its exit code is theirs.
-pub(crate) fn runs_tests(command: &str) -> bool {
+/// Runners with codes of their own for "no tests", "wrong usage" and the like, and the codes that report failed tests.
+const PYTEST: TestCodes = TestCodes::Only(&[1]);
+const NEXTEST: TestCodes = TestCodes::Only(&[100, 101]);
+
+/// Which exit codes of `command` report failed tests. `None` unless it runs tests, and its exit code is theirs.
+pub(crate) fn test_codes(command: &str) -> Option<TestCodes> {
     // The exit code of a command in the background is that of starting it.
     let waits = !command.trim_end().ends_with('&');
-    waits && shell::program(command).is_some_and(|(program, words)| is_runner(program, &words))
+    let (program, words) = shell::program(command).filter(|_| waits)?;
+    runner(program, &words)
 }
 
-fn is_runner(program: &str, words: &[&str]) -> bool {
+fn runner(program: &str, words: &[&str]) -> Option<TestCodes> {
     if words.iter().any(|word| NO_RUN.contains(word)) {
-        return false;
+        return None;
     }
     let (mut program, mut words) = (bare(program), words);
     for _ in 0..MAX_LAUNCHERS {
         words = behind_options(words);
         if runs(program, words) {
-            return true;
+            return Some(codes(program, words));
         }
-        let Some((next, rest)) = launched(program, words) else { return false };
+        let (next, rest) = launched(program, words)?;
         (program, words) = (bare(next), rest);
     }
-    false
+    None
+}
+
+fn codes(program: &str, words: &[&str]) -> TestCodes {
+    match (program, words.first()) {
+        ("pytest" | "py.test" | "python", _) => PYTEST,
+        ("cargo", Some(&"nextest")) => NEXTEST,
+        _ => TestCodes::Any,
+    }
 }
 
 fn runs(program: &str, words: &[&str]) -> bool {
@@ -181,7 +195,7 @@ fn runs(program: &str, words: &[&str]) -> bool {
     };
     let found = |(name, commands): &&(&str, &[&str])| *name == program && !commands.is_empty();
     RUNNERS.contains(&program)
-        || COMMANDS.iter().find(found).is_some_and(|(_, all)| all.iter().any(|one| begins(&one)))
+        || COMMANDS.iter().find(found).is_some_and(|(_, all)| all.iter().any(begins))
         || MAKERS.iter().find(found).is_some_and(|(_, targets)| makes(targets))
 }
 
@@ -268,7 +282,7 @@ mod tests {
             ".\\gradlew.bat test",
             "php artisan test",
         ] {
-            assert!(runs_tests(command), "{command}");
+            assert!(test_codes(command).is_some(), "{command}");
         }
     }
 
@@ -309,7 +323,33 @@ mod tests {
             "tox -e lint",
             "",
         ] {
-            assert!(!runs_tests(command), "{command}");
+            assert_eq!(test_codes(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_code_that_reports_no_failed_test_tells_nothing() {
+        for (command, code, expected) in [
+            ("cargo test", 0, Some(true)),
+            // Tests that do not compile count as failed.
+            ("cargo test", 101, Some(false)),
+            ("cargo test", 127, None),
+            ("cargo test", 137, None),
+            ("cargo test", -1, None),
+            ("make test", 2, Some(false)),
+            // Five tests failed.
+            ("npx mocha", 5, Some(false)),
+            ("pytest -q", 1, Some(false)),
+            // Interrupted, wrong usage, no tests.
+            ("pytest -q", 2, None),
+            ("uv run pytest", 4, None),
+            ("python -m pytest", 5, None),
+            ("cargo nextest run", 100, Some(false)),
+            ("cargo nextest run", 4, None),
+            ("cargo nextest run", 102, None),
+        ] {
+            let codes = test_codes(command).unwrap();
+            assert_eq!(codes.passed(code), expected, "{command}: {code}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::read::line_diff::{changed_lines, count_lines};
 use crate::read::payload::{Fields, Raw, array, object, text};
 use crate::read::pull_request::pull_request;
 use crate::read::shell::executable;
-use crate::read::test_command::runs_tests;
+use crate::read::test_command::test_codes;
 
 /// Cursor's wrapper tool for tools of MCP servers.
 const WRAPPER: &str = "CallMcpTool";
@@ -141,7 +141,7 @@ impl ToolFacts {
             sandbox: fields.flag("sandbox"),
             exit_code: fields.int("exit_code"),
             commit: made(&command, output, words),
-            tests: runs_tests(&command),
+            tests: test_codes(&command),
             pull_request: opened(&command, output, words),
             ..ToolMore::default()
         };
@@ -253,7 +253,7 @@ impl ToolFacts {
         let command = fields.text("command").unwrap_or_default();
         self.content = shell_content(&command);
         more.executable = executable(&command).map(|name| words.get(name));
-        more.tests = runs_tests(&command);
+        more.tests = test_codes(&command);
         let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
         self.cwd = cwd.and_then(|cwd| said(&cwd, words));
         more.timeout_ms = fields.int("timeout");

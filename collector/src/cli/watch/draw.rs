@@ -135,7 +135,7 @@ mod tests {
         Agent {
             session,
             turn_start: Some(Timestamp(1)),
-            call: (state == SessionState::ToolOpen).then(|| Line {
+            call: (state == SessionState::ToolOpen).then_some(Line {
                 row: 1,
                 id: SpanId([0; 8]),
                 parent: None,
