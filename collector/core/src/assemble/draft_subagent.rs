@@ -72,10 +72,7 @@ impl<'a> Tree<'a> {
             None => (conversation, generation, agent),
         };
         if call.class() == ToolClass::Task {
-            let key = agent.as_ref().map_or(&*call.key, |agent| &agent.key);
-            let alive = last_life(world, owner, key);
-            let over = call.ended().or(agent.as_ref().and_then(Agent::over));
-            frame = outlive(frame, (over, alive), background == Some(true), call.first());
+            frame = outlive_turn(world, owner, (&call, agent.as_ref()), background, frame);
         }
         let mut node = self.blank(conversation, generation, SpanKind::Tool, &call.key, frame);
         let duration = call.duration_ms().map(nanos);
@@ -114,6 +111,17 @@ impl<'a> Tree<'a> {
         let at = self.push(world, node, frame);
         if let Some(agent) = agent {
             self.add_agent(world, owner, of, agent, Frame { parent: at, ..frame });
+        }
+    }
+
+    /// Adds subagents whose calls are not in the tree where their own hooks are.
+    pub(crate) fn add_nested(&mut self, world: World<'a>, keys: Vec<String>, frame: Frame) {
+        for key in keys {
+            if let Some(Owned { conversation, generation, agent: Some(agent) }) =
+                self.nested.left(&key)
+            {
+                self.add_agent(world, conversation, &generation, agent, frame);
+            }
         }
     }
 
@@ -243,6 +251,19 @@ impl<'a> Tree<'a> {
 fn last_life(world: World<'_>, conversation: &Conversation, key: &str) -> Option<Timestamp> {
     let children = children_by_key(world, conversation, key);
     children.filter_map(|child| lifetime(world, child, base(key))).map(|(_, last)| last).max()
+}
+
+/// The frame of a delegating call.
+fn outlive_turn(
+    world: World<'_>,
+    owner: &Conversation,
+    (call, agent): (&Call<'_>, Option<&Agent<'_>>),
+    background: Option<bool>,
+    frame: Frame,
+) -> Frame {
+    let alive = last_life(world, owner, agent.map_or(&*call.key, |agent| &agent.key));
+    let over = call.ended().or(agent.and_then(Agent::over));
+    outlive(frame, (over, alive), background == Some(true), call.first())
 }
 
 /// Nodes that continue after their turn do not end with it: a background call, a call whose end came later, and a call whose

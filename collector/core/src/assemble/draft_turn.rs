@@ -248,7 +248,8 @@ impl<'a> Tree<'a> {
         reading: &mut Reading<'a>,
         frame: Frame,
     ) {
-        let nested = self.keep_nested(world, conversation, generation, &mut reading.agents);
+        let (own, delay) = ((conversation, generation), world.config.settle_delay_ns);
+        let nested = self.nested.keep(own, &mut reading.agents, delay);
         let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
         for agent in std::mem::take(&mut reading.agents) {
             match agent.call {

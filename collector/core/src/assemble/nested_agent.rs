@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::assemble::draft::Tree;
-use crate::assemble::draft_turn::Frame;
 use crate::correlate::conversation::Conversation;
-use crate::correlate::snapshot::World;
 use crate::correlate::tool_call::Call;
 use crate::correlate::turn::Agent;
 use crate::model::time::Timestamp;
@@ -49,39 +46,29 @@ impl<'a> Nested<'a> {
         }
         self.waiting.remove(call.find(|tool| tool.subagent())?)
     }
-}
 
-impl<'a> Tree<'a> {
-    /// Keeps back the subagents that belong below calls of others. Returns their keys.
-    pub(crate) fn keep_nested(
+    /// Takes the subagents out of `agents` that belong below calls of others. Returns their keys.
+    pub(crate) fn keep(
         &mut self,
-        world: World<'a>,
-        conversation: &'a Conversation,
-        generation: &Arc<str>,
+        (conversation, generation): (&'a Conversation, &Arc<str>),
         agents: &mut Vec<Agent<'a>>,
+        delay: i64,
     ) -> Vec<String> {
-        if self.nested.named.is_empty() {
+        if self.named.is_empty() {
             return Vec::new();
         }
-        let delay = world.config.settle_delay_ns;
-        let nested = |agent: &mut Agent<'a>| self.nested.is_named(agent, delay);
-        let nested: Vec<Agent<'a>> = agents.extract_if(.., nested).collect();
+        let nested: Vec<Agent<'a>> =
+            agents.extract_if(.., |agent| self.is_named(agent, delay)).collect();
         let keys = nested.iter().map(|agent| agent.key.clone()).collect();
         for agent in nested {
             let (key, generation) = (agent.key.clone(), generation.clone());
-            let owned = Owned { conversation, generation, agent: Some(agent) };
-            self.nested.waiting.insert(key, owned);
+            self.waiting.insert(key, Owned { conversation, generation, agent: Some(agent) });
         }
         keys
     }
 
-    /// Adds subagents whose calls are not in the tree where their own hooks are.
-    pub(crate) fn add_nested(&mut self, world: World<'a>, keys: Vec<String>, frame: Frame) {
-        for key in keys {
-            let Some(owned) = self.nested.waiting.remove(&key) else { continue };
-            if let Some(agent) = owned.agent {
-                self.add_agent(world, owned.conversation, &owned.generation, agent, frame);
-            }
-        }
+    /// A subagent that no call took.
+    pub(crate) fn left(&mut self, key: &str) -> Option<Owned<'a>> {
+        self.waiting.remove(key)
     }
 }
