@@ -63,8 +63,9 @@ struct Schema {
 
 #[derive(Deserialize)]
 struct Field {
+    /// Words of a field that may be left out end with a null.
     #[serde(default)]
-    r#enum: Vec<String>,
+    r#enum: Vec<Option<String>>,
     #[serde(default)]
     description: String,
 }
@@ -93,8 +94,9 @@ impl Operation {
     }
 }
 
-fn line(name: &str, words: &[String], description: &str) -> String {
+fn line(name: &str, words: &[Option<String>], description: &str) -> String {
     let mut line = name.to_owned();
+    let words: Vec<&str> = words.iter().flatten().map(String::as_str).collect();
     if !words.is_empty() {
         line.push('=');
         line.push_str(&words.join("|"));
