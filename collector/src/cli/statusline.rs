@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_name_means_nothing_to_a_shell_or_a_status_bar() {
-        assert_eq!(name("a#(reboot)$(x)`y`%{z%}\x1b[2J\n#{q}"), "a__reboot___x__y___z__");
+        assert_eq!(name("a#(reboot)$(x)`y`%{z%}\x1b[2J\n#{q}"), "a__reboot___x__y___z____");
         assert_eq!(name("feature/größe-2"), "feature/größe-2");
     }
 
