@@ -520,6 +520,10 @@ impl Administration for StoreSource {
         self.extras.audit.as_ref().map_or_else(|| Ok(Audit::default()), |ask| ask())
     }
 
+    fn redacted(&self, text: &str) -> String {
+        self.extras.redaction.text(text).into_owned()
+    }
+
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>> {
         let Some(ask) = &self.extras.preview else { return Ok(None) };
         self.read_or(None, |db| ask(db, destination, root))

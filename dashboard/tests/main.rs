@@ -9,6 +9,7 @@ mod door;
 mod foreign; // attacks that broke other local dashboards
 mod guard; // every request that must be refused, and headers on every answer
 mod openapi; // the description, complete and true
+mod steps;
 mod stream; // notices, resuming, bounds
 pub mod support; // the list source, invented sessions
 mod wire; // what only a raw connection can express

@@ -104,6 +104,10 @@ async fn every_answer_is_as_described() {
         ("/api/v1/sessions/{session}/spans", "/api/v1/sessions/0176a3f0-flaky/spans?since=0"),
         ("/api/v1/sessions/{session}/spans", "/api/v1/sessions/0176a3f0-flaky/spans?format=rows"),
         ("/api/v1/sessions/{session}/spans", &focused),
+        (
+            "/api/v1/sessions/{session}/steps",
+            "/api/v1/sessions/0176a3f0-flaky/steps?rows=2,3,4,5,6,7,8,9,10,11,12",
+        ),
         ("/api/v1/sessions/{session}/edits", "/api/v1/sessions/0176a3f0-flaky/edits"),
         ("/api/v1/sessions/{session}/lints", "/api/v1/sessions/0176a3f0-flaky/lints"),
         (

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use hookspan_core::Span;
 use hookspan_core::content::{EDIT_CHANGES, Field, extract};
+use hookspan_view::Source;
 use hookspan_view::facet::turn_of;
 use hookspan_view::line::LineKind;
 use schemars::JsonSchema;
@@ -123,64 +124,83 @@ pub(super) struct Diff {
     id: String,
     path: String,
     /// As the list of edits has them.
-    added: i64,
-    removed: i64,
+    pub(super) added: i64,
+    pub(super) removed: i64,
     bytes: usize,
-    hunks: Vec<Hunk>,
+    pub(super) hunks: Vec<Hunk>,
     /// Too large to be compared line by line: only the sums are given.
-    summary: bool,
+    pub(super) summary: bool,
     /// The text is not stored.
-    redacted: bool,
+    pub(super) redacted: bool,
     url: String,
 }
 
 #[derive(Serialize, Default, JsonSchema)]
-struct Hunk {
+pub(super) struct Hunk {
     old_line: usize,
     new_line: usize,
     lines: Vec<DiffLine>,
 }
 
+impl Hunk {
+    pub(super) fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| line.text.len()).sum()
+    }
+
+    pub(super) fn lines(&mut self) -> &mut [DiffLine] {
+        &mut self.lines
+    }
+
+    /// Leaves out the lines after the first `keep`. Returns how many they were.
+    pub(super) fn cut(&mut self, keep: usize) -> usize {
+        let left = self.lines.len().saturating_sub(keep);
+        self.lines.truncate(keep);
+        left
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
-struct DiffLine {
+pub(super) struct DiffLine {
     /// A space, `-` or `+`.
     op: &'static str,
-    text: String,
+    pub(super) text: String,
 }
 
 pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>) -> Answer<Diff> {
     let span = SpanRef::parse(&span)?;
     let found = read(&app, move |source| {
-        let Some((_, span)) = find(source, &span)? else { return Ok(None) };
-        if LineKind::of(&span) != LineKind::Edits {
-            return Ok(None);
-        }
-        // What the file became is told best by the hook after the edit; it is kept where the input says something else.
-        let parts = || span.contents.iter().filter(|part| part.field == Field::ToolInput);
-        let input = parts().find(|part| part.key == EDIT_CHANGES).or_else(|| parts().next());
-        let body = match input {
-            Some(content) => source.body(content.hook)?,
-            None => None,
-        };
-        let pairs = body
-            .and_then(|body| extract(Field::ToolInput, &body))
-            .and_then(|content| serde_json::from_str(&content.text).ok())
-            .map(|input| changes(&input));
-        Ok(Some((span, pairs)))
+        let found = find(source, &span)?.map(|(_, span)| span);
+        let edit = found.filter(|span| LineKind::of(span) == LineKind::Edits);
+        edit.map(|span| difference(source, &span)).transpose()
     });
-    let (span, pairs) = found.await?.ok_or_else(|| Problem::not_found("edit"))?;
-    let (added, removed) = lines(&span);
+    json(found.await?.ok_or_else(|| Problem::not_found("edit"))?)
+}
+
+/// What an edit changed.
+pub(super) fn difference(source: &dyn Source, span: &Span) -> hookspan_view::Result<Diff> {
+    // What the file became is told best by the hook after the edit; it is kept where the input says something else.
+    let parts = || span.contents.iter().filter(|part| part.field == Field::ToolInput);
+    let input = parts().find(|part| part.key == EDIT_CHANGES).or_else(|| parts().next());
+    let body = match input {
+        Some(content) => source.body(content.hook)?,
+        None => None,
+    };
+    let pairs = body
+        .and_then(|body| extract(Field::ToolInput, &body))
+        .and_then(|content| serde_json::from_str(&content.text).ok())
+        .map(|input| changes(&input));
+    let (added, removed) = lines(span);
     let mut diff = Diff {
         id: span.id.to_string(),
         added,
         removed,
-        path: path(&span),
+        path: path(span),
         redacted: pairs.is_none(),
         url: format!("{}#{}", session_url(&span.root), span.id),
         ..Diff::default()
     };
     fill(&mut diff, &pairs.unwrap_or_default());
-    json(diff)
+    Ok(diff)
 }
 
 /// Puts the changes in as hunks, unless they are large.

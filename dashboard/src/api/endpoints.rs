@@ -8,7 +8,7 @@ use super::description::{Index, Operation, Output, index};
 use super::{
     Answer, Table, access, compare, critical, detail, digest, edits, errors, export, health,
     install, json, latency, lints, login, now, overview, payload, privacy, search, sessions, spans,
-    stream, time,
+    steps, stream, time,
 };
 
 /// The description, as it was committed.
@@ -52,6 +52,8 @@ fn of_sessions(table: &mut impl Table) {
     table.get("/api/v1/sessions/{session}/turns", turns, sessions::turns);
     let spans = "its spans: columns in pre-order, what changed since, or plain rows in pages";
     table.get("/api/v1/sessions/{session}/spans", spans, spans::of_session);
+    let steps = "what some of its rows say, each text cut to what a page shows";
+    table.get("/api/v1/sessions/{session}/steps", steps, steps::steps);
     let edits = "files that were changed, with the edits of each";
     table.get("/api/v1/sessions/{session}/edits", edits, edits::edits);
     let lints = "patterns that cost time, with the spans that show them";

@@ -35,6 +35,7 @@ mod search;
 mod sessions;
 mod span_ref;
 mod spans;
+mod steps;
 mod stream;
 mod time;
 

@@ -49,9 +49,9 @@ pub(super) struct Piece {
 }
 
 /// Where a part lies.
-struct Part {
-    name: String,
-    title: &'static str,
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) title: &'static str,
     hook: u64,
     /// `None` for the hook's whole body.
     field: Option<Field>,
@@ -115,7 +115,7 @@ pub(super) fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The parts of a span: its contents, then the hooks they came from.
-fn parts(span: &Span) -> Vec<Part> {
+pub(super) fn parts(span: &Span) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for content in span.contents.iter().take(PARTS_MAX) {
         let (name, title) = words(content.field);
@@ -150,7 +150,7 @@ const fn words(field: Field) -> (&'static str, &'static str) {
     }
 }
 
-fn load(source: &dyn Source, part: &Part) -> view::Result<Option<Content>> {
+pub(super) fn load(source: &dyn Source, part: &Part) -> view::Result<Option<Content>> {
     let Some(body) = source.body(part.hook)? else { return Ok(None) };
     Ok(match part.field {
         Some(field) => extract(field, &body).map(readable),
@@ -158,7 +158,7 @@ fn load(source: &dyn Source, part: &Part) -> view::Result<Option<Content>> {
     })
 }
 
-fn kind(content: &Content) -> &'static str {
+pub(super) fn kind(content: &Content) -> &'static str {
     match content.text.contains('\u{1b}') {
         _ if content.json => "json",
         true => "ansi",

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub mod client;
+mod control;
 #[cfg(test)]
 pub mod page;
 pub mod story;
@@ -20,11 +21,13 @@ use hookspan_view::facet;
 use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{
-    Administration, Audit, Control, DayTime, Deleted, Failure, Found, Gap, HeatCell, Hit,
-    InstallStep, LatencyRow, LineFilter, Lines, Position, Privacy, PrivacyClass, ProjectWork,
-    Query, Search, SessionFilter, Sessions, Spans, Statistics, Totals,
+    Administration, Audit, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
+    LineFilter, Lines, Position, Privacy, PrivacyClass, ProjectWork, Query, Search, SessionFilter,
+    Sessions, Spans, Statistics, Totals,
 };
 use tokio::sync::broadcast;
+
+pub use control::OneDestination;
 
 /// One stored span.
 #[derive(Clone, Debug)]
@@ -570,6 +573,10 @@ impl Administration for ListSource {
         Ok(session.map(|_| format!("{root} {format} {content}").into_bytes()))
     }
 
+    fn redacted(&self, text: &str) -> String {
+        text.replace(story::SECRET, "[REDACTED]")
+    }
+
     fn audit(&self) -> Result<Audit> {
         Ok(Audit {
             entries: vec![(5, "deleted".to_owned(), "1 session".to_owned())],
@@ -632,20 +639,5 @@ impl Administration for ListSource {
             ],
             version: "0.1.0".to_owned(),
         })
-    }
-}
-
-/// Knows the destination `datadog` only.
-#[derive(Debug)]
-pub struct OneDestination;
-
-impl Control for OneDestination {
-    fn retry(&self, destination: &str) -> Result<bool> {
-        Ok(destination == "datadog")
-    }
-
-    fn delete(&self, roots: &[String]) -> Result<Deleted> {
-        let sessions = roots.len() as u64;
-        Ok(Deleted { sessions, spans: sessions * 10, hooks: sessions * 20, ..Deleted::default() })
     }
 }

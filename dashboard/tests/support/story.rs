@@ -18,6 +18,12 @@ const SECOND: i64 = 1_000_000_000;
 /// Text that must stay text.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)> \u{202e}gnp.exe </script><script>alert(2)</script> javascript:alert(3) __proto__";
 
+/// A secret that only what leaves the page is without.
+pub const SECRET: &str = "hunter2-hunter2-hunter2";
+
+/// What an agent says at the end of a turn.
+const ANSWER: &str = "The deliver tests pass (**18**), and `/health` stays open.\n\n- `src/deliver.rs` drains before it closes\n- `tests/e2e.rs` waits for the drain\n\n| crate | tests |\n|---|---:|\n| shim | 7 |\n\n```rust\nfn main() {}\n```\nSee [the rules](javascript:alert(4)) and https://docs.example/a. ![pixel](https://evil.example/p.png) The key was hunter2-hunter2-hunter2.";
+
 /// How much a session holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -200,9 +206,15 @@ impl<'a> Author<'a> {
                 Status::Error { kind: ErrorType::ExitCode, message: "exit code 101".to_owned() };
             span.attributes.push(string("error.type", "exit_code"));
         }
+        let input = match call.class {
+            "edit" => {
+                serde_json::json!({"file_path": call.detail, "old_string": "let sent = 1;\nclose();\n", "new_string": "let sent = 1;\ndrain();\nclose();\n"})
+            }
+            _ => serde_json::json!({"command": call.detail}),
+        };
         let body = serde_json::json!({
             "hook_event_name": "postToolUse", "tool_name": call.tool,
-            "tool_input": {"command": call.detail}, "tool_output": call.output,
+            "tool_input": input, "tool_output": call.output,
         });
         self.content(&mut span, "gen_ai.tool.call.arguments", Field::ToolInput, &body);
         self.content(&mut span, "gen_ai.tool.call.result", Field::ToolOutput, &body);
@@ -268,7 +280,9 @@ impl<'a> Author<'a> {
             };
             end += i64::try_from(self.random(900)).unwrap() * 1_000_000 + i64::from(n == 0);
         }
-        let response = self.span(SpanKind::Response, "chat composer-2", Some(id), end, 0);
+        let mut response = self.span(SpanKind::Response, "chat composer-2", Some(id), end, 0);
+        let body = serde_json::json!({"hook_event_name": "afterAgentResponse", "text": ANSWER});
+        self.content(&mut response, "gen_ai.output.messages", Field::Response, &body);
         if open {
             if let Some(last) = self.data.spans.last_mut() {
                 last.span.end = None;

@@ -1726,6 +1726,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{session}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what some of its rows say, each text cut to what a page shows */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description page unless given; copy redacts secrets and cuts less */
+                    purpose?: "page" | "copy";
+                    /** @description rows of the session, with commas between: at most 64 */
+                    rows?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what some of its rows say, each text cut to what a page shows */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Steps"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{session}/turns": {
         parameters: {
             query?: never;
@@ -3466,6 +3519,69 @@ export interface components {
             oldest_us: number | null;
             /** Format: uint64 */
             segments: number;
+        };
+        /** @description How a file was changed. */
+        StepEdit: {
+            /** Format: int64 */
+            added: number;
+            hunks: components["schemas"]["Hunk"][];
+            /**
+             * Format: uint
+             * @description Lines of the hunks that are left out.
+             */
+            left: number;
+            /** @description The text is not stored. */
+            redacted: boolean;
+            /** Format: int64 */
+            removed: number;
+            /** @description Too large to be compared. */
+            summary: boolean;
+        };
+        /** @description What one row says. */
+        StepItem: {
+            /** @description Null where the row is no edit. */
+            edit: components["schemas"]["StepEdit"] | null;
+            /** Format: int64 */
+            exit_code: number | null;
+            id: string;
+            label: string;
+            /** @description Why it failed; null where it did not. */
+            message: string | null;
+            /** Format: int64 */
+            row: number;
+            texts: components["schemas"]["StepText"][];
+            url: string;
+        };
+        /** @description A text of a row, or the part of it that matters. */
+        StepText: {
+            /**
+             * Format: uint
+             * @description Lines of the whole before the first one of `text`.
+             */
+            before: number;
+            /**
+             * Format: uint
+             * @description Size of the whole.
+             */
+            bytes: number;
+            /** @description `text` is not the whole. */
+            cut: boolean;
+            kind: string;
+            /**
+             * Format: uint
+             * @description Lines of the whole.
+             */
+            lines: number;
+            part: string;
+            /** @description Null when it is not stored. */
+            text: string | null;
+            title: string;
+        };
+        /** @description Texts of rows. */
+        Steps: {
+            items: components["schemas"]["StepItem"][];
+            /** @description Rows for which the answer had no room: ask for them again. */
+            left: number[];
         };
         /** @description The last ten minutes in columns of ten seconds. */
         Strip: {

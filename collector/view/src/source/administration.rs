@@ -14,6 +14,8 @@ pub trait Administration {
     /// A session as a file; `None` when there is no such session. `format` and `content` are words of [`FILE_FORMATS`] and
     /// [`FILE_CONTENTS`].
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>>;
+    /// A text without its secrets: what a page lets people copy.
+    fn redacted(&self, text: &str) -> String;
     /// What a destination would get of a session, or of the last one, as OTLP/JSON and without sending it; `None` when there is no
     /// such destination or session.
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>>;
