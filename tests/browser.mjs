@@ -37,6 +37,9 @@ try {
   await rows.first().waitFor();
   assert.equal(await rows.count(), 1, "one session, the child conversation is none");
   await rows.first().locator("a").first().click();
+  // A session opens as a conversation: the child's words are in it, too.
+  await page.getByRole("treegrid", { name: "Conversation" }).getByRole("row").filter({ hasText: "explore" }).first().waitFor();
+  await page.getByRole("link", { name: "Waterfall" }).click();
 
   const grid = page.getByRole("treegrid");
   await grid.waitFor();

@@ -80,7 +80,9 @@ fn the_pages_own_tests_pass_on_the_example() {
         Err(reason) => return skip::skip("the pages' own tests in a browser", &reason),
     };
     let example = binaries::dashboard_example();
-    pages_own_tests(&chromium, "session.test.mjs", "HOOKSPAN_DEMO", example.to_str().unwrap(), ".");
+    for file in ["session.test.mjs", "conversation.test.mjs"] {
+        pages_own_tests(&chromium, file, "HOOKSPAN_DEMO", example.to_str().unwrap(), ".");
+    }
 }
 
 /// From an empty dashboard to twelve tabs over a restart: every page and key, over recorded, long and hostile sessions.

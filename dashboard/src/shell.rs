@@ -6,7 +6,8 @@ use maud::{DOCTYPE, html};
 use crate::assets::BUILD;
 
 /// Style sheets in the order in which a later one overrides an earlier one.
-const STYLES: &[&str] = &["theme", "base", "pages", "now", "session", "waterfall", "media"];
+const STYLES: &[&str] =
+    &["theme", "base", "pages", "now", "session", "conversation", "waterfall", "media"];
 
 pub(crate) async fn page() -> Html<String> {
     let asset = |name: &str| format!("/a/{BUILD}/app/{name}");

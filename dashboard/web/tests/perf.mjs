@@ -11,6 +11,7 @@ const FACTOR = Number(process.env.HOOKSPAN_PERF_FACTOR ?? 1);
 const TURNS = process.env.HOOKSPAN_URL ? ["stored"] : (process.env.HOOKSPAN_PERF_TURNS ?? "200,1000").split(",");
 const RUNS = 3;
 const ROWS = [
+  ["talk", "CPU per frame, scroll of the conversation", "ms", 8], ["talkReady", "conversation ready", "ms", 1_000], ["talkNodes", "DOM nodes, conversation", "", 1_400],
   ["scroll", "CPU per frame, scroll", "ms", 8], ["zoom", "CPU per frame, zoom", "ms", 8], ["paint", "first paint", "ms", 300], ["ready", "rows ready", "ms", 1_000],
   ["search", "search in the trace", "ms", 20], ["json", "trace JSON", "MB", null], ["nodes", "DOM nodes", "", 800], ["heap", "JS heap", "MB", 12],
 ];
@@ -51,7 +52,7 @@ async function measure(turns) {
   const [paints, readies] = [[], []];
   for (let run = 0; run < RUNS; run += 1) {
     await tab.goto("about:blank");
-    await tab.goto(dashboard.base + session.url, { waitUntil: "commit" });
+    await tab.goto(`${dashboard.base}${session.url}?view=waterfall`, { waitUntil: "commit" });
     await tab.locator(".wf-row").first().waitFor();
     // Both from the start of the navigation, as the browser's own clock has them.
     const [paint, ready] = await tab.evaluate(() => [performance.getEntriesByName("first-paint")[0]?.startTime ?? 0, performance.now()]);
@@ -101,9 +102,33 @@ async function measure(turns) {
   await debug.send("HeapProfiler.collectGarbage");
   const { usedSize } = await debug.send("Runtime.getHeapUsage");
   const search = await searchTime(tab);
+  const talk = await conversation(tab, `${dashboard.base}${session.url}?view=conversation`, perFrame);
   const code = await codeSize(tab);
   await dashboard.close();
-  return { spans, code, scroll, zoom, paint: median(paints), ready: median(readies), search, json: bytes / 1e6, nodes, heap: usedSize / 1e6, fps };
+  return { ...talk, spans, code, scroll, zoom, paint: median(paints), ready: median(readies), search, json: bytes / 1e6, nodes, heap: usedSize / 1e6, fps };
+}
+
+/** The conversation: from the navigation to its rows, and frames in which rows of unequal height scroll past while their texts come. */
+async function conversation(tab, url, perFrame) {
+  const readies = [];
+  for (let run = 0; run < RUNS; run += 1) {
+    await tab.goto("about:blank");
+    await tab.goto(url, { waitUntil: "commit" });
+    await tab.locator(".cv-row:not([hidden])").first().waitFor();
+    readies.push(await tab.evaluate(() => performance.now()));
+  }
+  const talk = await perFrame(180, (frames) => new Promise((done) => {
+    const scroller = document.querySelector(".cv-scroll");
+    scroller.scrollTop = scroller.scrollHeight / 3;
+    let left = frames;
+    const step = () => {
+      scroller.scrollTop += 110;
+      if (left-- > 0) requestAnimationFrame(step);
+      else done();
+    };
+    requestAnimationFrame(step);
+  }));
+  return { talk, talkReady: median(readies), talkNodes: await tab.evaluate(() => document.querySelectorAll("*").length) };
 }
 
 /** From a keystroke in the filter until the rows of the answer are laid out. */

@@ -14,14 +14,17 @@ import { seek, waterfallKeys } from "../waterfall/keys.js";
  * @property {() => void} clear clears the filter
  * @property {() => void} leave goes back to the first view
  * @property {KeyMap} views keys of the views
- * @property {boolean} waterfall whether the waterfall is the view that is shown
+ * @property {string} view the view that is shown
  */
 
 /** @param {SessionController} controller @param {PageActions} page @returns {KeyMap} */
-export function sessionKeys(controller, { focusFilter, clear, leave, views, waterfall }) {
-  const shown = waterfall ? whenLoaded(controller, { ...waterfallKeys(controller.waterfall), ...traceKeys(controller) }) : {};
+export function sessionKeys(controller, { focusFilter, clear, leave, views, view }) {
+  const waterfall = view === "waterfall";
+  // The conversation adds its own keys; those here choose rows in both views.
+  const { c: _, ...both } = traceKeys(controller);
+  const shown = waterfall ? { ...waterfallKeys(controller.waterfall), ...traceKeys(controller) } : view === "conversation" ? both : {};
   return {
-    ...shown,
+    ...whenLoaded(controller, shown),
     ...views,
     "/": focusFilter,
     y: () => copySpan(controller),

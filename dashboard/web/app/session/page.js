@@ -10,21 +10,28 @@ import { useNow } from "../ui/clock.js";
 import { onText } from "../ui/fields.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { bind } from "../ui/keys.js";
+import { lazy } from "../ui/lazy.js";
 import { Legend, State } from "../ui/labels.js";
 import { Trouble, useTitle } from "../ui/page.js";
 import { Store, useStore } from "../ui/store.js";
 import { useLive } from "../ui/use-answer.js";
 import { SessionController } from "./controller.js";
 import { Detail } from "./detail.js";
-import { Edits } from "./edits.js";
-import { Flame } from "./flame.js";
-import { Insights } from "./insights.js";
 import { sessionKeys } from "./keys.js";
-import { Log } from "./log.js";
 import { initialState } from "./state.js";
 
+// Views that most visits do not open are fetched when they are.
+const Edits = lazy(() => import("./edits.js").then((file) => file.Edits));
+const Flame = lazy(() => import("./flame.js").then((file) => file.Flame));
+const Insights = lazy(() => import("./insights.js").then((file) => file.Insights));
+const Log = lazy(() => import("./log.js").then((file) => file.Log));
+const Conversation = lazy(() => import("../conversation/page.js").then((file) => file.Conversation));
+
 /** Views by the word in the address, with their names and keys. */
-const VIEWS = [["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
+const VIEWS = [["conversation", "Conversation", "v"], ["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
+
+const KEYS = "j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys";
+const TALK_KEYS = "j/k step · [ ] turn · →/← open, close · e failure · n match · w same row in the waterfall · 0 all · 1 prompts · c copy turn · s subagent · / filter · ? keys";
 
 /** @param {{ id: string, query: string, hash: string, go: Go }} props */
 export function Session({ id, query, hash, go }) {
@@ -33,7 +40,7 @@ export function Session({ id, query, hash, go }) {
   const [controller, setController] = useState(/** @type {SessionController | null} */ (null));
   const [search, setSearch] = useState(() => new URLSearchParams(query).get("q") ?? "");
   const asked = new URLSearchParams(query).get("view");
-  const view = VIEWS.find(([word]) => word === asked)?.[0] ?? "waterfall";
+  const view = VIEWS.find(([word]) => word === asked)?.[0] ?? "conversation";
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const strip = useRef(/** @type {HTMLElement | null} */ (null));
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -64,10 +71,12 @@ export function Session({ id, query, hash, go }) {
   useLayoutEffect(() => controller ? bind(sessionKeys(controller, {
     focusFilter: () => field.current?.focus(),
     clear: () => find(""),
-    leave: () => { if (view !== "waterfall") open("waterfall"); },
+    leave: () => { if (view !== "waterfall" && view !== "conversation") open("conversation"); },
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
-    waterfall: view === "waterfall",
+    view,
   })) : undefined, [controller, view]);
+  // The row that was chosen in another view is in view here, too.
+  useLayoutEffect(() => { if (view === "waterfall") controller?.waterfall.scrollToChosen(); }, [controller, view]);
   const running = session !== null && (session.state === "running" || session.state === "tool_open");
   const now = useNow(running);
   useEffect(() => { if (running) controller?.tick(); }, [now]);
@@ -79,6 +88,7 @@ export function Session({ id, query, hash, go }) {
     goTo(row);
   };
   const beside = view === "waterfall" || view === "flame" || view === "log";
+  const talk = view === "conversation";
   const other = { trace, rev, turns, session, chosen, go: goTo, show };
 
   /** @param {import("../../types/answers").SpanDetail} span */
@@ -101,11 +111,11 @@ export function Session({ id, query, hash, go }) {
     ${unknown && html`<section class="card narrow" role="alert"><h1>No such session</h1>
       <p>hookspan has no session with this id. It may have been deleted, or its hooks went to another collector.</p><p><a href="/sessions">All sessions</a></p></section>`}
     ${error && !unknown && html`<${Trouble} error=${error} reload=${() => controller?.loader.whole()} />`}
-    <${PartsBar} turns=${turns} session=${session} />
+    ${!talk && html`<${PartsBar} turns=${turns} session=${session} />`}
     <div class="lanes" ref=${strip} hidden=${!beside}></div>
     <div class="views">
       <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${plainClick(() => open(word))}>${name}</a>`)}</nav>
-      ${beside && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
+      ${(beside || talk) && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
         value=${search} onInput=${onText(find)} onKeyDown=${nextMatch} />
       <span class="dim num found" role="status">${found === null ? "" : `${found} ${found === 1 ? "match" : "matches"}`}</span>`}
       ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => controller?.toggleCritical()}>critical path</button>`}
@@ -114,6 +124,7 @@ export function Session({ id, query, hash, go }) {
     ${focus && html`<${Focus} focus=${focus} onBack=${() => controller?.focus(null)} onGo=${(/** @type {number} */ row) => { controller?.focus(null); goTo(row); }} />`}
     <div class="split">
       <section class="wf" ref=${host} aria-label="Waterfall" hidden=${view !== "waterfall"}></section>
+      ${talk && !unknown && html`<${Conversation} id=${id} ...${other} named=${hash !== ""} hit=${controller?.model.hit ?? null} bind=${bind} />`}
       ${view === "flame" && html`<${Flame} ...${other} />`}
       ${view === "log" && html`<${Log} ...${other} search=${search} />`}
       ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${rev} />`}
@@ -121,7 +132,7 @@ export function Session({ id, query, hash, go }) {
       <aside class="pane" aria-label="Span detail" hidden=${!beside}>
         <${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} /></aside>
     </div>
-    <footer class="keys" aria-hidden="true">j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys</footer>
+    <footer class="keys" aria-hidden="true">${talk ? TALK_KEYS : KEYS}</footer>
   </div>`;
 }
 

@@ -8,7 +8,7 @@ import { ask, axe, chromium, eventually, missing } from "./support.mjs";
 const skip = await missing(noCollector);
 const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
 const PAGES = ["/", "/now", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
-const VIEWS = ["waterfall", "flame", "log", "edits", "insights"];
+const VIEWS = ["conversation", "waterfall", "flame", "log", "edits", "insights"];
 let collector;
 let browser;
 
@@ -179,7 +179,7 @@ test("the palette opens with Ctrl-K, finds a session and a page, and closes with
   await tab.keyboard.press("Control+k");
   await field.fill("sail the boat");
   await tab.getByRole("option", { name: /session.*sail the boat/ }).click();
-  await tab.locator(".wf-row").first().waitFor();
+  await tab.locator(".cv-row:not([hidden])").first().waitFor();
   await page.close();
 });
 
@@ -310,7 +310,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   await tab.getByText("link copied").waitFor();
   assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), tab.url());
   // Views, and back to the list.
-  for (const [key, name] of [["m", "Flame view"], ["l", "Log"], ["d", "Edits"], ["i", "Insights"]]) {
+  for (const [key, name] of [["v", "Conversation"], ["m", "Flame view"], ["l", "Log"], ["d", "Edits"], ["i", "Insights"]]) {
     await tab.keyboard.press(key);
     await tab.getByLabel(name, { exact: true }).first().waitFor();
   }
@@ -454,7 +454,7 @@ test("the pane pages through a large output, stops at depth, and keeps colours",
   talk.shell("cat large", 10, { output: `\u001b[31;1mred\u001b[0m\n${"0123456789abcdef\n".repeat(40_000)}` });
   talk.tool("Read", { file_path: "/home/dev/src/pane/deep.json" }, 5, { output: deep }).end();
   await collector.take(jsonl(talk));
-  const page = await open(`/s/${talk.id}`);
+  const page = await open(`/s/${talk.id}?view=waterfall`);
   const { tab } = page;
   await tab.locator(".wf-row").first().waitFor();
   await tab.locator(".wf-text", { hasText: "cat large" }).click();
@@ -480,7 +480,7 @@ test("the pane pages through a large output, stops at depth, and keeps colours",
 test("hostile text is text on every page: no element, no dialog, no request, the title as it was", { skip }, async () => {
   const talk = hostile(ago(300_000));
   await collector.take(jsonl(talk));
-  const elements = (tab) => tab.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main embed, main style, main title, main svg, main [onload], main [onerror], main a[href^='javascript']").length);
+  const elements = (tab) => tab.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main embed, main style, main title, main svg:not(.cv-row > .cv-left > .cv-icon), main [onload], main [onerror], main a[href^='javascript']").length);
   const paths = [...PAGES.filter((one) => !one.includes("q=cargo")), `/search?q=${encodeURIComponent('" OR * NEAR(')}`, `/search?q=${encodeURIComponent("<script>alert")}`, `/sessions?q=${encodeURIComponent(HOSTILE[1])}`,
     ...VIEWS.map((view) => `/s/${talk.id}?view=${view}`), `/compare?a=${talk.id}&b=${talk.id}:2`];
   const walk = async (half) => {
@@ -494,7 +494,7 @@ test("hostile text is text on every page: no element, no dialog, no request, the
     await page.close();
   };
   const spans = async () => {
-    const page = await open(`/s/${talk.id}`);
+    const page = await open(`/s/${talk.id}?view=waterfall`);
     const { tab } = page;
     await tab.locator(".wf-row").first().waitFor();
     await tab.keyboard.press("0");
@@ -516,7 +516,7 @@ test("hostile text is text on every page: no element, no dialog, no request, the
 test("twelve tabs are live over one stream, and all of them follow a restart without a gap or a reload", { skip }, async () => {
   const talk = new Talk({ at: ago(3_000), project: "tabs", seed: 6 }).start("first of all tabs").think(100);
   await collector.take(jsonl(talk));
-  const pages = await Promise.all(Array.from({ length: 12 }, (_, i) => open(i % 3 ? "/sessions" : `/s/${talk.id}`, { offline: true })));
+  const pages = await Promise.all(Array.from({ length: 12 }, (_, i) => open(i % 3 ? "/sessions" : `/s/${talk.id}?view=waterfall`, { offline: true })));
   for (const { tab } of pages) await eventually("live", async () => (await tab.locator(".link-connected").count()) === 1);
   for (const { tab } of pages) await tab.evaluate(() => { window.stays = true; });
   const streams = await Promise.all(pages.map(({ tab }) => tab.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.includes("/api/v1/stream")).length)));
@@ -612,7 +612,7 @@ test("a trace id leads to its session and span, and a cell of the heatmap to the
   const { trace_id: trace } = await ask(tab, `spans/${span.id}`);
   await tab.goto(`${browser.base}/t/${trace}/${span.id}`);
   await eventually("its session", () => new URL(tab.url()).pathname === `/s/${talk.id}` && new URL(tab.url()).hash === `#${span.id}`);
-  await eventually("its row", async () => (await tab.locator('.wf-row[aria-selected="true"] .wf-text').textContent()).includes("make heat"));
+  await eventually("its row", async () => (await tab.locator('.cv-row[aria-selected="true"] .cv-subject').textContent()).includes("make heat"));
   // By keys: the last column is now; down to a cell that counts something.
   await tab.goto(`${browser.base}/latency?days=1&group=tool&name=Shell`);
   const canvas = tab.locator(".heat canvas");
@@ -694,7 +694,7 @@ test("the live page follows, keeps still while it is paused, and catches up", { 
 test("rows in view stay where they are while a long session grows", { skip }, async () => {
   const talk = long(ago(4_000_000), 6, 11);
   await collector.take(jsonl(talk));
-  const page = await open(`/s/${talk.id}`);
+  const page = await open(`/s/${talk.id}?view=waterfall`);
   const { tab } = page;
   await tab.locator(".wf-row").first().waitFor();
   await tab.keyboard.press("0");
@@ -717,7 +717,7 @@ test("rows in view stay where they are while a long session grows", { skip }, as
 
 test("a page prints as a document: dark on white, whole, without the rail", { skip }, async () => {
   await recorded();
-  const page = await open(`/s/${SESSION}`, { colorScheme: "dark" });
+  const page = await open(`/s/${SESSION}?view=waterfall`, { colorScheme: "dark" });
   const { tab } = page;
   await tab.locator(".wf-row").first().waitFor();
   await tab.emulateMedia({ media: "print" });
@@ -733,16 +733,16 @@ test("a page prints as a document: dark on white, whole, without the rail", { sk
 
 test("the page is whole at 600 pixels, and nothing moves for who wants no motion", { skip }, async () => {
   await recorded();
-  const page = await open(`/s/${SESSION}`, { viewport: { width: 600, height: 900 } });
+  const page = await open(`/s/${SESSION}?view=waterfall`, { viewport: { width: 600, height: 900 } });
   const { tab } = page;
   await tab.emulateMedia({ reducedMotion: "reduce" });
   await tab.locator(".wf-row").first().waitFor();
-  for (const path of [`/s/${SESSION}`, "/", "/sessions", "/health", "/privacy"]) {
+  for (const path of [`/s/${SESSION}`, `/s/${SESSION}?view=waterfall`, "/", "/sessions", "/health", "/privacy"]) {
     await tab.goto(browser.base + path);
     await settled(tab);
     assert.ok((await tab.evaluate(() => document.documentElement.scrollWidth)) <= 600, path);
   }
-  await tab.goto(`${browser.base}/s/${SESSION}`);
+  await tab.goto(`${browser.base}/s/${SESSION}?view=waterfall`);
   await tab.locator(".wf-row").first().waitFor();
   const [wf, pane] = await tab.evaluate(() => [".wf", ".pane"].map((name) => document.querySelector(name).getBoundingClientRect().top));
   assert.ok(pane > wf + 50, "the pane is below");

@@ -19,7 +19,8 @@ const SIZE = { width: 1160, height: 720 };
 
 /** Pages by the name of their file; `session` stands for the fullest one. Keys are pressed once it is drawn. */
 const pages = ({ session, other }) => [
-  ["overview", "/"], ["sessions", "/sessions"], ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
+  ["overview", "/"], ["sessions", "/sessions"], ["conversation", session],
+  ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
   ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
   ["edits", `${session}?view=edits`], ["insights", `${session}?view=insights`],
   ["compare", `/compare?a=${session.slice(3)}&b=${other.slice(3)}`],
@@ -54,6 +55,7 @@ for (const colorScheme of ["dark", "light"]) {
     await tab.goto(browser.base + path);
     await eventually(`${name} is drawn`, async () => (await tab.locator("main .loading").count()) === 0 && (await tab.locator("main h1").count()) > 0, 60_000);
     if (path.includes("waterfall")) await tab.locator('.wf-row[aria-selected="true"]').first().waitFor();
+    if (path === full.url) await eventually("its texts are here", () => tab.evaluate(() => document.querySelector(".cv-say") !== null && !document.querySelector(".cv-waiting")));
     for (const key of keys) await tab.keyboard.press(key);
     await tab.waitForLoadState("networkidle", { timeout: 1_500 }).catch(() => {}); // the stream never ends
     const file = join(FOLDER, `${name}-${colorScheme}.png`);

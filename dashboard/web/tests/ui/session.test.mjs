@@ -24,7 +24,7 @@ after(() => dashboard?.close());
 /** A page of the session with its rows drawn. */
 async function open(query = "", options) {
   const page = await dashboard.page(options);
-  await page.tab.goto(`${dashboard.base}${session.url}${query}`);
+  await page.tab.goto(`${dashboard.base}${session.url}?view=waterfall${query.replace("?", "&")}`);
   await page.tab.locator(".wf-row").first().waitFor();
   return page;
 }
@@ -62,10 +62,10 @@ test("the list opens a session and the address brings it back", { skip }, async 
   const page = await dashboard.page();
   await page.tab.goto(`${dashboard.base}/sessions?q=${encodeURIComponent(session.id)}`);
   await page.tab.locator("tbody a").first().click();
-  await page.tab.locator(".wf-row").first().waitFor();
+  await page.tab.locator(".cv-row:not([hidden])").first().waitFor();
   assert.equal(new URL(page.tab.url()).pathname, session.url);
   await page.tab.reload();
-  await page.tab.locator(".wf-row").first().waitFor();
+  await page.tab.locator(".cv-row:not([hidden])").first().waitFor();
   await page.tab.goBack();
   await page.tab.locator("table.list").waitFor();
   assert.equal(await page.tab.getByRole("searchbox").inputValue(), session.id);
@@ -256,10 +256,11 @@ test("blur is in force before anything is shown", { skip }, async () => {
   await close();
 });
 
-for (const [name, path] of [["overview", "/"], ["sessions", "/sessions"], ["session", null], ["errors", "/errors"], ["latency", "/latency"], ["live", "/live"], ["health", "/health"]]) {
+for (const [name, path] of [["overview", "/"], ["sessions", "/sessions"], ["session", null], ["conversation", "conversation"], ["errors", "/errors"], ["latency", "/latency"], ["live", "/live"], ["health", "/health"]]) {
   test(`axe finds nothing on ${name}, dark and light`, { skip }, async () => {
     const page = await dashboard.page();
-    await page.tab.goto(dashboard.base + (path ?? session.url));
+    const view = path === null ? "?view=waterfall" : "?view=conversation";
+    await page.tab.goto(dashboard.base + (path?.startsWith("/") ? path : session.url + view));
     await page.tab.locator(path ? "main h1, main h2" : ".wf-row").first().waitFor();
     await page.tab.locator(".loading").waitFor({ state: "detached" });
     assert.equal(await axe(dashboard.context, page.tab), "[]");

@@ -12,7 +12,8 @@ const MAY_KNOW = {
   trace: ["format"],
   ui: ["format", "net", "trace", "vendor"],
   waterfall: ["format", "trace", "ui"],
-  session: ["format", "net", "trace", "ui", "waterfall"],
+  conversation: ["format", "net", "trace", "ui", "waterfall", "vendor"],
+  session: ["conversation", "format", "net", "trace", "ui", "waterfall"],
   pages: ["format", "net", "trace", "ui"],
   // What stands in the folder itself puts the rooms together.
   "": ["format", "net", "pages", "session", "ui"],

@@ -1,0 +1,161 @@
+// The conversation of a session: what was asked, thought, done and answered, each in one line with its bar.
+/** @import { Session, Turn } from "../../types/answers" */
+/** @import { KeyMap } from "../../types/app" */
+/** @import { Trace } from "../../types/trace" */
+import { plural } from "../format/quantity.js";
+import { enc, get } from "../net/api.js";
+import { kindIndex } from "../trace/rows.js";
+import { useNow } from "../ui/clock.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { notify } from "../ui/notify.js";
+import { asMarkdown, copied } from "./copy.js";
+import { conversationKeys } from "./keys.js";
+import { Strip } from "./strip.js";
+import { Talk } from "./talk.js";
+import { Texts } from "./texts.js";
+
+/** Rows in one question of a copy. */
+const ASK_ROWS = 48;
+
+/**
+ * @typedef {object} ConversationProps
+ * @property {string} id
+ * @property {Trace | null} trace
+ * @property {number} rev
+ * @property {Turn[]} turns
+ * @property {Session | null} session
+ * @property {string | null} chosen row key
+ * @property {boolean} named whether the address names a row
+ * @property {Uint8Array | null} hit matches of the filter
+ * @property {(row: number) => void} go chooses a row
+ * @property {(row: number) => void} show shows a row in the waterfall
+ * @property {(keys: KeyMap) => () => void} bind adds keys of this view
+ *
+ * @param {ConversationProps} props
+ */
+export function Conversation({ id, trace, rev, turns, session, chosen, named, hit, go, show, bind }) {
+  const host = useRef(/** @type {HTMLElement | null} */ (null));
+  const [talk, setTalk] = useState(/** @type {Talk | null} */ (null));
+  const running = session !== null && (session.state === "running" || session.state === "tool_open");
+  const now = useNow(running);
+  const rows = useMemo(() => (trace ? turnRows(trace) : []), [trace]);
+  const byRow = useMemo(() => pairs(trace, rows, turns), [trace, rows, turns]);
+
+  useLayoutEffect(() => {
+    if (!host.current) return undefined;
+    /** @param {number[]} asked */
+    const ask = (asked) => get(`sessions/${enc(id)}/steps?rows=${asked.join(",")}`);
+    /** @type {Talk} */
+    let made;
+    const texts = new Texts(ask, () => made.arrived());
+    made = new Talk(host.current, texts, {
+      onSelect: (i) => go(made.script.trace.row[i]),
+      onWhole: (i) => (made.script.isWhole(i) ? show(made.script.trace.row[i]) : made.toggle(i, true)),
+    });
+    setTalk(made);
+    return () => {
+      texts.stop();
+      made.destroy();
+    };
+  }, [id]);
+  useLayoutEffect(() => talk ? bind(conversationKeys(talk, { copy: () => copy(id, talk), go })) : undefined, [talk]);
+  useLayoutEffect(() => {
+    if (!talk || !trace) return;
+    const first = talk.script.trace.n === 0;
+    outdate(talk, trace);
+    if (first) talk.following = running && !named;
+    talk.show(trace, now - trace.t0, hit, byRow);
+  }, [talk, trace, rev, hit, byRow]);
+  useLayoutEffect(() => {
+    if (!talk || !trace || chosen === null) return;
+    const i = trace.index.get(Number(chosen)) ?? -1;
+    const first = talk.selected < 0;
+    talk.choose(i, { scroll: !talk.following });
+    if (first && i >= 0 && talk.script.form(i) === "prompt" && !talk.following) talk.toTop(i);
+  }, [talk, chosen, trace]);
+  useEffect(() => { if (running && trace) talk?.tick(now - trace.t0); }, [now]);
+
+  const i = (chosen === null ? undefined : trace?.index.get(Number(chosen))) ?? -1;
+  // Rows are in pre-order: the turn of a row is the last one that begins at or before it.
+  const at = trace ? rows.findLastIndex((row) => row <= i && i < trace.last[row]) : -1;
+  const inOrder = rows.map((i) => byRow.get(trace?.row[i] ?? -1)).filter((turn) => turn !== undefined);
+  /** @param {number} k */
+  const jump = (k) => {
+    if (!trace || !talk) return;
+    talk.following = false;
+    go(trace.row[rows[k]]);
+    talk.toTop(rows[k]);
+  };
+  return html`<section class="cv" aria-label="Conversation">
+    <${Strip} turns=${inOrder} at=${at} now=${now} go=${jump} />
+    <div class="cv-tools"><span class="dim num">${plural(rows.length, "turn")}</span>
+      <button type="button" class="link" title="Open every row (0)" onClick=${() => talk?.change(() => talk.script.setMode("all"))}>open all</button>
+      <button type="button" class="link" title="Prompts alone (1)" onClick=${() => talk?.change(() => talk.script.setMode("prompts"))}>prompts</button>
+      <button type="button" class="link" title="The turn as Markdown, without secrets (c)" onClick=${() => talk && copy(id, talk)}>copy turn as Markdown</button>
+      ${running && html`<button type="button" class="link" title="Stay at the end while it runs (F)" onClick=${() => talk && follow(talk)}>follow</button>`}</div>
+    <div class="cv-host" ref=${host}></div></section>`;
+}
+
+/** @param {Talk} talk */
+export function follow(talk) {
+  talk.following = true;
+  talk.toEnd();
+}
+
+/** Indices of the outermost turns. @param {Trace} trace */
+function turnRows(trace) {
+  const [turn, session] = [kindIndex(trace, "turn"), kindIndex(trace, "session")];
+  const rows = [];
+  for (let i = 0; i < trace.n; i += 1) {
+    const up = trace.parent[i];
+    if (trace.kind[i] === turn && (up < 0 || trace.kind[up] === session)) rows.push(i);
+  }
+  return rows;
+}
+
+/** Turns by row key: by their start, which both have from the same hook. @param {Trace | null} trace @param {number[]} rows @param {Turn[]} turns */
+function pairs(trace, rows, turns) {
+  const byStart = new Map(turns.map((turn) => [turn.start_us, turn]));
+  /** @type {Map<number, Turn>} */
+  const out = new Map();
+  rows.forEach((i, k) => {
+    if (!trace) return;
+    const turn = byStart.get(trace.start[i] + trace.t0) ?? (rows.length === turns.length ? turns[k] : undefined);
+    if (turn) out.set(trace.row[i], turn);
+  });
+  return out;
+}
+
+/** Texts of rows that ended or failed since they were read are read again. @param {Talk} talk @param {Trace} trace */
+function outdate(talk, trace) {
+  const before = talk.script.trace;
+  const changed = [];
+  for (const row of talk.texts.known.keys()) {
+    const [i, j] = [before.index.get(row), trace.index.get(row)];
+    if (i === undefined || j === undefined) continue;
+    if (before.status[i] !== trace.status[j] || (before.dur[i] !== trace.dur[j] && trace.last[j] === j + 1)) changed.push(row);
+  }
+  talk.texts.outdate(changed);
+}
+
+/** Copies the turn of the chosen row. @param {string} id @param {Talk} talk */
+async function copy(id, talk) {
+  const { script } = talk;
+  const i = talk.selected >= 0 ? talk.selected : script.rows.find((row) => row >= 0) ?? -1;
+  if (i < 0) return;
+  const top = script.top[i];
+  const rows = copied(script, top).map((one) => script.trace.row[one]);
+  const steps = new Map();
+  try {
+    while (rows.length) {
+      const asked = rows.splice(0, ASK_ROWS);
+      const { items, left } = await get(`sessions/${enc(id)}/steps?rows=${asked.join(",")}&purpose=copy`);
+      for (const item of items) steps.set(item.row, item);
+      if (items.length) rows.unshift(...left);
+    }
+    await navigator.clipboard.writeText(asMarkdown(script, top, (row) => steps.get(row)));
+    notify("turn copied as Markdown, without secrets");
+  } catch (error) {
+    notify(error instanceof DOMException ? "the browser did not allow copying" : "the turn could not be read");
+  }
+}
