@@ -7,7 +7,7 @@ import { html } from "../ui/html.js";
 /** More turns than this are shown as bars alone. */
 const WORDS_MAX = 12;
 /** More turns than this are shown around the chosen one. */
-const BARS_MAX = 60;
+const BARS_MAX = 40;
 /** Height of the tallest bar, above and below the line. */
 const UP_PX = 28;
 const DOWN_PX = 14;

@@ -12,7 +12,7 @@ import { fill, LINE_PX } from "./row.js";
 import { Script } from "./script.js";
 
 /** Pixels drawn above and below the view. */
-const OVERSCAN_PX = 160;
+const OVERSCAN_PX = 96;
 /** Texts are asked for once the view has stood still for so long. */
 const REST_MS = 60;
 /** Rounds of measuring in one frame: a row that turns out short brings others into view. */
