@@ -10,6 +10,7 @@ export interface Token {
   start?: number | "";
   task?: boolean;
   checked?: boolean;
+  block?: boolean;
   loose?: boolean;
   tokens?: Token[];
   items?: Token[];

@@ -76,7 +76,9 @@ function block(token, depth, left) {
     case "code": return { tag: "pre", kids: [token.text ?? ""] };
     case "list": return list(token, below);
     case "table": return table(token, below);
-    case "html": return /^<br\s*\/?>\s*$/i.test(token.raw) ? { tag: "br", kids: [] } : [token.raw];
+    case "html":
+      if (token.block) return { tag: "p", kids: [token.raw.trim()] };
+      return /^<br\s*\/?>$/i.test(token.raw) ? { tag: "br", kids: [] } : [token.raw];
     default: return phrase(token, below);
   }
 }

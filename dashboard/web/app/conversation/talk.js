@@ -118,6 +118,8 @@ export class Talk {
     const place = chosen === undefined ? -1 : heights.top(chosen);
     let at = place >= top && place < top + this.scroller.clientHeight ? /** @type {number} */ (chosen) : heights.find(top);
     if (at === 0 && top <= 0) return null;
+    // A row that is partly above the view may grow: what is read is below it.
+    if (at !== chosen && heights.top(at) < top && at + 1 < script.rows.length && heights.top(at + 1) < top + this.scroller.clientHeight) at += 1;
     while (at > 0 && script.rows[at] < 0) at -= 1;
     const i = script.rows[at];
     return i >= 0 ? { key: script.trace.row[i], rest: top - heights.top(at) } : null;

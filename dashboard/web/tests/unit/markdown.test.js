@@ -41,7 +41,7 @@ test("an image is text, and so is HTML", () => {
   const html = "<script>alert(1)</script>\n\n<img src=x onerror=alert(1)> and <b>bold</b>";
   const blocks = markdown(html);
   assert.deepEqual([...new Set(all(blocks).map((one) => one.tag))], ["p"]);
-  assert.ok(short(blocks).includes("<script>alert(1)</script>") && short(blocks).includes("<img src=x onerror=alert(1)>"));
+  assert.ok(short(blocks).startsWith("<p><script>alert(1)</script></><p><img") && short(blocks).includes("<img src=x onerror=alert(1)>"));
 });
 
 test("a character reference gives at most one character", () => {
@@ -52,7 +52,7 @@ test("a character reference gives at most one character", () => {
 
 const CORPUS = JSON.parse(readFileSync(new URL("../corpus/markdown.json", import.meta.url), "utf8"));
 
-test("twenty hostile texts are read in bounded time and lose nothing that could mislead", () => {
+test("hostile texts are read in bounded time and lose nothing that could mislead", () => {
   assert.ok(CORPUS.length >= 20);
   markdown("warm *up* `the` [code](https://a.example)");
   for (const { name, unit, times, last = "" } of CORPUS) {
