@@ -5,7 +5,7 @@ import { clock } from "./format/time.js";
 import { door } from "./net/door.js";
 import { live } from "./net/event-stream.js";
 import { Login } from "./pages/login.js";
-import { page } from "./routes.js";
+import { page, prefetch } from "./routes.js";
 import { toggle } from "./ui/dialog.js";
 import { Help } from "./ui/help.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui/html.js";
@@ -18,6 +18,8 @@ import { go, useRoute } from "./ui/router.js";
 import { setBlur, setTheme, THEMES } from "./ui/theme.js";
 
 const NOTE_MS = 2_500;
+/** The other pages are fetched once the first one had time to draw. */
+const PREFETCH_MS = 500;
 
 /** @param {{ failed: Failure | null }} props why signing in failed */
 export function Frame({ failed }) {
@@ -30,6 +32,11 @@ export function Frame({ failed }) {
   const help = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const palette = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const out = useSignedOut();
+  useEffect(() => {
+    if (out) return undefined;
+    const timer = setTimeout(prefetch, PREFETCH_MS);
+    return () => clearTimeout(timer);
+  }, [out]);
   const overview = useOverview(!out && route.path !== "/login");
   // Spoken when the list changes, not when an age ticks.
   const needs = said(overview.data?.needs ?? []);

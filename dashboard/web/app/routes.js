@@ -1,6 +1,7 @@
 // Which page an address shows.
 /** @import { Failure } from "../types/app" */
 import { get } from "./net/api.js";
+import { door } from "./net/door.js";
 import { Login } from "./pages/login.js";
 import { html, useEffect, useState } from "./ui/html.js";
 import { lazy } from "./ui/lazy.js";
@@ -31,7 +32,15 @@ const sessionOf = (path) => /^\/s\/([^/]+)$/.exec(path)?.[1];
 /** Starts to fetch the page of an address, while the browser still signs in. @param {string} path */
 export function prepare(path) {
   const page = sessionOf(path) ? Session : Object.hasOwn(PAGES, path) ? PAGES[path] : null;
-  page?.prepare().catch(() => {});
+  page?.prepare({ first: true }).catch(() => {});
+}
+
+/** Fetches every page, one after the other, while the collector that proved itself is there: afterwards a stopped collector takes
+ * none away, and nobody else can send one. */
+export async function prefetch() {
+  for (const one of [Session, ...Object.values(PAGES)]) {
+    if (door.open || door.proven) await one.prepare().catch(() => {});
+  }
 }
 
 /**

@@ -1,11 +1,16 @@
-// Components whose module is fetched when they are drawn for the first time.
+// Components whose module is fetched when they are drawn for the first time, or before.
+//
+// A module runs with all that the page may do, and no browser checks who sent it. So the collector proves itself before one is fetched:
+// whoever took the port of a stopped collector must not get a script into a tab that is signed in.
+import { door } from "../net/door.js";
 import { live } from "../net/event-stream.js";
 import { html, useEffect, useLayoutEffect, useState } from "./html.js";
 
 /** @typedef {import("preact").FunctionComponent<any>} Part */
 
 /**
- * A component that `load` fetches. `prepare` starts to fetch it before it is drawn.
+ * A component that `load` fetches. `prepare` starts to fetch it before it is drawn; with `first` as part of the page's own load, which
+ * comes from whoever has the port.
  * @param {() => Promise<Part>} load
  */
 export function lazy(load) {
@@ -13,8 +18,12 @@ export function lazy(load) {
   let part = null;
   /** @type {Promise<void> | null} */
   let fetching = null;
-  // A failure is kept: browsers may remember that a module did not come, so only a reload of the page helps.
-  const prepare = () => (fetching ??= load().then((found) => { part = found; }));
+  /** @returns {Promise<void>} */
+  const prepare = ({ first = false } = {}) => {
+    fetching ??= (first ? load() : door.enter().then(load)).then((found) => { part = found; });
+    fetching.catch(() => { fetching = null; });
+    return fetching;
+  };
   /** @param {Record<string, unknown>} props */
   function Lazy(props) {
     const [, drawn] = useState(false);

@@ -112,6 +112,7 @@ test("whoever takes the port of a stopped collector gets nothing that is of use,
     assert.deepEqual(Object.keys(JSON.parse(body)).sort(), ["id", "page_nonce"]);
     assert.ok(!("authorization" in headers) && !("cookie" in headers), JSON.stringify(headers));
   }
+  assert.deepEqual(port.heard.filter(({ url }) => url.startsWith("/a/")), [], "the open tab fetches no script from it");
   assert.ok(!JSON.stringify(port.heard.filter(({ url }) => url !== "/loot")).includes("secret-words"));
 
   await collector.start();
