@@ -5,6 +5,7 @@
 import { cost, count, duration, plural, tokenTotal } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
+import { enc, get } from "../net/api.js";
 import { sums } from "../trace/time-parts.js";
 import { useNow } from "../ui/clock.js";
 import { onText } from "../ui/fields.js";
@@ -16,11 +17,11 @@ import { Trouble, useTitle } from "../ui/page.js";
 import { Store, useStore } from "../ui/store.js";
 import { useLive } from "../ui/use-answer.js";
 import { SessionController } from "./controller.js";
-import { Detail } from "./detail.js";
 import { sessionKeys } from "./keys.js";
 import { initialState } from "./state.js";
 
 // Views that most visits do not open are fetched when they are.
+const Detail = lazy(() => import("./detail.js").then((file) => file.Detail));
 const Edits = lazy(() => import("./edits.js").then((file) => file.Edits));
 const Flame = lazy(() => import("./flame.js").then((file) => file.Flame));
 const Insights = lazy(() => import("./insights.js").then((file) => file.Insights));
@@ -30,6 +31,8 @@ const Conversation = lazy(() => import("../conversation/page.js").then((file) =>
 /** Views by the word in the address, with their names and keys. */
 const VIEWS = [["conversation", "Conversation", "v"], ["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
 
+/** A row is named in the address once it has been chosen for so long. */
+const NAME_MS = 80;
 const KEYS = "j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys";
 const TALK_KEYS = "j/k step · [ ] turn · →/← open, close · e failure · n match · w same row in the waterfall · 0 all · 1 prompts · c copy turn · s subagent · / filter · ? keys";
 
@@ -93,6 +96,12 @@ export function Session({ id, query, hash, go }) {
 
   /** @param {import("../../types/answers").SpanDetail} span */
   const named = (span) => controller?.named(span);
+  // Without the pane nobody else asks for the id of the chosen row, which the address holds.
+  useEffect(() => {
+    if (!talk || chosen === null) return undefined;
+    const timer = setTimeout(() => get(`spans/${enc(chosen)}`).then((span) => String(span.row) === store.value.chosen && named(span), () => {}), NAME_MS);
+    return () => clearTimeout(timer);
+  }, [talk, chosen, controller]);
   /** @param {string} span */
   const focusOn = (span) => controller?.focus(span);
   /** @param {KeyboardEvent} event */
@@ -130,7 +139,7 @@ export function Session({ id, query, hash, go }) {
       ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${rev} />`}
       ${view === "insights" && html`<${Insights} id=${id} ...${other} leave=${() => go("/sessions")} />`}
       <aside class="pane" aria-label="Span detail" hidden=${!beside}>
-        <${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} /></aside>
+        ${beside && html`<${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} />`}</aside>
     </div>
     <footer class="keys" aria-hidden="true">${talk ? TALK_KEYS : KEYS}</footer>
   </div>`;

@@ -33,6 +33,15 @@ const line = async (tab) => {
   return (await chosen(tab).locator(".cv-head").textContent()).trim();
 };
 
+/** The fragment of the address, once it names the chosen row. */
+const named = (tab) => eventually("the address names the row", async () => {
+  const { hash } = new URL(tab.url());
+  if (!/^#[0-9a-f]{16}$/.test(hash)) return null;
+  const { label } = await ask(tab, `spans/${hash.slice(1)}`);
+  const words = await chosen(tab).locator(".cv-label").textContent();
+  return label.startsWith(words === "You" ? "turn" : words) && label.includes(await chosen(tab).locator(".cv-subject").textContent().then((text) => (words === "thought" || words === "You" ? "" : text))) && hash;
+});
+
 test("a session opens as a conversation: its prompt, calls, edits and answer", { skip }, async () => {
   const { tab, close } = await open();
   await still(tab);
@@ -101,8 +110,7 @@ test("every key moves, opens and closes, and the other view shows the same row",
   const active = await tab.getByRole("treegrid", { name: "Conversation" }).getAttribute("aria-activedescendant");
   assert.equal(await tab.locator(`#${active}`).getAttribute("aria-selected"), "true");
   const subject = await chosen(tab).locator(".cv-subject").textContent();
-  await eventually("the address names it", () => /#[0-9a-f]{16}$/.test(tab.url()));
-  const hash = new URL(tab.url()).hash;
+  const hash = await named(tab);
   await tab.keyboard.press("w");
   const row = tab.locator('.wf-row[aria-selected="true"]:not([hidden])');
   await row.waitFor();
@@ -130,8 +138,7 @@ test("a click chooses, the strip leads to a turn, and a reload brings the row ba
   await tab.locator(".cv-thought:not([hidden]) .cv-head").first().click();
   const thought = await line(tab);
   assert.match(thought, /^thought/);
-  await eventually("the address names it", () => /#[0-9a-f]{16}$/.test(tab.url()));
-  const hash = new URL(tab.url()).hash;
+  const hash = await named(tab);
   await tab.reload();
   await chosen(tab).waitFor();
   await still(tab);
