@@ -31,7 +31,7 @@ const NAME_COLUMNS: usize = 15;
                   hookspan digest --date 2026-11-30 --format json"
 )]
 pub(crate) struct Args {
-    /// One day [default]
+    /// One day, as without a flag
     #[arg(long, conflicts_with = "week")]
     day: bool,
     /// The seven days that end with it

@@ -95,11 +95,10 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let prices = config.prices;
     // Costs are those of all turns of the days.
-    let used = if prices.is_empty() || !narrow.is_empty() {
-        Vec::new()
-    } else {
-        let from_ns = (today - args.days + 1) * DAY_NS;
-        read::usage(&database, from_ns).context("cannot read the database")?
+    let used = match prices.is_empty() || !narrow.is_empty() {
+        true => Vec::new(),
+        false => read::usage(&database, (today - args.days + 1) * DAY_NS)
+            .context("cannot read the database")?,
     };
     let cost_of = |model: &str| {
         let (_, usage) = used.iter().find(|(name, _)| name.as_deref() == Some(model))?;
@@ -115,10 +114,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() && !narrow.is_empty() {
-        note(&advice::fitted(
-            global,
-            "nothing that has ended is like that; `hookspan stats` counts everything",
-        ));
+        note(&advice::fitted(global, NONE_LIKE_THAT));
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
@@ -141,6 +137,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     print(&shown)?;
     Ok(ExitCode::SUCCESS)
 }
+
+const NONE_LIKE_THAT: &str =
+    "nothing that has ended is like that; `hookspan stats` counts everything";
 
 /// Percentiles from the sums, or of the spans that match: a command may take its time.
 fn rows(
