@@ -11,6 +11,9 @@
 #![expect(clippy::unwrap_used, reason = "a broken stream is a bug to be seen")]
 #![expect(clippy::print_stdout, reason = "the result is for the terminal")]
 
+#[expect(dead_code, reason = "the rules themselves are for another example")]
+#[path = "../tests/fold/rules.rs"]
+mod rules;
 #[path = "../tests/fold/scorecard.rs"]
 mod scorecard;
 #[expect(dead_code, reason = "support of the tests, of which this needs a part")]
@@ -19,16 +22,19 @@ mod support;
 #[path = "../tests/fold/truth.rs"]
 mod truth;
 
+use std::panic::catch_unwind;
 use std::path::Path;
 
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]
 fn main() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut arguments = std::env::args().skip(1);
     match (arguments.next(), arguments.next()) {
         (Some(stream), Some(truth)) => {
             print!("{}", scorecard::HEAD);
             print_recording("recording", Path::new(&stream), Path::new(&truth));
         }
+        (Some(word), None) if word == "--faults" => print_faults(package),
         (Some(folder), None) => {
             print!("{}", scorecard::HEAD);
             for stream in scorecard::streams(Path::new(&folder)) {
@@ -37,12 +43,31 @@ fn main() {
             }
         }
         _ => {
-            let package = Path::new(env!("CARGO_MANIFEST_DIR"));
             std::fs::write(package.join("../../SCORECARD.md"), scorecard::document(package))
                 .unwrap();
             println!("SCORECARD.md is written.");
         }
     }
+}
+
+/// Prints the number of faults of each stream, for the example `rules`. A stream that cannot be compared has one.
+fn print_faults(package: &Path) {
+    for folder in [package.join("../../tests/fixtures"), package.join("tests/streams")] {
+        for stream in scorecard::streams(&folder) {
+            let name = stream.file_stem().unwrap().to_string_lossy();
+            let truth = std::fs::read_to_string(stream.with_extension("truth")).unwrap_or_default();
+            let text = std::fs::read_to_string(&stream).unwrap();
+            let score = catch_unwind(|| scorecard::line(&name, &text, &truth).0.score);
+            println!("{name} {}", score.map_or(1, |score| faults(&score)));
+        }
+    }
+}
+
+/// Number of spans that are not as they should be; wrong tokens count as one.
+fn faults(score: &truth::Score) -> usize {
+    let spans = [&score.missing, &score.extra, &score.wrong_parents, &score.wrong_durations];
+    let wrong: usize = spans.iter().map(|list| list.len()).sum();
+    wrong + score.orphans + usize::from(score.token_error > 0)
 }
 
 /// Prints the row of a recording. If it is not right, also what is wrong, and the tree.

@@ -37,3 +37,4 @@ mod paths;
 mod long;
 /// Rows, and what the configuration changes.
 mod rows;
+mod rules;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hookspan_core::Config;
 
+use crate::rules::section;
 use crate::support::{Store, fold, hooks};
 use crate::truth::{Score, Truth, score};
 
@@ -106,7 +107,7 @@ pub(crate) fn table(lines: &[Line]) -> String {
 pub(crate) fn document(package: &Path) -> String {
     let mut all = lines(&package.join("../../tests/fixtures"));
     all.extend(lines(&package.join("tests/streams")));
-    format!("{INTRODUCTION}\n{}", table(&all))
+    format!("{INTRODUCTION}\n{}{}", table(&all), section(package))
 }
 
 const INTRODUCTION: &str = "\

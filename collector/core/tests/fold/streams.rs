@@ -90,6 +90,18 @@ fn the_scorecard_is_current() {
 }
 
 #[test]
+fn every_rule_stands_in_the_source_once_and_in_the_scorecard() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let section = crate::rules::section(package);
+    for crate::rules::Rule { name, file, with, without } in crate::rules::RULES {
+        let source = std::fs::read_to_string(package.join("src").join(file)).unwrap();
+        assert_eq!(source.matches(with).count(), 1, "{name}: {with}");
+        assert_ne!(with, without, "{name}");
+        assert!(section.contains(&format!("| {name} |")), "{name}: run the example `rules`");
+    }
+}
+
+#[test]
 fn the_index_lists_every_stream_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams");
     let names: Vec<String> = texts(&folder).into_keys().collect();
