@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hookspan_core::repository::Repository;
 use hookspan_core::{SessionSummary, TurnSummary};
 use serde_json::Value;
 
@@ -49,12 +50,26 @@ impl Blank {
         for text in [&mut session.first_prompt, &mut session.last_error].into_iter().flatten() {
             self.label(text);
         }
+        self.shared(&mut session.work.pull_request);
+        if let Some(repository) = &mut session.repository {
+            self.repository(repository);
+        }
+    }
+
+    fn repository(&self, repository: &mut Repository) {
+        for text in [&mut repository.url, &mut repository.from_branch, &mut repository.branch] {
+            self.shared(text);
+        }
     }
 
     pub(super) fn turn(&self, turn: &mut TurnSummary) {
         self.shared(&mut turn.model);
         for text in [&mut turn.prompt, &mut turn.status].into_iter().flatten() {
             self.label(text);
+        }
+        self.shared(&mut turn.work.pull_request);
+        if let Some(repository) = &mut turn.repository {
+            self.repository(repository);
         }
     }
 
