@@ -1,115 +1,252 @@
-//! Whether a running session needs a person, and why. Hooks report no question for approval, so that reason is only likely.
+//! What can be said about a session at this moment, and whether a person is likely waited for.
+//!
+//! No hook reports that a person is asked for an approval. A call that takes far longer than its tool usually does is *likely* to
+//! wait for one, and the verdict says why. Without enough runs to compare with, nothing is claimed.
+
+use std::borrow::Cow;
 
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
 
-use crate::line::LineKind;
-use crate::source::LatencyRow;
+use crate::Result;
+use crate::facet;
+use crate::line::Line;
+use crate::source::{LatencyRow, Spans};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// So many earlier calls tell how long a tool usually takes.
-const CALLS_MIN: u64 = 20;
-/// A shorter call is never a reason.
-const CALL_MIN_NS: i64 = 5 * SECOND_NS;
-/// A call of a tool whose usual time is not known is a reason from here on.
-const UNKNOWN_NS: i64 = 60 * SECOND_NS;
-/// Without a hook for so long, a turn is quiet.
-const QUIET_NS: i64 = 600 * SECOND_NS;
+/// Days of earlier runs that say what is usual.
+pub const USUAL_DAYS: i64 = 30;
+/// With fewer runs nothing is called usual.
+const RUNS_MIN: u64 = 8;
+/// A call that runs no longer than this is never remarkable: a person has hardly looked up.
+const SHORT_NS: i64 = 10 * SECOND_NS;
+/// A call of a tool that may ask is likely to wait for an approval after so many times its 95th percentile.
+const WAITS_FACTOR: i64 = 10;
+/// A turn without any hook for this long is stalled.
+const STALLED_NS: i64 = 600 * SECOND_NS;
 
 /// A call that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCall {
-    /// What it is drawn as.
-    pub kind: LineKind,
-    /// Whether the tool asks a person.
+    /// Name of its tool.
+    pub tool: String,
+    /// The tool does nothing but ask a person.
     pub asks: bool,
+    /// It waits for a subagent, whose own calls may wait for a person.
+    pub delegates: bool,
     /// Its start.
     pub start: Timestamp,
+    /// Earlier runs of its tool.
+    pub usual: Usual,
 }
 
-/// Why a session needs a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// A tool asks a question.
-    Question,
-    /// A call that needs approval runs longer than 95 % of the tool's calls: it may wait for an answer, or hang.
-    ApprovalLikely,
-    /// The turn ended.
-    TurnEnded,
-    /// The session or its last turn failed.
-    Failed,
-    /// A turn runs, and no hook arrives.
-    Quiet,
+/// How long the runs of a tool took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usual {
+    /// Runs whose length is known.
+    pub runs: u64,
+    /// Their median; none with too few runs.
+    pub p50_us: Option<u64>,
+    /// Their 95th percentile; none with too few runs.
+    pub p95_us: Option<u64>,
 }
 
-impl Reason {
-    /// The reason in words.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Question => "asks you",
-            Self::ApprovalLikely => "approval likely",
-            Self::TurnEnded => "your turn",
-            Self::Failed => "failed",
-            Self::Quiet => "quiet",
+impl Usual {
+    fn of(row: Option<&LatencyRow>) -> Self {
+        let runs = row.map_or(0, |row| row.count.saturating_sub(row.unknown));
+        let row = row.filter(|_| runs >= RUNS_MIN);
+        Self {
+            runs,
+            p50_us: row.and_then(|row| row.p50_us),
+            p95_us: row.and_then(|row| row.p95_us),
         }
     }
 }
 
-/// Why `session` needs a person now. `usual` are the earlier calls of the open call's tool.
-#[must_use]
-pub fn reason(
-    session: &SessionSummary,
-    call: Option<&OpenCall>,
-    usual: Option<&LatencyRow>,
-    now: Timestamp,
-) -> Option<Reason> {
-    match (session.state, call) {
-        (SessionState::YourTurn, _) => Some(Reason::TurnEnded),
-        (SessionState::Errored, _) => Some(Reason::Failed),
-        (SessionState::Done | SessionState::Stale, _) => None,
-        (_, Some(call)) if call.asks => Some(Reason::Question),
-        (_, Some(call)) if is_late(call, usual, now) => Some(Reason::ApprovalLikely),
-        (_, Some(_)) => None,
-        (_, None) => (now.since(session.last_at) > QUIET_NS).then_some(Reason::Quiet),
+/// The open call that `line` shows. `usual` are the times of all tools.
+///
+/// # Errors
+/// The span cannot be read.
+pub fn open_call(
+    source: &(impl Spans + ?Sized),
+    line: &Line,
+    usual: &[LatencyRow],
+) -> Result<OpenCall> {
+    let span = source.span_row(line.row)?.map(|(_, span)| span);
+    let name = span.as_ref().and_then(facet::tool).map(Cow::into_owned);
+    let tool = name.unwrap_or_else(|| line.label.split(' ').next().unwrap_or_default().to_owned());
+    let class = span.as_ref().and_then(|span| span.text("hookspan.tool.class")).unwrap_or_default();
+    Ok(OpenCall {
+        asks: class == "question",
+        delegates: class == "task",
+        start: line.start,
+        usual: Usual::of(usual.iter().find(|row| row.name == tool)),
+        tool,
+    })
+}
+
+/// How a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It works, within the usual time as far as that is known.
+    Running,
+    /// A call takes longer than usual. That alone is no reason for an alarm.
+    Slow,
+    /// A call takes so long that it likely waits for a person.
+    ApprovalLikely,
+    /// A tool asks a person.
+    Question,
+    /// A turn runs, and no hook arrives.
+    Stalled,
+    /// The session or its last turn failed.
+    Failed,
+    /// The turn ended.
+    TurnEnded,
+}
+
+impl Status {
+    /// The status in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Slow => "slow",
+            Self::ApprovalLikely => "approval_likely",
+            Self::Question => "question",
+            Self::Stalled => "stalled",
+            Self::Failed => "failed",
+            Self::TurnEnded => "turn_ended",
+        }
+    }
+
+    /// The status in a terminal.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Slow => "slower than usual",
+            Self::ApprovalLikely => "approval likely",
+            Self::Question => "asks you",
+            Self::Stalled => "no hook for ten minutes",
+            Self::Failed => "failed",
+            Self::TurnEnded => "your turn",
+        }
+    }
+
+    /// Whether a person is likely waited for.
+    #[must_use]
+    pub const fn alarms(self) -> bool {
+        matches!(self, Self::ApprovalLikely | Self::Question | Self::Stalled | Self::Failed)
     }
 }
 
-/// Whether a call that may need approval runs longer than it usually does.
-fn is_late(call: &OpenCall, usual: Option<&LatencyRow>, now: Timestamp) -> bool {
-    let needs_approval = matches!(call.kind, LineKind::Shell | LineKind::Mcp | LineKind::Edits);
-    let known = usual.filter(|usual| usual.count.saturating_sub(usual.unknown) >= CALLS_MIN);
-    let limit = known.and_then(|usual| usual.p95_us).map_or(UNKNOWN_NS, |us| {
-        i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX).max(CALL_MIN_NS)
-    });
-    needs_approval && now.since(call.start) > limit
+/// What can be said about a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How it stands.
+    pub status: Status,
+    /// Why, in words.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Judges a session. `call` is its open call.
+#[must_use]
+pub fn judge(session: &SessionSummary, call: Option<&OpenCall>, now: Timestamp) -> Verdict {
+    let verdict = |status, reason: &str| {
+        let reason = reason.to_owned();
+        Verdict { status, reason, since: session.last_at }
+    };
+    match (session.state, call) {
+        (SessionState::Errored, _) => verdict(Status::Failed, "the turn failed"),
+        (SessionState::ToolOpen | SessionState::Running, Some(call)) => judge_call(call, now),
+        (SessionState::ToolOpen | SessionState::Running, None) => {
+            match now.since(session.last_at) > STALLED_NS {
+                true => verdict(Status::Stalled, "no hook for ten minutes, and no call is open"),
+                false => verdict(Status::Running, "between two calls"),
+            }
+        }
+        _ => verdict(Status::TurnEnded, "the turn ended"),
+    }
+}
+
+fn judge_call(call: &OpenCall, now: Timestamp) -> Verdict {
+    let verdict = |status, reason| Verdict { status, reason, since: call.start };
+    if call.asks {
+        return verdict(Status::Question, format!("{} asks a person", call.tool));
+    }
+    let (took, runs) = (now.since(call.start), call.usual.runs);
+    let Some(p95_us) = call.usual.p95_us else {
+        let reason = format!("{runs} earlier runs: too few to say what is usual");
+        return verdict(Status::Running, reason);
+    };
+    let p95 = i64::try_from(p95_us.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    if took <= p95.max(SHORT_NS) {
+        return verdict(Status::Running, format!("within the usual time of {runs} runs"));
+    }
+    // A sketch's percentile of 0 is below a microsecond.
+    let over = took / p95.max(1_000);
+    // A subagent is not asked for; its own calls are.
+    if over >= WAITS_FACTOR && !call.delegates {
+        let reason = format!("open {over} times as long as 95 % of {runs} runs took");
+        return verdict(Status::ApprovalLikely, reason);
+    }
+    verdict(Status::Slow, format!("longer than 95 % of {runs} runs"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn late(kind: LineKind, age_s: i64, usual: Option<(u64, u64)>) -> bool {
-        let call = OpenCall { kind, asks: false, start: Timestamp(0) };
-        let usual = usual.map(|(count, p95_us)| LatencyRow {
-            count,
-            p95_us: Some(p95_us),
-            ..LatencyRow::default()
-        });
-        is_late(&call, usual.as_ref(), Timestamp(age_s * SECOND_NS))
+    fn call(p95_us: Option<u64>, took_s: i64) -> OpenCall {
+        OpenCall {
+            tool: "Shell".to_owned(),
+            asks: false,
+            delegates: false,
+            start: Timestamp(-took_s * SECOND_NS),
+            usual: Usual { runs: 40, p50_us: p95_us.map(|us| us / 2), p95_us },
+        }
+    }
+
+    fn status(call: &OpenCall) -> Status {
+        judge_call(call, Timestamp(0)).status
     }
 
     #[test]
-    fn an_alarm_needs_a_reason() {
-        // Ten seconds are usual for this tool.
-        let usual = Some((100, 10_000_000));
-        assert!(!late(LineKind::Shell, 9, usual));
-        assert!(late(LineKind::Shell, 11, usual));
-        // Nobody is asked about reading.
-        assert!(!late(LineKind::Tools, 600, usual));
-        // A tool that is always quick gives no alarm within five seconds.
-        assert!(!late(LineKind::Edits, 4, Some((100, 50_000))));
-        // Too few calls tell nothing.
-        assert!(!late(LineKind::Shell, 11, Some((3, 10_000_000))));
-        assert!(late(LineKind::Mcp, 61, None));
+    fn an_alarm_has_a_reason_and_a_slow_call_is_none() {
+        for (p95_s, took_s, expected) in [
+            (3, 2, Status::Running),
+            // Beyond the percentile, but nobody has looked up yet.
+            (3, 9, Status::Running),
+            (3, 12, Status::Slow),
+            (3, 29, Status::Slow),
+            (3, 30, Status::ApprovalLikely),
+            (600, 700, Status::Slow),
+            (0, 11, Status::ApprovalLikely),
+        ] {
+            let found = judge_call(&call(Some(p95_s * 1_000_000), took_s), Timestamp(0));
+            assert_eq!(found.status, expected, "{p95_s} {took_s}");
+            assert!(!found.reason.is_empty());
+        }
+        assert!(Status::ApprovalLikely.alarms() && !Status::Slow.alarms());
+        assert_eq!(status(&call(None, 3_600)), Status::Running, "nothing to compare with");
+        let task = OpenCall { delegates: true, ..call(Some(1_000_000), 3_600) };
+        assert_eq!(status(&task), Status::Slow, "its subagent's calls are judged");
+        assert_eq!(status(&OpenCall { asks: true, ..call(None, 1) }), Status::Question);
+    }
+
+    #[test]
+    fn too_few_runs_and_runs_of_unknown_length_tell_nothing() {
+        let row = |count, unknown| LatencyRow {
+            count,
+            unknown,
+            p50_us: Some(1),
+            p95_us: Some(2),
+            ..LatencyRow::default()
+        };
+        assert_eq!(Usual::of(None), Usual::default());
+        assert_eq!(Usual::of(Some(&row(9, 2))), Usual { runs: 7, p50_us: None, p95_us: None });
+        let enough = Usual { runs: 8, p50_us: Some(1), p95_us: Some(2) };
+        assert_eq!(Usual::of(Some(&row(10, 2))), enough);
     }
 }

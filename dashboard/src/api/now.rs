@@ -1,18 +1,16 @@
 //! What every agent does at this moment, beside what is usual for it.
 //!
-//! No hook reports that a person is asked for an approval. A call that takes far longer than its tool usually does is *likely* to wait
-//! for one, and the answer says why. Without enough runs to compare with, nothing is claimed.
+//! What a session's status is, and why, [`hookspan_view::now`] judges: the same in a terminal.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::content::{Field, extract};
-use hookspan_core::{SessionState, SessionSummary};
+use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::Source;
-use hookspan_view::facet;
 use hookspan_view::label::shorten;
 use hookspan_view::line::{Line, LineKind};
+use hookspan_view::now::{OpenCall, USUAL_DAYS, judge, open_call};
 use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
 use hookspan_view::subject::readable;
 use schemars::JsonSchema;
@@ -23,26 +21,15 @@ use super::sessions::{CostItem, SessionItem, cost_of};
 use super::{Answer, json, read, session_url};
 use crate::App;
 
-const SECOND_US: i64 = 1_000_000;
 /// Agents in one answer, those with a call first, then by their last hook.
 const AGENTS_MAX: usize = 24;
 /// A turn that ended longer ago is history.
 const ENDED_NS: i64 = 3_600 * 1_000_000_000;
-/// Days of earlier runs that say what is usual.
-const USUAL_DAYS: i64 = 30;
-/// With fewer runs nothing is called usual.
-const RUNS_MIN: u64 = 8;
-/// A call that runs no longer than this is never remarkable: a person has hardly looked up.
-const SHORT_US: i64 = 10 * SECOND_US;
-/// A call of a tool that may ask is likely to wait for an approval after so many times its 95th percentile.
-const WAITS_FACTOR: i64 = 10;
-/// A turn without any hook for this long is stalled.
-const STALLED_US: i64 = 600 * SECOND_US;
 /// The strip of the last ten minutes: columns of ten seconds.
 const COLUMNS: usize = 60;
-const COLUMN_US: i64 = 10 * SECOND_US;
+const COLUMN_US: i64 = 10_000_000;
 /// Spans that began this long before the strip may reach into it.
-const BEFORE_US: i64 = 600 * SECOND_US;
+const BEFORE_US: i64 = 600_000_000;
 /// Spans that are looked at for one strip, newest first.
 const SPANS_MAX: usize = 2_000;
 /// Longest last sentence, in characters.
@@ -77,14 +64,15 @@ struct Agent {
     /// Since when.
     since_us: i64,
     /// The newest call without an end.
-    call: Option<OpenCall>,
+    call: Option<CallItem>,
     said: Option<Said>,
     strip: Strip,
 }
 
 /// A call that runs, or waits.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct OpenCall {
+#[schemars(rename = "OpenCall")]
+struct CallItem {
     kind: &'static str,
     tool: String,
     /// The tool does nothing but ask a person.
@@ -173,106 +161,38 @@ fn agent(
     let turn = source.turns(&root)?.pop();
     let open = source.open_call(&root)?;
     let running = matches!(session.state, SessionState::ToolOpen | SessionState::Running);
-    let call = match &open {
-        Some(line) if running => Some(open_call(source, &root, line, usual)?),
-        _ => None,
-    };
-    let verdict = judge(&session, call.as_ref(), now_us);
+    let line = open.as_ref().filter(|_| running);
+    let call = line.map(|line| open_call(source, line, usual)).transpose()?;
+    let verdict = judge(&session, call.as_ref(), Timestamp(now_us.saturating_mul(1_000)));
     Ok(Agent {
         cost: cost_of(source, &root)?,
         turn: turn.as_ref().map_or(session.generations, |turn| turn.index),
         turn_us: turn.as_ref().map(|turn| turn.started_at.as_us()),
         prompt: turn.and_then(|turn| turn.prompt).or_else(|| session.first_prompt.clone()),
-        status: verdict.status,
-        alarm: verdict.alarm,
+        status: verdict.status.as_str(),
+        alarm: verdict.status.alarms(),
         reason: verdict.reason,
-        since_us: verdict.since_us,
+        since_us: verdict.since.as_us(),
         said: said(source, &root, now_us)?,
+        call: line.zip(call).map(|(line, call)| call_item(&root, line, call)),
         strip: strip(source, &root, open.filter(|_| running), now_us)?,
-        call,
         session: SessionItem::from(session),
     })
 }
 
-pub(super) fn open_call(
-    source: &dyn Source,
-    root: &str,
-    line: &Line,
-    usual: &[LatencyRow],
-) -> hookspan_view::Result<OpenCall> {
-    let span = source.span_row(line.row)?.map(|(_, span)| span);
-    let name = span.as_ref().and_then(facet::tool).map(Cow::into_owned);
-    let tool = name.unwrap_or_else(|| line.label.split(' ').next().unwrap_or_default().to_owned());
-    let class = span.as_ref().and_then(|span| span.text("hookspan.tool.class")).unwrap_or_default();
-    let row = usual.iter().find(|row| row.name == tool);
-    let runs = row.map_or(0, |row| row.count.saturating_sub(row.unknown));
-    let row = row.filter(|_| runs >= RUNS_MIN);
-    Ok(OpenCall {
+fn call_item(root: &str, line: &Line, call: OpenCall) -> CallItem {
+    CallItem {
         kind: line.kind.as_str(),
-        tool,
-        asks: class == "question",
-        delegates: class == "task",
+        tool: call.tool,
+        asks: call.asks,
+        delegates: call.delegates,
         label: line.label.clone(),
-        since_us: line.start.as_us(),
-        p50_us: row.and_then(|row| row.p50_us),
-        p95_us: row.and_then(|row| row.p95_us),
-        runs,
+        since_us: call.start.as_us(),
+        p50_us: call.usual.p50_us,
+        p95_us: call.usual.p95_us,
+        runs: call.usual.runs,
         url: format!("{}#{}", session_url(root), line.id),
-    })
-}
-
-/// What can be said about a session.
-pub(super) struct Verdict {
-    pub(super) status: &'static str,
-    /// Whether a person is likely waited for.
-    pub(super) alarm: bool,
-    reason: String,
-    pub(super) since_us: i64,
-}
-
-/// What can be said about a session, and whether a person is likely waited for.
-pub(super) fn judge(session: &SessionSummary, call: Option<&OpenCall>, now_us: i64) -> Verdict {
-    let last_us = session.last_at.as_us();
-    let verdict = |status, alarm, reason: &str, since_us| {
-        let reason = reason.to_owned();
-        Verdict { status, alarm, reason, since_us }
-    };
-    match session.state {
-        SessionState::Errored => return verdict("failed", true, "the turn failed", last_us),
-        SessionState::ToolOpen | SessionState::Running => {}
-        _ => return verdict("turn_ended", false, "the turn ended", last_us),
     }
-    if let Some(call) = call {
-        return judge_call(call, now_us);
-    }
-    if now_us - last_us > STALLED_US {
-        return verdict("stalled", true, "no hook for ten minutes, and no call is open", last_us);
-    }
-    verdict("running", false, "between two calls", last_us)
-}
-
-fn judge_call(call: &OpenCall, now_us: i64) -> Verdict {
-    let since_us = call.since_us;
-    let took = now_us - since_us;
-    let verdict = |status, alarm, reason: String| Verdict { status, alarm, reason, since_us };
-    if call.asks {
-        return verdict("question", true, format!("{} asks a person", call.tool));
-    }
-    let Some(p95) = call.p95_us.and_then(|us| i64::try_from(us).ok()) else {
-        let reason = format!("{} earlier runs: too few to say what is usual", call.runs);
-        return verdict("running", false, reason);
-    };
-    let runs = call.runs;
-    if took <= p95.max(SHORT_US) {
-        return verdict("running", false, format!("within the usual time of {runs} runs"));
-    }
-    let over = took / p95.max(1);
-    // A subagent is not asked for; its own calls are.
-    if over >= WAITS_FACTOR && !call.delegates {
-        let reason = format!("open {over} times as long as 95 % of {runs} runs took");
-        return verdict("approval_likely", true, reason);
-    }
-    verdict("slow", false, format!("longer than 95 % of {runs} runs"))
 }
 
 /// The newest thought or response, if it began within a day.
@@ -380,47 +300,6 @@ mod tests {
     use hookspan_view::line::Outcome;
 
     use super::*;
-
-    fn call(p95_us: Option<u64>, took_us: i64) -> OpenCall {
-        OpenCall {
-            kind: "shell",
-            tool: "Shell".to_owned(),
-            asks: false,
-            delegates: false,
-            label: "Shell make".to_owned(),
-            since_us: -took_us,
-            p50_us: p95_us.map(|us| us / 2),
-            p95_us,
-            runs: 40,
-            url: String::new(),
-        }
-    }
-
-    #[test]
-    fn an_alarm_has_a_reason_and_a_slow_call_is_none() {
-        let second = 1_000_000;
-        for (p95_s, took_s, status, alarm) in [
-            (3, 2, "running", false),
-            // Beyond the percentile, but nobody has looked up yet.
-            (3, 9, "running", false),
-            (3, 12, "slow", false),
-            (3, 29, "slow", false),
-            (3, 30, "approval_likely", true),
-            (600, 700, "slow", false),
-            (0, 11, "approval_likely", true),
-        ] {
-            let call = call(Some(p95_s * 1_000_000), took_s * second);
-            let found = judge_call(&call, 0);
-            assert_eq!((found.status, found.alarm), (status, alarm), "{p95_s} {took_s}");
-            assert!(!found.reason.is_empty());
-        }
-        let unknown = judge_call(&OpenCall { runs: 3, ..call(None, 3_600 * second) }, 0);
-        assert_eq!((unknown.status, unknown.alarm), ("running", false), "nothing to compare with");
-        let task = OpenCall { delegates: true, ..call(Some(1_000_000), 3_600 * second) };
-        assert_eq!(judge_call(&task, 0).status, "slow", "its subagent's calls are judged");
-        let asks = OpenCall { asks: true, ..call(None, second) };
-        assert_eq!((judge_call(&asks, 0).status, judge_call(&asks, 0).alarm), ("question", true));
-    }
 
     fn line(kind: LineKind, start_us: i64, end_us: Option<i64>) -> Line {
         Line {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::{SessionState, SessionSummary};
+use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::Source;
 use hookspan_view::line::Line;
+use hookspan_view::now::{judge, open_call};
 use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,12 +141,13 @@ fn open_need(
     now_us: i64,
 ) -> hookspan_view::Result<Option<Need>> {
     let line = source.open_call(&session.root)?;
-    let call = line.as_ref().map(|line| now::open_call(source, &session.root, line, usual));
-    let verdict = now::judge(session, call.transpose()?.as_ref(), now_us);
+    let call = line.as_ref().map(|line| open_call(source, line, usual)).transpose()?;
+    let verdict = judge(session, call.as_ref(), Timestamp(now_us.saturating_mul(1_000)));
     let label = line.as_ref().map(|line| line.label.clone());
     let label = label.or_else(|| session.first_prompt.clone()).unwrap_or_default();
-    let need = || need(verdict.status, session, verdict.since_us, label, line.as_ref());
-    Ok(verdict.alarm.then(need))
+    let (status, since_us) = (verdict.status, verdict.since.as_us());
+    let need = || need(status.as_str(), session, since_us, label, line.as_ref());
+    Ok(status.alarms().then(need))
 }
 
 fn need(

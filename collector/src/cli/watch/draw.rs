@@ -2,7 +2,7 @@
 
 use hookspan_core::SessionState;
 use hookspan_view::facet;
-use hookspan_view::now::Reason;
+use hookspan_view::now::Status;
 
 use super::look::{Agent, Now};
 use crate::cli::output::Paint;
@@ -18,8 +18,9 @@ const PROJECT_COLUMNS: usize = 16;
 pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec<String> {
     let mut lines = vec![heading(now, columns, paint)];
     if !now.collector {
-        let words = "No collector runs: this is what was recorded last. `hookspan up` starts one.";
-        lines.push(paint.yellow(&text::visible(words, columns)));
+        let words =
+            format!("No collector runs: this is what was recorded last. `{}` starts one.", now.up);
+        lines.push(paint.yellow(&text::visible(&words, columns)));
     }
     if now.running.is_empty() {
         lines.push(paint.dim("No agent runs."));
@@ -46,7 +47,7 @@ pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec
 
 fn heading(now: &Now, columns: usize, paint: Paint) -> String {
     let time = rfc3339(now.at).get(11..19).unwrap_or_default().to_owned();
-    let likely = now.running.iter().filter(|agent| agent.reason.is_some()).count();
+    let likely = now.running.iter().filter(|agent| agent.status.alarms()).count();
     let need = likely + now.waiting.len();
     let needs = if need == 1 { "needs" } else { "need" };
     let need =
@@ -68,11 +69,13 @@ fn card(agent: &Agent, now: &Now, columns: usize, paint: Paint) -> [String; CARD
         branch.map(|branch| text::visible(branch, PROJECT_COLUMNS)).unwrap_or_default(),
     ];
     let said: Vec<String> = said.into_iter().filter(|text| !text.is_empty()).collect();
-    let why = agent.reason.map(Reason::as_str).unwrap_or_default();
+    let why = if agent.status == Status::Running { "" } else { agent.status.words() };
+    let why_mark = if agent.status.alarms() { '▲' } else { '·' };
     let room = columns.saturating_sub(why.len() + 3);
     let head = text::cell(&said.join("  "), room);
     let head = if session.state == SessionState::ToolOpen { paint.green(&head) } else { head };
-    let why = if why.is_empty() { String::new() } else { paint.yellow(&format!(" ▲ {why}")) };
+    let why =
+        if why.is_empty() { String::new() } else { paint.yellow(&format!(" {why_mark} {why}")) };
     let words = agent.words.as_deref().unwrap_or_default();
     let words = match words {
         "" => String::new(),
@@ -83,20 +86,20 @@ fn card(agent: &Agent, now: &Now, columns: usize, paint: Paint) -> [String; CARD
 
 /// The open call, its age, and how long such calls take. Between two calls: how long nothing was heard.
 fn doing(agent: &Agent, now: &Now, columns: usize) -> String {
-    let Some(call) = &agent.call else {
+    let Some((line, call)) = &agent.call else {
         let quiet = text::age(now.at.since(agent.session.last_at));
         return text::visible(&format!("  thinking, or the model answers  {quiet}"), columns);
     };
     let ns =
         |us: Option<u64>| us.map(|us| i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX));
-    let usual = agent.usual.as_ref().and_then(|usual| Some((ns(usual.p50_us)?, ns(usual.p95_us)?)));
+    let usual = ns(call.usual.p50_us).zip(ns(call.usual.p95_us));
     let usual = usual.map_or_else(String::new, |(half, most)| {
         format!("  usually {}, 95 % within {}", text::duration(half), text::duration(most))
     });
     let age = text::age(now.at.since(call.start));
     let tail = format!("  {age}{usual}");
     let tail = if tail.len() + 24 > columns { format!("  {age}") } else { tail };
-    let label = text::visible(&call.label, columns.saturating_sub(tail.chars().count() + 2));
+    let label = text::visible(&line.label, columns.saturating_sub(tail.chars().count() + 2));
     format!("  {label}{tail}")
 }
 
@@ -123,10 +126,29 @@ fn project(agent: &Agent) -> String {
 mod tests {
     use hookspan_core::{SpanId, Timestamp};
     use hookspan_view::line::{Line, LineKind, Outcome};
-    use hookspan_view::source::LatencyRow;
+    use hookspan_view::now::{OpenCall, Usual};
 
     use super::*;
     use crate::store::sample;
+
+    fn open_call(label: String) -> (Line, OpenCall) {
+        let line = Line {
+            row: 1,
+            id: SpanId([0; 8]),
+            parent: None,
+            kind: LineKind::Shell,
+            label,
+            start: Timestamp(1),
+            end: None,
+            outcome: Outcome::Open,
+            flags: 0,
+            wait_us: 0,
+        };
+        let usual = Usual { runs: 40, p50_us: Some(4_100_000), p95_us: Some(20_100_000) };
+        let (asks, delegates) = (false, false);
+        let call = OpenCall { tool: "Shell".to_owned(), asks, delegates, start: line.start, usual };
+        (line, call)
+    }
 
     fn agent(state: SessionState) -> Agent {
         let label = format!("Shell cargo test \x1b[2J {}", "long ".repeat(40));
@@ -135,24 +157,8 @@ mod tests {
         Agent {
             session,
             turn_start: Some(Timestamp(1)),
-            call: (state == SessionState::ToolOpen).then_some(Line {
-                row: 1,
-                id: SpanId([0; 8]),
-                parent: None,
-                kind: LineKind::Shell,
-                label,
-                start: Timestamp(1),
-                end: None,
-                outcome: Outcome::Open,
-                flags: 0,
-                wait_us: 0,
-            }),
-            usual: Some(LatencyRow {
-                p50_us: Some(4_100_000),
-                p95_us: Some(20_100_000),
-                ..LatencyRow::default()
-            }),
-            reason: Some(Reason::ApprovalLikely),
+            call: (state == SessionState::ToolOpen).then(|| open_call(label)),
+            status: Status::ApprovalLikely,
             words: Some("I run the \u{202e}tests now.\x07".to_owned()),
         }
     }
@@ -161,6 +167,7 @@ mod tests {
         Now {
             at: Timestamp(130_000_000_000),
             collector: true,
+            up: "hookspan up".to_owned(),
             running: vec![agent(SessionState::ToolOpen); agents],
             waiting: vec![agent(SessionState::YourTurn); agents],
         }

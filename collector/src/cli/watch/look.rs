@@ -1,19 +1,17 @@
 //! What the store says about now.
 
-use std::collections::HashMap;
-use std::path::Path;
-
 use hookspan_core::content::extract;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::line::{Line, LineKind};
-use hookspan_view::now::{OpenCall, Reason, reason};
+use hookspan_view::now::{OpenCall, Status, USUAL_DAYS, judge, open_call};
 use hookspan_view::source::{
     LatencyRow, LineFilter, SessionFilter, Sessions as _, Spans as _, Statistics as _,
 };
 use hookspan_view::subject::readable;
 
+use crate::cli::Global;
 use crate::cli::blank::Blank;
 use crate::source::StoreSource;
 
@@ -25,8 +23,7 @@ const SESSIONS_MAX: usize = 200;
 const RECENT_NS: i64 = 12 * 3_600 * SECOND_NS;
 /// Spans in which the last words of an agent are looked for.
 const SPANS_MAX: usize = 40;
-/// Days whose calls tell what is usual, and how long that is believed.
-const USUAL_DAYS: i64 = 30;
+/// How long the usual times of tools are believed.
 const USUAL_NS: i64 = 60 * SECOND_NS;
 
 /// The present moment.
@@ -35,6 +32,8 @@ pub(super) struct Now {
     pub(super) at: Timestamp,
     /// Whether a collector runs. Otherwise everything is as old as its end.
     pub(super) collector: bool,
+    /// The command that starts one.
+    pub(super) up: String,
     /// Sessions in which a turn runs, the one that needs a person first.
     pub(super) running: Vec<Agent>,
     /// Sessions that wait for their person, the newest first.
@@ -46,10 +45,8 @@ pub(super) struct Now {
 pub(super) struct Agent {
     pub(super) session: SessionSummary,
     pub(super) turn_start: Option<Timestamp>,
-    pub(super) call: Option<Line>,
-    /// Earlier calls of the tool of `call`.
-    pub(super) usual: Option<LatencyRow>,
-    pub(super) reason: Option<Reason>,
+    pub(super) call: Option<(Line, OpenCall)>,
+    pub(super) status: Status,
     /// The last line that it wrote.
     pub(super) words: Option<String>,
 }
@@ -58,15 +55,24 @@ pub(super) struct Agent {
 pub(super) struct Look {
     source: StoreSource,
     blank: Blank,
-    usual: HashMap<String, LatencyRow>,
+    up: String,
+    usual: Vec<LatencyRow>,
     usual_at: Option<Timestamp>,
     kept: Option<(u64, Vec<Agent>)>,
 }
 
 impl Look {
-    pub(super) fn new(database: &Path, blank: Blank) -> Self {
-        let source = StoreSource::new(database, Box::new(JournalHealth::default), []);
-        Self { source, blank, usual: HashMap::new(), usual_at: None, kept: None }
+    pub(super) fn new(global: &Global, blank: Blank) -> Self {
+        let database = global.state.database();
+        let source = StoreSource::new(&database, Box::new(JournalHealth::default), []);
+        Self {
+            source,
+            blank,
+            up: global.command("up"),
+            usual: Vec::new(),
+            usual_at: None,
+            kept: None,
+        }
     }
 
     pub(super) fn rev(&self) -> anyhow::Result<u64> {
@@ -80,18 +86,14 @@ impl Look {
             None => self.agents(at).map_err(|error| unreadable(&error))?,
         };
         for agent in &mut agents {
-            let call = agent.call.as_ref().map(|call| OpenCall {
-                kind: call.kind,
-                asks: agent.reason == Some(Reason::Question),
-                start: call.start,
-            });
-            agent.reason = reason(&agent.session, call.as_ref(), agent.usual.as_ref(), at);
+            let call = agent.call.as_ref().map(|(_, call)| call);
+            agent.status = judge(&agent.session, call, at).status;
         }
         self.kept = Some((rev, agents.clone()));
         let (mut running, waiting): (Vec<Agent>, Vec<Agent>) =
             agents.into_iter().partition(|agent| is_busy(&agent.session));
-        running.sort_by_key(|agent| agent.reason.is_none());
-        Ok(Now { at, collector, running, waiting })
+        running.sort_by_key(|agent| !agent.status.alarms());
+        Ok(Now { at, collector, up: self.up.clone(), running, waiting })
     }
 
     fn agents(&mut self, at: Timestamp) -> hookspan_view::Result<Vec<Agent>> {
@@ -107,23 +109,23 @@ impl Look {
     }
 
     fn agent(&self, mut session: SessionSummary) -> hookspan_view::Result<Agent> {
-        let (mut call, mut usual, mut asks, mut turn_start) = (None, None, false, None);
+        let (mut call, mut turn_start) = (None, None);
         if is_busy(&session) {
             call = self.source.open_call(&session.root)?;
             turn_start = self.source.turns(&session.root)?.last().map(|turn| turn.started_at);
         }
-        if let Some(call) = &mut call {
-            let span = self.source.span_row(call.row)?.map(|(_, span)| span);
-            let text = |key| span.as_ref().and_then(|span| span.text(key));
-            asks = text("hookspan.tool.class") == Some("question");
-            usual = text("gen_ai.tool.name").and_then(|tool| self.usual.get(tool)).cloned();
-            self.blank.label(&mut call.label);
-        }
+        let call = match call {
+            Some(mut line) => {
+                let open = open_call(&self.source, &line, &self.usual)?;
+                self.blank.label(&mut line.label);
+                Some((line, open))
+            }
+            None => None,
+        };
         let mut words = self.words(&session.root)?;
         words.iter_mut().for_each(|words| self.blank.label(words));
         self.blank.session(&mut session);
-        let reason = asks.then_some(Reason::Question);
-        Ok(Agent { session, turn_start, call, usual, reason, words })
+        Ok(Agent { session, turn_start, call, status: Status::Running, words })
     }
 
     /// The last line of the newest response or thought.
@@ -149,8 +151,7 @@ impl Look {
             return Ok(());
         }
         let today = at.0.div_euclid(DAY_NS);
-        let rows = self.source.latency("tool", (today - USUAL_DAYS + 1, today))?;
-        self.usual = rows.into_iter().map(|row| (row.name.clone(), row)).collect();
+        self.usual = self.source.latency("tool", (today - USUAL_DAYS, today))?;
         self.usual_at = Some(at);
         Ok(())
     }

@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     drop(open::reader(&global.state.database())?);
     let paint = Paint::stdout(&global.env);
     let blank = Blank::new(args.redact, &global.state, &global.config()?.redact)?;
-    let mut look = Look::new(&global.state.database(), blank);
+    let mut look = Look::new(global, blank);
     let moves = is_terminal() && global.env.var("TERM") != Some("dumb");
     let once = args.once || !moves;
     let mut screen = Screen::default();
