@@ -6,7 +6,7 @@ use hookspan_core::{Parts, Tokens};
 use crate::Result;
 use crate::source::spans::LineFilter;
 
-/// Maximum number of spans or turns that are counted one by one for an answer. 100,000 spans take about 0.2 s.
+/// Maximum number of spans or turns that are counted one by one for an answer: it bounds how long a page can take.
 pub const COUNTED_MAX: usize = 100_000;
 
 /// Sums and distributions over many turns and spans. Every call is short (it runs on a blocking thread) and bounded by its arguments.
