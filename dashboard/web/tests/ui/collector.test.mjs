@@ -316,11 +316,11 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   }
   await tab.keyboard.press("w");
   await tab.locator(".wf-row").first().waitFor();
-  // Escape takes back; it leaves neither the session nor the site.
+  // Escape goes to the first view; it leaves neither the session nor the site.
   await tab.keyboard.press("i");
   await tab.getByLabel("Insights", { exact: true }).first().waitFor();
   await tab.keyboard.press("Escape");
-  await tab.locator(".wf-row:not([hidden])").first().waitFor();
+  await tab.locator(".cv-row:not([hidden])").first().waitFor();
   await tab.keyboard.press("Escape");
   await frame();
   assert.equal(new URL(tab.url()).pathname, `/s/${SESSION}`);
@@ -339,7 +339,7 @@ test("a click on the minimap goes to the turn under it, also when turns are fold
   const talk = new Talk({ at: ago(1_250_000), project: "map", seed: 51 }).start("first").shell("make one", 300_000).end();
   talk.wait(50_000).start("second").shell("make two", 300_000).end();
   await collector.take(jsonl(talk));
-  const page = await open(`/s/${talk.id}`);
+  const page = await open(`/s/${talk.id}?view=waterfall`);
   const { tab } = page;
   await tab.locator(".wf-row").first().waitFor();
   const canvas = tab.locator(".lanes canvas");
@@ -357,7 +357,7 @@ test("the pointer zooms, pans and fits, and what lies beyond the axis says where
   const talk = new Talk({ at: ago(900_000), project: "zoom", seed: 71 }).start("one").shell("make one", 20_000).wait(5_000).shell("make two", 20_000, { exit: 2, output: "boom" }).end();
   talk.wait(30_000).start("two").shell("make three", 30_000).end();
   await collector.take(jsonl(talk));
-  const page = await open(`/s/${talk.id}`);
+  const page = await open(`/s/${talk.id}?view=waterfall`);
   const { tab } = page;
   await tab.locator(".wf-row").first().waitFor();
   await tab.keyboard.press("0");
@@ -419,7 +419,7 @@ test("Back finds the list of sessions where it was left", { skip }, async () => 
   const top = () => tab.evaluate(() => document.querySelector("main .scroll")?.scrollTop);
   await eventually("scrolled", async () => (await top()) === 400);
   await tab.locator("tbody tr a").nth(25).click();
-  await tab.locator(".wf-row").first().waitFor();
+  await tab.locator(".cv-row:not([hidden])").first().waitFor();
   await tab.goBack();
   await eventually("where it was", async () => (await top()) === 400);
   await tab.keyboard.press("g");
