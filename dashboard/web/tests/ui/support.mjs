@@ -134,8 +134,9 @@ async function page(context, base, { colorScheme = "dark", viewport, offline = f
   await tab.emulateMedia({ colorScheme });
   if (viewport) await tab.setViewportSize(viewport);
   tab.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  // A page that is left open while the collector is away may say that it could not connect, and nothing else.
-  const away = (text) => offline && /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(text);
+  // A page that is left open while the collector is away may say that it could not connect, and that the next collector does not know
+  // the key of the one before (401); nothing else.
+  const away = (text) => offline && /status of 401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(text);
   tab.on("console", (message) => message.type() === "error" && !away(message.text()) && wrong.push(`console: ${message.text()} ${message.location().url}`));
   tab.on("dialog", (dialog) => {
     wrong.push(`dialog: ${dialog.message()}`);
