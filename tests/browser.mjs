@@ -41,7 +41,7 @@ try {
   await page.getByRole("treegrid", { name: "Conversation" }).getByRole("row").filter({ hasText: "explore" }).first().waitFor();
   await page.getByRole("link", { name: "Waterfall" }).click();
 
-  const grid = page.getByRole("treegrid");
+  const grid = page.getByRole("treegrid", { name: "Spans of the session" });
   await grid.waitFor();
   const shown = page.getByText(`${expected.spans} spans`, { exact: true });
   await shown.waitFor();
