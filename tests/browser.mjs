@@ -38,7 +38,12 @@ try {
   assert.equal(await rows.count(), 1, "one session, the child conversation is none");
   await rows.first().locator("a").first().click();
   // A session opens as a conversation: the child's words are in it, too.
-  await page.getByRole("treegrid", { name: "Conversation" }).getByRole("row").filter({ hasText: "explore" }).first().waitFor();
+  // Only the rows in view are there, so the filter fetches the one that is asked for.
+  const talk = page.getByRole("treegrid", { name: "Conversation" });
+  await talk.getByRole("row").first().waitFor();
+  await page.getByRole("searchbox", { name: /filter the rows/i }).fill("explore");
+  await talk.getByRole("row").filter({ hasText: "explore" }).first().waitFor();
+  await page.getByRole("searchbox", { name: /filter the rows/i }).fill("");
   await page.getByRole("link", { name: "Waterfall" }).click();
 
   const grid = page.getByRole("treegrid", { name: "Spans of the session" });
