@@ -151,9 +151,9 @@ const MAX_LAUNCHERS: usize = 3;
 const PYTEST: TestCodes = TestCodes::Only(&[1]);
 const NEXTEST: TestCodes = TestCodes::Only(&[100, 101]);
 
-/// Which exit codes of `command` report failed tests. `None` unless it runs tests, and its exit code is theirs.
+/// The exit codes with which `command` reports failed tests. `None` if it runs no tests, or if its exit code is not that of the tests.
 pub(crate) fn test_codes(command: &str) -> Option<TestCodes> {
-    // The exit code of a command in the background is that of starting it.
+    // A command that ends with `&` runs in the background: its exit code says only that it was started.
     let waits = !command.trim_end().ends_with('&');
     let (program, words) = shell::program(command).filter(|_| waits)?;
     runner(program, &words)

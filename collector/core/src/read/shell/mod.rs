@@ -38,7 +38,7 @@ const SETUP: [&str; 17] = [
 /// Programs inside programs, as in `sudo env nice make`. More than this many are not looked at.
 const MAX_WRAPPERS: usize = 8;
 
-/// Words behind a program. A longer command is read by nobody.
+/// Maximum number of words behind a program. A command with more words is not examined.
 const MAX_WORDS: usize = 64;
 
 /// A command up to its name.
@@ -72,7 +72,7 @@ pub(crate) fn program(command: &str) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// The only program that a command starts, or the last command that prepares the shell if there is no program.
+/// The program that a command starts, if it starts exactly one. If it starts none, the last command that prepares the shell.
 fn only(command: &str) -> Option<Head<'_>> {
     let mut lead = Lead::new(command);
     let mut last = None;
