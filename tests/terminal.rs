@@ -1,4 +1,4 @@
-//! What came of a session, the digest, and the two views of now for terminals.
+//! What terminals show: the outcome of a session, `digest`, `watch` and `statusline`.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -1,8 +1,8 @@
 //! `hookspan statusline`: one line for a status bar or a prompt.
 //!
-//! It answers at once or with nothing: a status bar is drawn every few seconds, and a message of an error there helps nobody. The line
-//! names tools, programs, projects and branches, never arguments or prompts, and has only characters that neither tmux nor a
-//! shell interprets.
+//! A status bar is drawn every few seconds, and an error message in it helps nobody. So the command answers at once or prints nothing.
+//! The line names tools, programs, projects and branches. It never holds arguments or prompts. Characters that tmux or a shell
+//! would interpret are replaced.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;

@@ -161,7 +161,7 @@ pub enum Profile {
     Genai141,
     /// The separate generative-AI conventions 0.1.
     Genai01,
-    /// Semantic conventions 1.41 to the letter: names, kinds and messages as their schema says.
+    /// Exactly the schema files of the semantic conventions 1.41: names, span kinds and messages.
     Genai141Strict,
 }
 

@@ -1,7 +1,7 @@
 //! What can be said about a session at this moment, and whether a person is likely waited for.
 //!
-//! No hook reports that a person is asked for an approval. A call that takes far longer than its tool usually does is *likely* to
-//! wait for one, and the verdict says why. Without enough runs to compare with, nothing is claimed.
+//! No hook reports that a person is asked for an approval. If a call takes far longer than calls of its tool usually do, an approval is
+//! *likely*, and the verdict gives the reason. With too few earlier runs, nothing is claimed.
 
 use std::borrow::Cow;
 

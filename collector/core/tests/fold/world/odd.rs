@@ -75,7 +75,7 @@ impl Maker {
         }
     }
 
-    /// Cuts the body of the last hook in the middle of the output, which comes last in it.
+    /// Cuts the body of the last hook in the middle of its output. The output is the last field of the body.
     pub(super) fn cut_output(&mut self) {
         let Some(hook) = self.hooks.last_mut() else { return };
         let mut body: Map<String, Value> = serde_json::from_slice(&hook.body).unwrap();
