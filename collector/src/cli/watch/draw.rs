@@ -47,12 +47,17 @@ pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec
 
 fn heading(now: &Now, columns: usize, paint: Paint) -> String {
     let time = rfc3339(now.at).get(11..19).unwrap_or_default().to_owned();
-    let likely = now.running.iter().filter(|agent| agent.status.alarms()).count();
-    let need = likely + now.waiting.len();
+    let alarms = |agents: &[Agent]| agents.iter().filter(|agent| agent.status.alarms()).count();
+    let failed = alarms(&now.waiting);
+    let need = alarms(&now.running) + failed;
     let needs = if need == 1 { "needs" } else { "need" };
     let need =
         if need == 0 { "nothing needs you".to_owned() } else { format!("{need} {needs} you") };
-    let words = format!("{time} UTC  {} running  {need}", now.running.len());
+    let mut words = format!("{time} UTC  {} running  {need}", now.running.len());
+    let ended = now.waiting.len() - failed;
+    if ended > 0 {
+        words += &format!("  {ended} your turn");
+    }
     paint.bold(&text::visible(&words, columns))
 }
 
@@ -158,7 +163,10 @@ mod tests {
             session,
             turn_start: Some(Timestamp(1)),
             call: (state == SessionState::ToolOpen).then(|| open_call(label)),
-            status: Status::ApprovalLikely,
+            status: match state {
+                SessionState::ToolOpen => Status::ApprovalLikely,
+                _ => Status::TurnEnded,
+            },
             words: Some("I run the \u{202e}tests now.\x07".to_owned()),
         }
     }
@@ -190,7 +198,7 @@ mod tests {
     #[test]
     fn a_card_tells_the_call_against_its_usual_time_and_why_it_needs_a_person() {
         let lines = frame(&now(1), 120, 24, Paint::plain());
-        assert_eq!(lines[0], "00:02:10 UTC  1 running  2 need you");
+        assert_eq!(lines[0], "00:02:10 UTC  1 running  1 needs you  1 your turn");
         assert!(lines[1].starts_with("◐  project  turn 2  2m09s  fix/a"), "{}", lines[1]);
         assert!(lines[1].ends_with("▲ approval likely"), "{}", lines[1]);
         assert!(lines[2].ends_with("2m09s  usually 4.1s, 95 % within 20.1s"), "{}", lines[2]);
