@@ -41,6 +41,11 @@ try {
   // Only the rows in view are there, so the filter fetches the one that is asked for.
   const talk = page.getByRole("treegrid", { name: "Conversation" });
   await talk.getByRole("row").first().waitFor();
+  // The subagent starts before its turn: the strip has each turn once all the same.
+  const strip = page.getByRole("navigation", { name: "Turns" }).getByRole("button");
+  await strip.first().waitFor();
+  const turns = await strip.allTextContents();
+  assert.equal(new Set(turns).size, turns.length, turns.join(" | "));
   await page.getByRole("searchbox", { name: /filter the rows/i }).fill("explore");
   await talk.getByRole("row").filter({ hasText: "explore" }).first().waitFor();
   await page.getByRole("searchbox", { name: /filter the rows/i }).fill("");

@@ -4,7 +4,7 @@
 /** @import { Trace } from "../../types/trace" */
 import { plural } from "../format/quantity.js";
 import { enc, get } from "../net/api.js";
-import { kindIndex } from "../trace/rows.js";
+import { turnsByRow } from "../trace/turns.js";
 import { useNow } from "../ui/clock.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { notify } from "../ui/notify.js";
@@ -38,8 +38,7 @@ export function Conversation({ id, trace, rev, turns, session, chosen, named, hi
   const [talk, setTalk] = useState(/** @type {Talk | null} */ (null));
   const running = session !== null && (session.state === "running" || session.state === "tool_open");
   const now = useNow(running);
-  const rows = useMemo(() => (trace ? turnRows(trace) : []), [trace]);
-  const byRow = useMemo(() => pairs(trace, rows, turns), [trace, rows, turns]);
+  const { rows, inOrder, byRow } = useMemo(() => inTurn(trace, turns), [trace, turns]);
 
   useLayoutEffect(() => {
     if (!host.current) return undefined;
@@ -76,9 +75,7 @@ export function Conversation({ id, trace, rev, turns, session, chosen, named, hi
   useEffect(() => { if (running && trace) talk?.tick(now - trace.t0); }, [now]);
 
   const i = (chosen === null ? undefined : trace?.index.get(Number(chosen))) ?? -1;
-  // Rows are in pre-order: the turn of a row is the last one that begins at or before it.
-  const at = trace ? rows.findLastIndex((row) => row <= i && i < trace.last[row]) : -1;
-  const inOrder = rows.map((i) => byRow.get(trace?.row[i] ?? -1)).filter((turn) => turn !== undefined);
+  const at = trace ? rows.findIndex((row) => row <= i && i < trace.last[row]) : -1;
   /** @param {number} k */
   const jump = (k) => {
     if (!trace || !talk) return;
@@ -102,28 +99,17 @@ export function follow(talk) {
   talk.toEnd();
 }
 
-/** Indices of the outermost turns. @param {Trace} trace */
-function turnRows(trace) {
-  const [turn, session] = [kindIndex(trace, "turn"), kindIndex(trace, "session")];
-  const rows = [];
-  for (let i = 0; i < trace.n; i += 1) {
-    const up = trace.parent[i];
-    if (trace.kind[i] === turn && (up < 0 || trace.kind[up] === session)) rows.push(i);
-  }
-  return rows;
-}
-
-/** Turns by row key: by their start, which both have from the same hook. @param {Trace | null} trace @param {number[]} rows @param {Turn[]} turns */
-function pairs(trace, rows, turns) {
-  const byStart = new Map(turns.map((turn) => [turn.start_us, turn]));
-  /** @type {Map<number, Turn>} */
-  const out = new Map();
-  rows.forEach((i, k) => {
-    if (!trace) return;
-    const turn = byStart.get(trace.start[i] + trace.t0) ?? (rows.length === turns.length ? turns[k] : undefined);
-    if (turn) out.set(trace.row[i], turn);
-  });
-  return out;
+/**
+ * The turns by their number. Rows are in the order of their starts, which a child that starts before its turn changes.
+ * @param {Trace | null} trace @param {Turn[]} turns
+ */
+function inTurn(trace, turns) {
+  const found = trace ? [...turnsByRow(trace, turns)].sort(([, a], [, b]) => a.n - b.n) : [];
+  return {
+    rows: found.map(([i]) => i),
+    inOrder: found.map(([, turn]) => turn),
+    byRow: new Map(found.map(([i, turn]) => [trace?.row[i] ?? -1, turn])),
+  };
 }
 
 /** Texts of rows that ended or failed since they were read are read again. @param {Talk} talk @param {Trace} trace */

@@ -11,13 +11,14 @@ import { criticalPath } from "../trace/critical-path.js";
 import { matches, parse } from "../trace/filter.js";
 import { kindIndex } from "../trace/rows.js";
 import { subtree } from "../trace/subtree.js";
+import { turnsOf } from "../trace/turns.js";
 import { onTheme } from "../ui/theme.js";
 import { jump, seek } from "../waterfall/keys.js";
 import { Minimap } from "../waterfall/minimap.js";
 import { Waterfall } from "../waterfall/waterfall.js";
 import { Address, spanIn } from "./address.js";
 import { Loader } from "./loader.js";
-import { annotations, turnsOf, turnToOpen } from "./turns.js";
+import { annotations, turnToOpen } from "./turns.js";
 
 /** The axis is written to the address at most this often. */
 const ADDRESS_MS = 400;

@@ -9,8 +9,8 @@ import { criticalPath } from "../trace/critical-path.js";
 import { count, duration } from "../format/quantity.js";
 import { clock } from "../format/time.js";
 import { byTool } from "../trace/tool-totals.js";
+import { turnsByRow } from "../trace/turns.js";
 import { visible } from "../format/text.js";
-import { turnsByRow } from "./turns.js";
 import { Trouble } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 

@@ -3,16 +3,8 @@
 /** @import { Trace } from "../../types/trace" */
 import { cost, count, plural, tokenTotal } from "../format/quantity.js";
 import { ERROR } from "../trace/columns.js";
-import { kindIndex } from "../trace/rows.js";
 import { mix } from "../trace/time-parts.js";
-
-/** Indices of all turns. @param {Trace} trace */
-export function turnsOf(trace) {
-  const turn = kindIndex(trace, "turn");
-  const all = [];
-  for (let i = 0; i < trace.n; i += 1) if (trace.kind[i] === turn) all.push(i);
-  return all;
-}
+import { turnsByRow } from "../trace/turns.js";
 
 /**
  * The turn that is open when the page opens: the one that runs, else the last one with an error, else the last. Undefined without turns.
@@ -35,24 +27,6 @@ function note(turn) {
     turn.repository?.commits.length ? plural(turn.repository.commits.length, "commit") : null,
   ];
   return words.filter(Boolean).join(" · ");
-}
-
-/**
- * The turns of a trace by their row: by the number that a turn's label begins with. A start is no key: a child that starts before its
- * turn moves the start of the row. Turns of subagents have numbers of their own and are left out.
- * @param {Trace} trace @param {Turn[]} turns @returns {Map<number, Turn>} by index
- */
-export function turnsByRow(trace, turns) {
-  const session = kindIndex(trace, "session");
-  const byNumber = new Map(turns.map((one) => [one.n, one]));
-  const found = new Map();
-  for (const i of turnsOf(trace)) {
-    const up = trace.parent[i];
-    const number = /^turn (\d+)/.exec(trace.strs[trace.label[i]])?.[1];
-    const one = number === undefined ? undefined : byNumber.get(Number(number));
-    if (one && (up < 0 || trace.kind[up] === session)) found.set(i, one);
-  }
-  return found;
 }
 
 /** Notes and backgrounds of turns, by row key. @param {Trace} trace @param {Turn[]} turns */

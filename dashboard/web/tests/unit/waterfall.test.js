@@ -9,7 +9,8 @@ import { about, beyond, fitting } from "../../app/waterfall/row.js";
 import { marks } from "../../app/waterfall/ruler.js";
 import { fit, TimeWindow } from "../../app/waterfall/time-window.js";
 import { Store } from "../../app/ui/store.js";
-import { annotations, turnsByRow, turnsOf, turnToOpen } from "../../app/session/turns.js";
+import { annotations, turnToOpen } from "../../app/session/turns.js";
+import { turnsByRow, turnsOf } from "../../app/trace/turns.js";
 import { trace } from "./trace.js";
 
 const LINES = [
