@@ -13,8 +13,8 @@ pub enum Change {
     Span(Box<Span>),
     /// A reported span is final now, and otherwise unchanged: [`Span::settled`] becomes true.
     Settle(SpanKey),
-    /// A reported span is part of another one (a specific-only call whose generic half came late), or its conversation is a
-    /// child after all. The turn row with this `span` is removed, too.
+    /// Remove a reported span. It turned out to be part of another span (a specific-only call whose generic half came
+    /// late), or its conversation turned out to be a child. The turn row with this `span` is removed, too.
     Withdraw(SpanKey),
     /// Insert or replace a session row.
     Session(Box<SessionSummary>),
@@ -28,7 +28,8 @@ pub enum Change {
         /// Its topmost ancestor.
         root: Arc<str>,
     },
-    /// Evidence about a child would answer a question. The collector may search for it on disk and feed an Evidence hook.
+    /// The collector may search the disk for evidence about a child conversation. It feeds what it finds as an Evidence
+    /// hook.
     Ask(Question),
     /// This root conversation was evicted. Before its next event, its history must be replayed.
     Forget(Arc<str>),
@@ -59,6 +60,6 @@ pub struct Question {
     pub parent: Arc<str>,
     /// The parent's own `transcript_path`; empty if unknown.
     pub transcript_path: String,
-    /// Child conversations that might belong to it.
+    /// Child conversations that may belong to this parent.
     pub candidates: Vec<Arc<str>>,
 }

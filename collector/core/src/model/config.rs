@@ -2,7 +2,7 @@
 
 use crate::model::tolerance;
 
-/// What a person may set; see `telemetry` for meaning and defaults.
+/// What a user may configure. The configuration page of the documentation explains each setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// A trace per turn, or one per session segment.
@@ -23,11 +23,11 @@ pub struct Config {
     pub flush_after_ns: i64,
     /// Hooks of settled turns kept in memory per session. The oldest settled turns are evicted once there are twice as many.
     pub settled_hooks: usize,
-    /// Maximum number of hooks in memory of one session, root and children. Only turns that do not settle can reach it. More are
-    /// dropped, see [`crate::Sessions::left_out`].
+    /// Maximum number of hooks that one session, root and children, keeps in memory. Only turns that do not settle can
+    /// reach it. Further hooks are dropped, see [`crate::Sessions::left_out`].
     pub session_hooks: usize,
-    /// Maximum number of hooks in memory of all sessions together. Sessions that paused are evicted first, even in the middle of
-    /// a turn. If none paused, more hooks are dropped.
+    /// Maximum number of hooks that all sessions together keep in memory. Beyond it the fold evicts sessions that
+    /// paused, even in the middle of a turn. If no session paused, the fold drops further hooks.
     pub held_hooks: usize,
 }
 
@@ -71,14 +71,16 @@ impl Default for Config {
     }
 }
 
-/// Default of [`Config::settled_hooks`]: 1 MB. A late hook nearly always belongs to one of the last turns. Four times as many
-/// make a hook of a session with subagents cost three times as much, because links are looked for among all that is held.
+/// Default of [`Config::settled_hooks`]: 1 MB. A late hook nearly always belongs to one of the last turns. Four times
+/// as many would make each hook of a session with subagents cost three times as much, because links are searched for
+/// among all hooks in memory.
 const SETTLED_HOOKS: usize = 1_024;
 
 /// Default of [`Config::session_hooks`]: 121 MB. Lifecycle events (prompts, responses, stops, starts and ends) get 12.5 % more
 /// room.
 pub const MAX_SESSION: usize = 131_072;
 
-/// Default of [`Config::held_hooks`]: twice what one session may hold. Beyond it sessions are evicted that paused for ten
-/// seconds, the longest idle first. If none paused, hooks are dropped, but for 12.5 % more lifecycle events.
+/// Default of [`Config::held_hooks`]: twice the limit of one session. Beyond it the fold evicts sessions that paused
+/// for ten seconds, the longest idle first. If no session paused, it drops hooks. Lifecycle events get 12.5 % more
+/// room.
 pub const MAX_HELD: usize = 2 * MAX_SESSION;

@@ -1,7 +1,8 @@
 //! Content of a span: its place in a hook, and its text.
 
-/// Key of an edit's old and new text from the hook after it, if that differs from the input (an overwritten file). Only for
-/// pages on this machine: unlike the input it is never exported or searched.
+/// Attribute key for the old and new text of an edit, read from the hook after the edit. Present only if these texts
+/// differ from the call's input (an overwritten file). Only pages on this machine read it: unlike the input, it is
+/// never exported or searched.
 pub const EDIT_CHANGES: &str = "hookspan.edit.changes";
 
 /// The part of a hook's body that a content attribute holds.
@@ -32,7 +33,7 @@ pub enum Field {
 /// Content as read from a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The text: JSON in the form the attribute wants when `json`, else plain.
+    /// The text. If `json` is set, it is JSON in the form that the attribute needs; otherwise it is plain text.
     pub text: String,
     /// Whether `text` is a JSON document.
     pub json: bool,

@@ -19,7 +19,7 @@ pub struct Event {
     pub at: Timestamp,
     /// [`crate::Hook::boottime_ns`].
     pub boottime_ns: Option<NonZeroU64>,
-    /// `conversation_id`, else `session_id`; empty when the payload has no identity at all.
+    /// `conversation_id`, else `session_id`; empty if the payload has neither.
     pub conversation: Arc<str>,
     /// Normalised generation id; empty when the event belongs to whatever turn is open.
     pub generation: Arc<str>,
@@ -64,8 +64,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// How much an event of this host proves for its conversation. All hosts imitate Claude Code's events. A host's own field
-    /// in one event proves it for the others, and Cursor's version proves most.
+    /// How strongly an event of this host proves the host of its whole conversation. All hosts imitate Claude Code's
+    /// events. One event with a host's own field decides for the conversation, and Cursor's version number weighs most.
     pub(crate) const fn weight(self) -> u8 {
         match self {
             Self::Unknown => 0,
@@ -100,14 +100,15 @@ pub struct About {
     pub labels: Option<Box<Labels>>,
     /// `cursor_version`.
     pub cursor_version: Option<Arc<str>>,
-    /// Folder of the project in its plain spelling (see [`crate::path`]): of the first of `workspace_roots`, else of the `cwd`
-    /// of other hosts. Of a worktree, its repository.
+    /// Folder of the project in its plain spelling (see [`crate::path`]): the first of `workspace_roots`, else the
+    /// `cwd` of other hosts. If that folder is a worktree, its repository's folder.
     pub workspace: Option<Arc<str>>,
-    /// The root that the file of this hook lies below, else the first root: the worktree itself where it is one.
+    /// The workspace root that contains the file of this hook, else the first root. If that root is a worktree, the
+    /// worktree itself.
     pub root: Option<Arc<str>>,
     /// `transcript_path`.
     pub transcript_path: Option<Arc<str>>,
-    /// The first root lies on another machine: the folder of that name here is another one.
+    /// The first root is on another machine. A folder of the same name on this machine is a different folder.
     pub remote: bool,
 }
 
@@ -123,7 +124,7 @@ pub struct Labels {
 /// A child conversation's parent, by explicit ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
-    /// The parent conversation; empty where only the call is named.
+    /// The parent conversation; empty if the hook names only the call.
     pub parent: String,
     /// The subagent's id there.
     pub subagent: String,
@@ -177,7 +178,7 @@ pub enum EventKind {
     Compaction(Box<Compaction>),
     /// A compaction is over (`PostCompact` of Claude Code and Codex).
     CompactionEnd,
-    /// A person is asked something in the middle of a call (`Elicitation`), or has answered.
+    /// The agent asks a person something in the middle of a call (`Elicitation`), or the person has answered.
     Question {
         /// `ElicitationResult`.
         answered: bool,
@@ -204,7 +205,7 @@ pub enum EventKind {
         name: String,
         /// Digest of the body, to recognise a repeated delivery.
         body: u64,
-        /// Whether no known program sends an event of this name.
+        /// Whether no known host sends an event of this name.
         is_new: bool,
     },
     /// A body that could not be read: kept, counted.
@@ -250,7 +251,7 @@ pub struct Response {
     pub key: String,
     /// Bytes of the text.
     pub bytes: u64,
-    /// Token counts, as far as they are sent.
+    /// Token counts, where the host sends them.
     pub tokens: Tokens,
     /// `tokens` of the oldest payloads: one number for all of them.
     pub total: Option<u64>,
@@ -280,7 +281,7 @@ pub struct Stop {
     pub status: Option<String>,
     /// `loop_count`.
     pub loop_count: Option<i64>,
-    /// Token counts, as far as they are sent.
+    /// Token counts, where the host sends them.
     pub tokens: Tokens,
     /// The error, if the host reports one: a short word of the host.
     pub error: Option<String>,
@@ -299,7 +300,7 @@ pub struct SubagentFacts {
     pub agent: Option<String>,
     /// `subagent_model`.
     pub model: Option<String>,
-    /// `~` + hash of type and task, the key of one without an id.
+    /// `~` + hash of type and task: the key of a subagent without an id.
     pub fallback: String,
     /// Digest of the task; 0 without one.
     pub task: u64,
@@ -320,12 +321,12 @@ pub struct SubagentFacts {
 }
 
 impl SubagentFacts {
-    /// Its key among the delegations of its conversation, as far as it says one itself.
+    /// The subagent's key among the delegations of its conversation, if the hook names one.
     pub(crate) fn key(&self) -> &str {
         self.named().unwrap_or(&self.fallback)
     }
 
-    /// The id it is known by: that of its call, else its own.
+    /// The id that identifies the subagent: the id of its call, else its own id.
     pub(crate) fn named(&self) -> Option<&str> {
         self.call.as_deref().or(self.id.as_deref())
     }

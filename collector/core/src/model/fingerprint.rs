@@ -1,5 +1,5 @@
-//! Fingerprints tell the fold that something has changed. Also other small hashes inside the fold. None is part of an id that
-//! leaves the fold; those are SHA-256, see [`crate::model::id`].
+//! Fingerprints tell the fold what has changed. This module also has the other small hashes that the fold uses. None of
+//! them is part of an id that leaves the fold; those ids are SHA-256, see [`crate::model::id`].
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::model::id::{SpanId, TraceId};
 use crate::model::time::Timestamp;
 
-/// FNV-1a over parts, each closed by its length: equal parts, equal digest.
+/// FNV-1a over parts, each followed by its length. Equal parts give equal digests.
 pub(crate) fn digest(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for part in parts {
@@ -24,23 +24,26 @@ fn step(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
-/// Adds one number to a running hash. Counts and positions are small numbers and may come first. They do not cancel each other,
-/// and none is lost in a hash of 0.
+/// Adds one number to a running hash. Small numbers, such as counts and positions, may come first: they neither cancel
+/// each other nor vanish in a hash of 0.
 pub(crate) fn mix(hash: u64, value: u64) -> u64 {
     let mut x = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(value);
     x = (x ^ (x >> 32)).wrapping_add(0x0123_4567_89ab_cdef).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^ (x >> 29)
 }
 
-/// A hash of a thing's input, as 64 bits. Equal fingerprints mean that nothing of the input has changed.
+/// A hash of everything that a thing is made from, as 64 bits. If two fingerprints of a thing are equal, nothing that
+/// it is made from has changed.
 ///
 /// The contract of every fingerprint in the fold:
 ///
-/// * It covers what its maker adds, in that order, and nothing else. Code that reads one more value to make a thing adds that
-///   value to the fingerprint of the thing.
-/// * It is compared with an earlier one of the same thing, by [`Self::is`]. It never leaves the fold, and no id is made of it.
-/// * [`Self::INVALID`] is that of nothing, itself included: what has it is made and told again. A fingerprint becomes invalid
-///   when what is kept may not be in the store (after a replay), and when the thing was never told.
+/// * It covers what its maker adds, in that order, and nothing else. Code that reads one more value to make a thing
+///   adds that value to the thing's fingerprint.
+/// * It is compared only with an earlier fingerprint of the same thing, by [`Self::is`]. It never leaves the fold, and
+///   no id is made from it.
+/// * [`Self::INVALID`] equals no fingerprint, not even itself. A thing with this fingerprint is always made and
+///   reported again. A fingerprint becomes invalid when the store may not have the thing (after a replay), and it
+///   starts invalid for a thing that was never reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprint(u64);
 
@@ -122,7 +125,7 @@ impl Default for Fingerprint {
 pub struct ContentKey(u64);
 
 impl ContentKey {
-    /// Of parts, a zero byte between them.
+    /// Hashes parts with a zero byte between them.
     pub(crate) fn of(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for (i, part) in parts.iter().enumerate() {
@@ -157,7 +160,7 @@ mod tests {
         assert_eq!(content_key(&["hmm"]), "~0a034dc9c0d0d4fa");
     }
 
-    /// A turn whose loose hooks were `[4]` and became `[3, 4]` had the same mark as before, and was not told again.
+    /// A turn whose loose hooks changed from `[4]` to `[3, 4]` once kept its fingerprint and was not reported again.
     #[test]
     fn few_small_numbers_in_a_row_have_a_hash_of_their_own() {
         let mut level: Vec<(u64, Vec<u64>)> = (0..6).map(|first| (first, vec![first])).collect();

@@ -10,9 +10,9 @@ pub struct Hook {
     pub seq: u64,
     /// Wall clock of receipt.
     pub observed_at: Timestamp,
-    /// `CLOCK_BOOTTIME` of receipt in nanoseconds, where the writer had one.
+    /// `CLOCK_BOOTTIME` when the hook was received, in nanoseconds; `None` if the writer could not read that clock.
     pub boottime_ns: Option<u64>,
-    /// The event name on the hook's command line; the body's own name wins when it has one.
+    /// The event name on the hook's command line. If the body has a name, the body's name is used instead.
     pub argument: Option<String>,
     /// Facts about the writer that the body does not carry.
     pub context: HookContext,
@@ -43,7 +43,8 @@ pub enum HookSource {
     Shim,
     /// `hookspan import`.
     Import,
-    /// The collector itself: an [`crate::model::event::Evidence`] it found on disk, or a [`crate::repository::RepositoryState`], kept in the raw log so that a rebuild does not
-    /// need the disk again. A body from any other source is never read as evidence.
+    /// The collector itself. The body is an [`crate::model::event::Evidence`] that it found on disk, or a
+    /// [`crate::repository::RepositoryState`]. The raw log keeps it, so a rebuild does not need the disk. A body from
+    /// any other source is never read as evidence.
     Evidence,
 }

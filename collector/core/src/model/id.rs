@@ -26,7 +26,8 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// The span of `key` in its *own* conversation and normalised generation (empty outside a turn).
+    /// The span of `key` in the conversation that its hooks name, and in the normalised generation (empty outside a
+    /// turn).
     #[must_use]
     pub fn derive(conversation: &str, generation: &str, kind: &str, key: &str) -> Self {
         Self(nonzero(first(&["hookspan.span.v1", conversation, generation, kind, key])))

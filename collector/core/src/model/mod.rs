@@ -1,4 +1,4 @@
-//! What an outsider may name: events, spans, summaries, and the values they are made of. Knows nobody.
+//! The types that other crates use: events, spans, summaries, and the values that they contain. Imports no other room.
 
 pub(crate) mod bounded;
 pub(crate) mod change;

@@ -1,13 +1,14 @@
-//! Which model a label means. Cursor's labels say how much a model thinks and put the words in an order of their own
-//! (`claude-4.6-sonnet-medium-thinking`); price lists have the maker's name (`claude-sonnet-4-6`).
+//! Finds the model that a label means. Cursor's labels include how much a model thinks and use their own word order
+//! (`claude-4.6-sonnet-medium-thinking`). Price lists use the maker's name (`claude-sonnet-4-6`).
 
 use std::borrow::Cow;
 
-/// Words of a label that say how much a model thinks. They change what it uses, not what a token costs.
+/// Words of a label that describe how much a model thinks. They change how many tokens it uses, but not the price of a
+/// token.
 const EFFORT: [&str; 9] =
     ["none", "minimal", "low", "medium", "high", "xhigh", "max", "thinking", "preview"];
 
-/// Labels that are no name: what they mean.
+/// Labels that are not model names, with the model each stands for.
 const ALIASES: [(&str, &str); 4] = [
     ("default", "auto"),
     ("agent_review", "gpt-5.4"),
@@ -15,11 +16,12 @@ const ALIASES: [(&str, &str); 4] = [
     ("composer", "composer-2.5"),
 ];
 
-/// Families of Claude, which Cursor names behind the version, and Anthropic before it.
+/// Families of Claude. Cursor writes the family after the version, Anthropic before it.
 const FAMILIES: [&str; 5] = ["opus", "sonnet", "haiku", "fable", "mythos"];
 
-/// Names that a label may stand for, the likeliest first: as it is, then without its effort, word by word from the end. A word is only
-/// left out if no list knows the name with it: `gpt-5.1-codex-max` is a model of its own.
+/// Model names that a label may stand for, the likeliest first: the label as it is, then the label without its effort,
+/// then with words removed one by one from the end. A word is removed only if no list has the longer name:
+/// `gpt-5.1-codex-max` is a model of its own.
 pub(crate) fn names(label: &str) -> Vec<String> {
     let plain = plain(label);
     let mut names = Vec::new();
@@ -43,7 +45,7 @@ pub(crate) fn names(label: &str) -> Vec<String> {
     }
 }
 
-/// A name of a list as labels are compared with it: small letters, without the maker, a bracket, or the date of a release.
+/// A list's name in the form that labels are compared with: lower case, without the maker, brackets and release date.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.split(['[', '@']).next().unwrap_or(name).trim();

@@ -16,9 +16,9 @@ pub struct Work {
     pub tests_passed: u64,
     /// Test commands that ended with an exit code that reports a failure.
     pub tests_failed: u64,
-    /// The test command that ended last, of those two kinds.
+    /// The last test command whose result was read as passed or failed.
     pub last_test: Option<TestRun>,
-    /// Address of the pull request that a command opened last.
+    /// Address of the last pull request that a command opened.
     pub pull_request: Option<Arc<str>>,
 }
 
@@ -62,7 +62,7 @@ pub enum OutcomeWord {
     Committed,
     /// Files were changed, and nothing was committed by the end of the last turn.
     LeftOpen,
-    /// No call can have changed anything.
+    /// No call of the session can have changed a file.
     Unchanged,
 }
 
@@ -81,7 +81,8 @@ impl OutcomeWord {
     }
 }
 
-/// The words of `work`. While a turn runs, it is not `over`: whether something stays open or unchanged is not known yet.
+/// The words for `work`. `over` is false while a turn runs: then nobody can say yet whether changes stay open or
+/// nothing changes.
 pub(crate) fn words(work: &Work, seen: Option<&Repository>, over: bool) -> Vec<OutcomeWord> {
     use OutcomeWord as W;
     let committed = seen.is_some_and(|seen| !seen.commits.is_empty());

@@ -1,6 +1,6 @@
 //! Evidence about a conversation's parent, and its certainty.
 
-/// How sure a link between a child conversation and its parent is.
+/// How sure the link between a child conversation and its parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Several candidates.
@@ -59,8 +59,8 @@ impl LinkSource {
     }
 }
 
-/// The collector's evidence about a child conversation. It travels as a hook of [`crate::HookSource::Evidence`], so that the
-/// raw log alone rebuilds everything.
+/// The collector's evidence about a child conversation. It is stored as a hook of [`crate::HookSource::Evidence`], so
+/// the raw log alone is enough to rebuild everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// The child conversation.
@@ -69,14 +69,14 @@ pub struct Evidence {
     pub parent: String,
     /// `tool_use_id` of the delegating call, if known.
     pub call: Option<String>,
-    /// [`Confidence::Exact`] or [`Confidence::Transcript`]; anything less is not evidence.
+    /// [`Confidence::Exact`] or [`Confidence::Transcript`]. Lower confidence does not count as evidence.
     pub confidence: Confidence,
     /// Where it was found.
     pub source: LinkSource,
 }
 
 impl Evidence {
-    /// The body of the hook that carries it.
+    /// The body of the hook that carries this evidence.
     #[must_use]
     pub fn to_body(&self) -> Vec<u8> {
         serde_json::json!({

@@ -1,12 +1,13 @@
-//! Paths from hooks of all systems: one spelling for all, what lies inside what, and the project of a folder.
+//! Handles paths from hooks of all systems: gives them one spelling, tells which path lies inside which, and finds the
+//! project of a folder.
 //!
-//! A root comes as `/w/app`, `/d:/code/shop`, `D:\code\shop`, `file:///d%3A/code/shop` or
-//! `vscode-remote://ssh-remote+host/home/u/app`, and the files below it in any other of these spellings.
+//! Cursor sends a root as `/w/app`, `/d:/code/shop`, `D:\code\shop`, `file:///d%3A/code/shop` or
+//! `vscode-remote://ssh-remote+host/home/u/app`. The files below that root may be spelled in any other of these ways.
 
 use std::borrow::Cow;
 
-/// A path in its plain spelling. A URI becomes the path in it, without its host. A path with a drive has a small drive letter
-/// and forward slashes (`d:/code/shop`). What is no absolute path stays as it is.
+/// A path in its plain spelling. A URI becomes the path in it, without its host. A path with a drive gets a small drive
+/// letter and forward slashes (`d:/code/shop`). A text that is not an absolute path stays as it is.
 #[must_use]
 pub fn plain(sent: &str) -> Cow<'_, str> {
     if let Some(path) = of_uri(sent) {
@@ -60,7 +61,7 @@ pub fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '\\', '~']) || drive(path).is_some() || path.contains("://")
 }
 
-/// Whether a root is a URI of another machine. Its path here, if there is one, is another folder.
+/// Whether a root is a URI of another machine. The same path on this machine is a different folder.
 #[must_use]
 pub fn is_remote(sent: &str) -> bool {
     if sent.starts_with('/') {
@@ -81,7 +82,7 @@ pub fn name(path: &str) -> &str {
 /// The repository of a folder, and the worktree's name if the folder is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Project<'a> {
-    /// The repository's folder, as far as the path tells.
+    /// The repository's folder. If the path does not contain it, the folder that holds the repository's worktrees.
     pub folder: &'a str,
     /// Name of the worktree.
     pub worktree: Option<&'a str>,
@@ -93,7 +94,8 @@ pub struct Project<'a> {
 #[must_use]
 pub fn project(root: &str) -> Project<'_> {
     let whole = Project { folder: root, worktree: None };
-    // Every hook asks this. In a text so short, the standard library's search spends its time on preparing.
+    // Every hook runs this check. `memmem::find` is faster here than the standard library's search, whose set-up costs
+    // more than searching such a short text.
     if memchr::memmem::find(root.as_bytes(), b"worktrees/").is_none() {
         return whole;
     }
@@ -120,15 +122,15 @@ pub fn project(root: &str) -> Project<'_> {
     whole
 }
 
-/// The name of the repository whose worktrees a folder outside of the repository holds: of that folder in `~/.cursor/worktrees` or
-/// `~/.codex/worktrees` alone. Where the repository itself is, the path does not tell.
+/// The repository's name, if `project` is a folder that holds its worktrees outside the repository (in
+/// `~/.cursor/worktrees` or `~/.codex/worktrees`). Such a path does not tell where the repository itself is.
 pub(crate) fn worktrees_of(project: &str) -> Option<&str> {
     let is_apart =
         ["/.cursor/worktrees/", "/.codex/worktrees/"].iter().any(|at| project.contains(at));
     is_apart.then(|| name(project))
 }
 
-/// The path in a URI of a file, decoded. `None` for anything else, also for the address of a page.
+/// The decoded path in a URI of a file. `None` for anything else, including web addresses.
 fn of_uri(sent: &str) -> Option<String> {
     if sent.starts_with('/') {
         return None;
@@ -175,7 +177,7 @@ fn decoded(text: &str) -> String {
 
 fn plain_native(sent: &str) -> Cow<'_, str> {
     if let Some(rest) = with_drive(sent) {
-        // Two drives: a program joined two absolute paths.
+        // A path with two drives: some program joined two absolute paths. The second one counts.
         let mut path = rest;
         while let Some(inner) = with_drive(path.1) {
             path = inner;
@@ -191,7 +193,8 @@ fn plain_native(sent: &str) -> Cow<'_, str> {
     Cow::Borrowed(if trimmed.is_empty() && !sent.is_empty() { "/" } else { trimmed })
 }
 
-/// A path on another machine, or with a long prefix. Files of a Linux beside Windows are named as that Linux names them.
+/// A path on another machine, or with a long prefix. Files of a Linux system inside Windows get the path that they have
+/// inside Linux.
 fn share(path: &str) -> String {
     let rest = path.trim_start_matches('/');
     if let Some(inner) = rest.strip_prefix("?/").or_else(|| rest.strip_prefix("./")) {
@@ -206,7 +209,7 @@ fn share(path: &str) -> String {
     format!("//{}", rest.trim_end_matches('/'))
 }
 
-/// The drive a path names, as a small letter, and what is behind the colon: nothing, or a slash first.
+/// The drive of a path, as a small letter, and the text after the colon. That text is empty or begins with a slash.
 fn with_drive(path: &str) -> Option<(char, &str)> {
     let path = path.strip_prefix(['/', '\\']).unwrap_or(path);
     let mut letters = path.chars();
@@ -221,7 +224,7 @@ fn drive(path: &str) -> Option<char> {
     with_drive(path).map(|(letter, _)| letter)
 }
 
-/// A path on a drive, also as programs from Unix spell it: `/c/x`, `/mnt/c/x`, `/cygdrive/c/x`.
+/// A path on a drive. Unix programs on Windows spell the drive as `/c/x`, `/mnt/c/x` or `/cygdrive/c/x`.
 fn on_drive(path: &str) -> Option<(char, &str)> {
     if let Some(found) = with_drive(path) {
         return Some(found);
@@ -234,7 +237,7 @@ fn on_drive(path: &str) -> Option<(char, &str)> {
     (rest.is_empty() || rest.starts_with('/')).then(|| (letter.to_ascii_lowercase(), rest))
 }
 
-/// The names of an absolute path, steps up taken. `None` if it steps above the top.
+/// The names in an absolute path, with each `..` resolved. `None` if a `..` leads above the top.
 fn parts(path: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -357,7 +360,7 @@ mod tests {
     }
 
     proptest! {
-        /// Normalising a plain spelling changes nothing, and a root contains the paths below it.
+        /// A plain spelling stays the same when it is normalised again, and a root contains every path below it.
         #[test]
         fn spellings_agree(sent in "(file://|vscode-remote://h|)[/\\\\]{0,3}([cD](:|%3A)[/\\\\])?[a-b./\\\\%:]{0,16}") {
             let once = plain(&sent).into_owned();

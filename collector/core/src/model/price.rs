@@ -1,15 +1,16 @@
-//! What tokens would have cost by a table that a person keeps. An estimate, never a bill: what Cursor charges is decided
-//! elsewhere, and what subagents used appears in no hook.
+//! Estimates what tokens cost, from a price table that the user or a public list provides. The estimate is not a bill:
+//! Cursor decides what it charges, and no hook reports what subagents used.
 
 use std::collections::BTreeMap;
 
 use crate::model::model_name::{names, plain};
 use crate::model::summary::{Tokens, TurnSummary};
 
-/// Prices of one million tokens. What has none is not priced, and said to be so.
+/// Prices per million tokens. Tokens of a kind without a price are not counted in an amount; they are reported as
+/// unpriced.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Input that came neither from the cache nor went into it.
+    /// Input that was neither read from the cache nor written to it.
     pub input: Option<f64>,
     /// Output.
     pub output: Option<f64>,
@@ -19,14 +20,14 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-/// A table of prices by model. Empty, it prices nothing and nothing is shown.
+/// A table of prices by model. With an empty table no amount is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     /// `USD` or the like; one for all.
     pub currency: String,
-    /// Patterns with their prices, the one that says most first.
+    /// The user's patterns with their prices, the most specific first.
     rows: Vec<(String, Price)>,
-    /// Lists by the names of models, the one that holds before the others first.
+    /// Price lists by model name. A list earlier in this order takes precedence.
     lists: Vec<BTreeMap<String, Price>>,
 }
 
@@ -54,11 +55,11 @@ pub struct Estimate {
 
 impl From<Tokens> for Usage {
     fn from(tokens: Tokens) -> Self {
-        // What nobody said cannot be priced.
+        // A count that was not reported is 0 here: it cannot be priced.
         let said = Option::unwrap_or_default;
         let (input, output) = (said(tokens.input), said(tokens.output));
         let (cache_read, cache_write) = (said(tokens.cache_read), said(tokens.cache_write));
-        // More cache than input: then the input was counted without it.
+        // More cached tokens than input: then the reported input does not include the cached tokens.
         let cached = cache_read.saturating_add(cache_write);
         let input = input.checked_sub(cached).unwrap_or(input);
         Self { input, output, cache_read, cache_write }
@@ -66,8 +67,8 @@ impl From<Tokens> for Usage {
 }
 
 impl Prices {
-    /// A table. A pattern is a model's label in which `*` stands for anything; of several that fit, the one with most other
-    /// characters holds.
+    /// Makes a table. In a pattern, which is a model's label, `*` stands for any text. If several patterns match, the
+    /// one with the most other characters is used.
     #[must_use]
     pub fn new(currency: String, rows: impl IntoIterator<Item = (String, Price)>) -> Self {
         let mut rows: Vec<(String, Price)> = rows.into_iter().collect();
@@ -76,12 +77,13 @@ impl Prices {
         Self { currency, rows, lists: Vec::new() }
     }
 
-    /// Adds a list by the makers' names of models, below what is there already.
+    /// Adds a list by the makers' model names. Lists that were added earlier take precedence.
     #[must_use]
     pub fn with_list(mut self, list: impl IntoIterator<Item = (String, Price)>) -> Self {
         let mut named = BTreeMap::new();
         for (name, price) in list {
-            // The same model with the date of a release is as good as without, but for a name that says just this.
+            // A model name with a release date also gives the price of the name without the date, unless the list has
+            // that name itself.
             let plain = plain(&name).into_owned();
             match plain == name {
                 true => drop(named.insert(plain, price)),
@@ -98,12 +100,12 @@ impl Prices {
         self.rows.is_empty() && self.lists.is_empty()
     }
 
-    /// Every pattern of a person with its prices.
+    /// All patterns of the user, with their prices.
     pub fn rows(&self) -> impl Iterator<Item = (&str, Price)> {
         self.rows.iter().map(|(pattern, price)| (pattern.as_str(), *price))
     }
 
-    /// What `usage` of a model comes to; `None` without a table.
+    /// What `usage` of a model costs; `None` if the table is empty.
     #[must_use]
     pub fn estimate(&self, model: Option<&str>, usage: Usage) -> Option<Estimate> {
         if self.is_empty() {
@@ -125,7 +127,8 @@ impl Prices {
         Some(estimate)
     }
 
-    /// The price of the model that a label means: what a person says of the label, then of a name it stands for, then the lists.
+    /// The price of the model that a label means. Looked up in this order: the user's pattern for the label, the user's
+    /// patterns for the names that the label may stand for, the lists.
     #[must_use]
     pub fn price(&self, label: &str) -> Option<Price> {
         let row = |name: &str| {
@@ -141,7 +144,7 @@ impl Prices {
         })
     }
 
-    /// The name in a list of the model that a label means.
+    /// The name that a list uses for the model of a label.
     #[must_use]
     pub fn name(&self, label: &str) -> Option<&str> {
         let names = names(label);
@@ -151,7 +154,7 @@ impl Prices {
             .map(|(name, _)| name.as_str())
     }
 
-    /// What the tokens of a turn come to; `None` without a table, or when it reported none.
+    /// What the tokens of a turn cost; `None` if the table is empty or the turn reported no tokens.
     #[must_use]
     pub fn of_turn(&self, turn: &TurnSummary) -> Option<Estimate> {
         self.estimate(turn.model.as_deref(), turn.tokens?.into())
@@ -178,7 +181,7 @@ impl Estimate {
     }
 }
 
-/// Whether `text` is what `pattern` describes. Linear but for the number of stars, of which each text is walked once.
+/// Whether `text` matches `pattern`. Takes time linear in the text for each star of the pattern.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -1,11 +1,11 @@
-//! What the collector saw of a workspace's Git repository. It travels as a hook of [`crate::HookSource::Evidence`], so that a
-//! rebuild tells what was seen then, and looks at no repository again.
+//! What the collector saw of a workspace's Git repository. It is stored as a hook of [`crate::HookSource::Evidence`],
+//! so a rebuild uses what was seen then and reads no repository.
 
 use std::sync::Arc;
 
 use crate::model::time::Timestamp;
 
-/// Commits kept of a turn: the last ones.
+/// Maximum number of commits kept per turn. The last ones are kept.
 pub const MAX_COMMITS: usize = 32;
 
 /// Which repository, branch and commit a workspace was at.
@@ -13,20 +13,20 @@ pub const MAX_COMMITS: usize = 32;
 pub struct RepositoryState {
     /// Address of the remote as a browser opens it: no credentials, no `.git`. `None`: the repository has no such remote.
     pub url: Option<Arc<str>>,
-    /// Branch; `None` while no branch is checked out.
+    /// Branch; `None` if no branch is checked out.
     pub branch: Option<Arc<str>>,
     /// Commit; `None` before the first one, or where it cannot be read.
     pub commit: Option<Arc<str>>,
-    /// Commits that the repository's reflog noted since the turn began, the oldest first.
+    /// Commits in the repository's reflog since the turn began, the oldest first.
     pub commits: Vec<Arc<str>>,
 }
 
-/// Which hook made the collector look, so that what it saw goes to the turn of that hook.
+/// The hook because of which the collector looked at the repository. What it saw belongs to the turn of that hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occasion {
     /// Conversation of the hook.
     pub conversation: Arc<str>,
-    /// Its generation; empty when it names none.
+    /// The hook's generation; empty if it has none.
     pub generation: Arc<str>,
     /// When it was received.
     pub at: Timestamp,
@@ -35,7 +35,7 @@ pub struct Occasion {
 }
 
 impl RepositoryState {
-    /// The body of the hook that carries it.
+    /// The body of the hook that carries this state.
     #[must_use]
     pub fn to_body(&self, occasion: &Occasion) -> Vec<u8> {
         let commits: Vec<&str> = self.commits.iter().map(|commit| &**commit).collect();
@@ -43,7 +43,7 @@ impl RepositoryState {
             "hook_event_name": "hookspan.repository",
             "conversation_id": &*occasion.conversation,
             "generation_id": &*occasion.generation,
-            // Two looks of one turn that saw the same are two hooks.
+            // The time makes two looks in one turn two different hooks, even if they saw the same.
             "at_ns": occasion.at.0,
             "url": self.url.as_deref(),
             "branch": self.branch.as_deref(),
@@ -55,7 +55,7 @@ impl RepositoryState {
     }
 }
 
-/// Where a turn or a session began, where it ended, and what was committed on the way.
+/// The branch and commit at which a turn or a session began and ended, and the commits in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repository {
     /// See [`RepositoryState::url`].
@@ -68,12 +68,13 @@ pub struct Repository {
     pub branch: Option<Arc<str>>,
     /// Commit at the end, or when it was last looked at.
     pub commit: Option<Arc<str>>,
-    /// Commits made meanwhile, the oldest first, at most [`MAX_COMMITS`]. A commit that only a command told of is abbreviated.
+    /// Commits made in between, the oldest first, at most [`MAX_COMMITS`]. A commit known only from a command's output
+    /// is abbreviated.
     pub commits: Vec<Arc<str>>,
 }
 
 impl Repository {
-    /// From the first state to the last. `told` are commits that commands told of.
+    /// From the first state to the last. `told` are commits named in the output of commands.
     #[must_use]
     pub fn of<'a>(
         states: impl IntoIterator<Item = &'a RepositoryState>,
@@ -92,7 +93,8 @@ impl Repository {
             let found = found.get_or_insert_default();
             found.url = state.url.clone().or(found.url.take());
             (found.branch, found.commit) = (state.branch.clone(), state.commit.clone());
-            // The reflog counts whole seconds, so it may name the commit at the start, and those before it, once more.
+            // The reflog counts whole seconds. It may therefore list the commit at the start, and commits before it,
+            // again.
             let before =
                 state.commits.iter().position(|one| found.from_commit.as_ref() == Some(one));
             let later = before.map_or(0, |at| at + 1);
@@ -124,7 +126,7 @@ impl Repository {
     }
 }
 
-/// Each commit once, whole where its whole name is known.
+/// Each commit once, with its full name if that is known.
 fn distinct(commits: Vec<Arc<str>>) -> Vec<Arc<str>> {
     let mut distinct: Vec<Arc<str>> = Vec::new();
     for commit in commits {

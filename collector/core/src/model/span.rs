@@ -9,11 +9,11 @@ use crate::model::id::{SpanId, TraceId};
 use crate::model::path;
 use crate::model::time::Timestamp;
 
-/// A span as a whole value. It is upserted under its derived id, so replays, duplicates and late halves are one operation;
-/// while it runs, `end` is `None`.
+/// A span as a whole value. A store inserts or replaces it by its derived id, so replays, duplicates and late halves
+/// need no special case. While the span runs, `end` is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Derived id; never changes, whatever is learnt later.
+    /// Derived id. It never changes, no matter what becomes known later.
     pub id: SpanId,
     /// Trace; changes when a child conversation is bound to its parent.
     pub trace: TraceId,
@@ -47,15 +47,16 @@ pub struct Span {
     pub attributes: Vec<Attribute>,
     /// Sorted by (time, name).
     pub events: Vec<SpanEvent>,
-    /// Where content attributes are to be read from, sorted by key.
+    /// Where content attributes are read from, sorted by key.
     pub contents: Vec<ContentRef>,
-    /// Final: may be exported. A span that settles never changes again, except in the local store by later evidence.
+    /// The span is final and may be exported. A settled span never changes again, except in the local store when
+    /// evidence arrives later.
     pub settled: bool,
 }
 
 impl Span {
-    /// How long it took, nanoseconds. `None` while it runs, and where no hook tells: a length that is only inferred from what
-    /// surrounds the span counts nowhere.
+    /// Duration in nanoseconds. `None` while the span runs, and if no hook reports the end: a duration inferred from
+    /// neighbouring spans counts nowhere.
     #[must_use]
     pub fn length_ns(&self) -> Option<i64> {
         let is_known = self.attribute("hookspan.duration_unknown").is_none();
@@ -77,7 +78,7 @@ impl Span {
         }
     }
 
-    /// The root that [`Self::workspace`]'s paths, or those of this call alone, are relative to.
+    /// The root to which paths of this span are relative: the call's own root if it has one, else [`Self::workspace`].
     #[must_use]
     pub fn file_root(&self) -> Option<&str> {
         self.text("hookspan.file.root").or(self.workspace.as_deref())
@@ -158,7 +159,7 @@ impl SpanKind {
     }
 }
 
-/// When a span ended, and why we say so.
+/// When a span ended, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// The end; never before the start.
@@ -212,7 +213,7 @@ pub enum Status {
     /// Nothing said it failed.
     #[default]
     Unset,
-    /// It failed. `error.type` is among the attributes exactly then.
+    /// The span failed. `error.type` is among the attributes exactly in this case.
     Error {
         /// The value of `error.type`.
         kind: ErrorType,
@@ -284,11 +285,11 @@ pub struct Attribute {
     pub key: Cow<'static, str>,
     /// Value.
     pub value: Value,
-    /// What a content policy may do with it.
+    /// Tells what a content policy may do with the attribute.
     pub class: Class,
 }
 
-/// An attribute's value: the OTLP types hookspan uses.
+/// An attribute's value, in one of the OTLP types that hookspan uses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.

@@ -8,15 +8,15 @@ use crate::model::repository::Repository;
 use crate::model::span::EndReason;
 use crate::model::time::Timestamp;
 
-/// A session: the topmost conversation with all that happened below it.
+/// A session: the topmost conversation and everything below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSummary {
     /// Root `conversation_id`.
     pub root: Arc<str>,
     /// State, for the list.
     pub state: SessionState,
-    /// First event of the root conversation, as received. The session's span may begin earlier: it covers what a duration
-    /// computes.
+    /// First event of the root conversation, as received. The session's span may begin earlier, because a start may be
+    /// computed from a duration.
     pub started_at: Timestamp,
     /// Last event.
     pub last_at: Timestamp,
@@ -48,14 +48,14 @@ pub struct SessionSummary {
     pub active_ns: i64,
     /// Sum over turns; `None` when no turn reported any.
     pub tokens: Option<Tokens>,
-    /// From the start of its first turn to the end of its last.
+    /// Repository state from the start of its first turn to the end of its last.
     pub repository: Option<Box<Repository>>,
     /// What its calls did.
     pub work: Work,
 }
 
 impl SessionSummary {
-    /// What came of the session. Empty: nothing is known.
+    /// The outcome of the session in words. Empty if nothing is known.
     #[must_use]
     pub fn outcome(&self) -> Vec<OutcomeWord> {
         let runs = matches!(self.state, SessionState::Running | SessionState::ToolOpen);
@@ -69,9 +69,9 @@ impl SessionSummary {
 pub enum SessionState {
     /// A turn is open.
     Running,
-    /// A turn is open and so is a call in it: running, or waiting for approval.
+    /// A turn is open, and a call in it runs or waits for approval.
     ToolOpen,
-    /// The last turn ended; the person is next.
+    /// The last turn ended; the person acts next.
     YourTurn,
     /// `sessionEnd` arrived.
     Done,
@@ -173,8 +173,8 @@ pub struct TurnSummary {
     pub trace: TraceId,
     /// 1-based order in the session.
     pub index: u64,
-    /// First event of the turn, as received. Its span may begin earlier: it covers its children, also those whose start
-    /// was computed from a duration.
+    /// First event of the turn, as received. The turn's span may begin earlier: it covers its children, and a child's
+    /// start may be computed from a duration.
     pub started_at: Timestamp,
     /// End, `None` while it runs.
     pub ended_at: Option<Timestamp>,
@@ -200,15 +200,15 @@ pub struct TurnSummary {
     pub work: Work,
 }
 
-/// Where a turn's time went, nanoseconds. A sweep over leaf spans, parallel time shared evenly, so the parts add up to the
-/// turn's duration. The sum over several turns adds up to theirs.
+/// Where a turn's time went, in nanoseconds. Computed by a sweep over the leaf spans that shares parallel time evenly,
+/// so the parts add up to the turn's duration. The parts of several turns add up to the sum of their durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Thoughts.
     pub thinking: i64,
     /// Responses: from the end of the previous event, unless Cursor reports their duration.
     pub responding: i64,
-    /// Tools that are none of the others.
+    /// Tools of no other category.
     pub tools: i64,
     /// Shell commands.
     pub shell: i64,
@@ -216,15 +216,15 @@ pub struct Parts {
     pub mcp: i64,
     /// Edits.
     pub edits: i64,
-    /// Subagents, where none of their own calls runs.
+    /// Subagents, while none of their own calls runs.
     pub subagent: i64,
-    /// Between the two hooks of a call but not running, where a person may have been asked. Not told apart from hooks that
-    /// ran in the same while.
+    /// Time between the two hooks of a call in which the call did not run. A person may have been asked. Hooks that ran
+    /// during this time are included.
     pub wait: i64,
-    /// The same where only hooks can have run: between two hooks of one moment of a call, and around calls that nobody is
-    /// asked about (reading, searching).
+    /// The same, where only hooks can have run: between hooks of a call that belong to one moment, and around calls
+    /// that need no approval (reading, searching).
     pub hooks: i64,
-    /// The rest: the model, or nothing we can see.
+    /// The rest: the model's time, and time for which no hook tells anything.
     pub other: i64,
 }
 
@@ -278,7 +278,7 @@ impl std::iter::Sum for Parts {
 }
 
 impl TurnSummary {
-    /// How long it took, nanoseconds. `None` while it runs, and where only its stop is known.
+    /// Duration in nanoseconds. `None` while the turn runs, and if only its stop is known.
     #[must_use]
     pub fn length_ns(&self) -> Option<i64> {
         Some(self.ended_at?.since(self.started_at)).filter(|ns| *ns > 0)
@@ -305,7 +305,7 @@ impl SessionParts {
         let first = starts.fold(session.started_at, Timestamp::min);
         let last = ends.fold(session.last_at, Timestamp::max);
         let turns: Parts = turns.iter().map(|turn| turn.parts).sum();
-        // If turns overlap (two clocks, a lone event), their sum is the whole.
+        // If turns overlap (two clocks, a single event), their sum is used as the whole.
         let whole = last.since(first).max(turns.total());
         Self { turns, idle: whole - turns.total(), whole }
     }

@@ -5,17 +5,17 @@
 pub(crate) const MS: i64 = 1_000_000;
 /// A second.
 pub(crate) const SECOND: i64 = 1_000 * MS;
-/// A minute: Tab events of one share a span.
+/// A minute. Tab events of the same minute share a span.
 pub(crate) const MINUTE: i64 = 60 * SECOND;
 /// An hour.
 pub(crate) const HOUR: i64 = 60 * MINUTE;
 
-/// Two equal hooks within 5 s are one hook that was delivered twice. Cursor delivers the second within 2 s in every capture we
-/// have.
+/// Two equal hooks within 5 s are one hook that was delivered twice. In every capture we have, Cursor delivers the
+/// second one within 2 s.
 pub(crate) const REPEAT: i64 = 5 * SECOND;
 /// Delegations that begin within 1 s come from one answer of the model. A second try comes from a later answer.
 pub(crate) const AT_ONCE: i64 = SECOND;
-/// Hooks of one moment may be written in any order within 200 ms, because each hook is a separate process.
+/// Hooks of one moment may arrive in any order within 200 ms, because each hook is a separate process.
 pub(crate) const DISORDER: i64 = 200 * MS;
 /// Events within 5 s of a `sessionEnd` belong to the ended session. Its last stop often arrives after it.
 pub(crate) const END_GRACE: i64 = 5 * SECOND;
@@ -25,10 +25,11 @@ pub(crate) const HOOKS: i64 = MINUTE;
 
 /// The wall clock and the time since boot are read one after the other. If they differ by more than 1 s, the clock was set.
 pub const CLOCK_STEP: i64 = SECOND;
-/// A hook whose time since boot is more than 60 s earlier belongs to another boot: hooks of one boot are never so far out of
-/// order.
+/// If a hook's time since boot is more than 60 s earlier than the last one's, the machine was booted again. Hooks of
+/// one boot are never that far out of order.
 pub const BOOT_DISORDER: i64 = MINUTE;
-/// If the clock was set back by more than 2 h, the new time is used: keeping the order would delay everything by as much.
+/// If the clock was set back by more than 2 h, the fold uses the new time. Keeping the old order would delay everything
+/// by the same 2 h.
 pub(crate) const CLOCK_BACK: i64 = 2 * HOUR;
 
 /// Default of `session_idle`, 1 h: a person who returns later begins something new.

@@ -1,4 +1,4 @@
-//! Facts that one hook has about a tool call. Small values, never the texts.
+//! Facts that one hook tells about a tool call. They are small values, never texts.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub struct ToolFacts {
     pub path: Option<Arc<str>>,
     /// Working directory.
     pub cwd: Option<Arc<str>>,
-    /// The output itself says it failed (`isError`, `success: false`, an error, a signal).
+    /// The output itself reports a failure (`isError`, `success: false`, an error, a signal).
     pub is_error: bool,
     /// `is_interrupt`.
     pub interrupt: Option<bool>,
@@ -88,7 +88,7 @@ pub struct ToolFacts {
 /// Facts that only shell commands, edits, searches, MCP tools, delegating and failed calls have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolMore {
-    /// Program of a shell command that starts one program.
+    /// Name of the program, for a shell command that starts exactly one program.
     pub executable: Option<Arc<str>>,
     /// Shell sandbox.
     pub sandbox: Option<bool>,
@@ -98,11 +98,12 @@ pub struct ToolMore {
     pub exit_code: Option<i64>,
     /// Commit that the output of a `git commit` names, abbreviated as Git wrote it.
     pub commit: Option<Arc<str>>,
-    /// The shell command runs tests, and nothing else that could decide its exit code: which codes report failed tests.
+    /// Exit codes with which this shell command reports failed tests. `None` if the command does not run tests, or if
+    /// something else can decide its exit code.
     pub tests: Option<TestCodes>,
-    /// Address of the pull request that the output of a command names which opens one.
+    /// Address of the pull request that the command opened, from the command's output.
     pub pull_request: Option<Arc<str>>,
-    /// Whether the call went through another tool. Then that tool's duration is more precise than the call's.
+    /// Whether another tool made this call. That tool's duration is more precise than the call's own.
     pub wrapped: bool,
     /// The command continues in the background: the input requests it, or the result is a receipt.
     pub background: Option<bool>,
@@ -121,14 +122,15 @@ pub struct ToolMore {
 /// Exit codes with which a test runner reports failed tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestCodes {
-    /// Any that is neither 0 nor the shell's own.
+    /// Any code except 0 and the shell's own codes.
     Any,
-    /// These. Others say that no test ran, or that the runner could not.
+    /// Only these. Other codes mean that no test ran, or that the runner failed to start.
     Only(&'static [i64]),
 }
 
 impl TestCodes {
-    /// Exit codes from here on are the shell's own: the program is missing, cannot be started, or was killed.
+    /// From this exit code on, codes come from the shell itself: the program is missing, cannot be started, or was
+    /// killed.
     const OF_THE_SHELL: i64 = 126;
 
     /// Whether `code` says that tests passed or failed; `None` if it says neither.
@@ -151,9 +153,9 @@ pub struct Edits {
     pub added: i64,
     /// Lines removed.
     pub removed: i64,
-    /// Digest of what is replaced and by what; 0 where that is not said.
+    /// Digest of the replaced text and its replacement; 0 if the hook has neither.
     pub text: u64,
-    /// Digest of the new text of a single edit; 0 where that is not said.
+    /// Digest of the new text of a single edit; 0 if the hook does not have it.
     pub new: u64,
 }
 
@@ -166,7 +168,7 @@ pub struct Server {
     pub address: Option<String>,
     /// Port of its URL.
     pub port: Option<i64>,
-    /// Whether it is started by a command (pipe) rather than reached by URL (tcp).
+    /// Whether the server is started by a command (pipe) and not reached by URL (tcp).
     pub pipe: bool,
     /// Whether the body holds the command.
     pub has_command: bool,

@@ -1,12 +1,12 @@
-//! The commit that a command made, as Git's own output names it: `[main 1a2b3c4] the subject`.
+//! Finds the commit that a command made, from the line that Git prints: `[main 1a2b3c4] the subject`.
 
 use memchr::memmem;
 
-/// Longest name of a branch in that line.
+/// Maximum length of a branch name in that line.
 const LONGEST: usize = 256;
 
-/// The commit that `output` names last, if `command` may have made one. Both may be JSON: nothing is decoded, as the line has no
-/// character that JSON escapes.
+/// The last commit that `output` names, if `command` may have made one. Both texts may be JSON. They are not decoded,
+/// because the line contains no character that JSON escapes.
 pub(crate) fn commit<'a>(command: &str, output: &'a str) -> Option<&'a str> {
     let holds = |word: &[u8]| memmem::find(command.as_bytes(), word).is_some();
     let commits = holds(b"git") && (holds(b"commit") || holds(b"cherry-pick") || holds(b"revert"));

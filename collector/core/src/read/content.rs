@@ -6,7 +6,7 @@ use crate::model::content::{Content, Field};
 use crate::read::payload::{Fields, Raw, decode, text};
 use crate::read::repair::repair;
 
-/// Reads `field` from the raw bytes of a hook. `None` if the body does not hold it or is unreadable.
+/// Reads `field` from the raw bytes of a hook. `None` if the body lacks the field or cannot be read.
 #[must_use]
 pub fn extract(field: Field, body: &[u8]) -> Option<Content> {
     let body = decode(body);
@@ -50,7 +50,7 @@ pub(crate) fn of(field: Field, envelope: &Fields<'_>) -> Option<Content> {
     }
 }
 
-/// The input as JSON: the generic layer's, or an object made of the specific event's own fields.
+/// The input as JSON: as the generic hook sends it, or an object made from the specific event's own fields.
 fn tool_input(fields: &Fields<'_>) -> Option<Content> {
     if let Some(input) = fields.first(&["tool_input", "params", "tool_args"]) {
         return Some(unwrapped(input));
@@ -63,7 +63,7 @@ fn tool_input(fields: &Fields<'_>) -> Option<Content> {
     (!own.is_empty()).then(|| Content { text: format!("{{{}}}", own.join(",")), json: true })
 }
 
-/// A value as it is. JSON inside a string is unpacked.
+/// A value as it is. If it is JSON inside a string, the JSON.
 fn unwrapped(raw: Raw<'_>) -> Content {
     let Some(inner) = text(raw) else {
         return Content { text: raw.get().to_owned(), json: true };

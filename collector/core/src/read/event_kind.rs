@@ -62,7 +62,7 @@ pub(crate) fn known(sent: &str) -> Option<&'static str> {
         .or_else(|| OTHERS.into_iter().find(|(other, _)| *other == sent).map(|(_, name)| name))
 }
 
-/// `own` holds the event's own fields, `envelope` everything; they differ only for Windsurf.
+/// `own` holds the event's own fields, and `envelope` holds all fields. They differ only for Windsurf.
 pub(crate) fn kind(
     name: &str,
     (own, envelope): (&Fields<'_>, &Fields<'_>),
@@ -93,7 +93,7 @@ pub(crate) fn kind(
         "afterFileEdit" => EventKind::FileEdit(Box::new(ToolFacts::file(own, "Write", words))),
         "afterAgentResponse" => EventKind::Response(Box::new(response(own))),
         "afterAgentThought" => EventKind::Thought(Box::new(thought(own))),
-        // Without an envelope, `stop` ends the session: that is its meaning in the oldest beta.
+        // Without an envelope, `stop` ends the session: the oldest beta used it in this sense.
         "stop" if !in_body && envelope.raw("status").is_none() => {
             EventKind::SessionEnd(Box::new(session_end(own)))
         }

@@ -1,4 +1,5 @@
-//! Finds out which program sent a hook, by things that only that program sends. Otherwise the host is unknown.
+//! Finds out which host sent a hook, by names and fields that only that host uses. If there are none, the host is
+//! unknown.
 
 use crate::model::event::Host;
 use crate::model::hook::Hook;
@@ -18,7 +19,7 @@ const GEMINI: [&str; 8] = [
 /// Names of events that only Copilot CLI has.
 const COPILOT: [&str; 4] =
     ["userPromptSubmitted", "agentStop", "errorOccurred", "userPromptTransformed"];
-/// Names of events that only Claude Code has, and none of its imitators.
+/// Names of events that only Claude Code has. Hosts that imitate Claude Code do not send them.
 const CLAUDE: [&str; 13] = [
     "MessageDisplay",
     "StopFailure",
@@ -34,7 +35,7 @@ const CLAUDE: [&str; 13] = [
     "UserPromptExpansion",
     "CwdChanged",
 ];
-/// The folder of a program's transcripts.
+/// The folder in which each host keeps its transcripts.
 const FOLDERS: [(&str, Host); 4] = [
     ("/.codex/", Host::Codex),
     ("/.gemini/", Host::Gemini),
@@ -42,10 +43,10 @@ const FOLDERS: [(&str, Host); 4] = [
     ("copilot", Host::Copilot),
 ];
 
-/// The host of a hook whose event was `sent` under this name; `in_body` if its body says so.
+/// The host of a hook. `sent` is the event's name as sent; `in_body` says whether the name stood in the body.
 pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) -> Host {
     let is_imitator = in_body && sent.starts_with(|c: char| c.is_ascii_uppercase());
-    // `conversationId` means Cursor if the event has Cursor's form of name; other hosts use the same field name.
+    // `conversationId` means Cursor if the event's name has Cursor's form. Other hosts use the same field name.
     let talks = fields.raw("conversation_id").is_some()
         && (!is_imitator || fields.has_own("conversation_id"));
     let cursor = talks || fields.first(&["cursor_version", "workspace_roots"]).is_some();
@@ -71,7 +72,7 @@ pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) 
     imitated(fields, sent)
 }
 
-/// The host of an event with one of Claude Code's names, which others have adopted.
+/// The host of an event with one of Claude Code's names. Several hosts have adopted these names.
 fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     let transcript = fields.text("transcript_path").unwrap_or_default().replace('\\', "/");
     if let Some((_, host)) = FOLDERS.iter().find(|(folder, _)| transcript.contains(folder)) {
@@ -86,7 +87,8 @@ fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     if fields.raw("timestamp").is_some() {
         return Host::Copilot;
     }
-    // Fields that only Claude Code had when this was written. Other hosts that send them name their own folder.
+    // Fields that only Claude Code had when this was written. Another host that sends them names its own folder as
+    // well.
     let of_claude = ["permission_mode", "agent_id", "stop_hook_active", "tool_use_id"];
     if transcript.is_empty() && fields.first(&of_claude).is_some() {
         return Host::Claude;
@@ -94,7 +96,7 @@ fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     Host::Unknown
 }
 
-/// Copilot CLI sends milliseconds since 1970 where others send a date, and calls a session `sessionId`.
+/// Copilot CLI sends the time as milliseconds since 1970 (others send a date) and calls a session `sessionId`.
 fn is_copilot_cli(fields: &Fields<'_>) -> bool {
     let number = |raw: &str| !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
     fields.has_own("sessionId") && fields.raw("timestamp").is_some_and(|at| number(at.get()))

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-/// Number of remembered texts. Four thousand hooks name fewer, call ids aside.
+/// Number of texts kept. Four thousand hooks contain fewer different ones, except for call ids.
 const SLOTS: usize = 1_024;
-/// Longer texts are not remembered: they are rare, and a forged one must not stay in memory.
+/// Maximum length of a text that is kept. Longer texts are rare, and a forged one must not stay in memory.
 const LONGEST: usize = 512;
 
 /// The texts of recent hooks. They affect no result: a forgotten text is simply allocated again.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     slots: Vec<Option<Arc<str>>>,
-    /// For a single hook nothing is remembered.
+    /// A reader for a single hook keeps nothing.
     once: bool,
 }
 
@@ -36,7 +36,8 @@ impl Words {
     }
 }
 
-/// A hash of length and both ends, where ids and paths differ. A collision only forgets a text.
+/// Hashes the length and both ends of a text; ids and paths differ there. After a collision the older text is merely
+/// forgotten.
 fn slot(text: &[u8]) -> usize {
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
     let first = text.first_chunk().map_or_else(|| word(text), |bytes| u64::from_le_bytes(*bytes));

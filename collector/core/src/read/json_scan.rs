@@ -9,8 +9,9 @@ use memchr::memchr2;
 /// Maximum nesting.
 const LEVELS: u32 = 64;
 
-/// Calls `field` for each field of the object `text`: its key, which has no escapes, its value as written, and whether that is
-/// a string without escapes. `None` if `text` is anything else; `field` may have been called by then.
+/// Calls `field` for each field of the object `text` with the key, the value as written, and whether the value is a
+/// string without escapes. Keys have no escapes. Returns `None` if `text` is not such an object; `field` may have been
+/// called for its beginning.
 pub(crate) fn object<'a>(
     text: &'a str,
     mut field: impl FnMut(&'a str, &'a str, bool),
@@ -81,15 +82,15 @@ pub(crate) fn array<'a, T>(text: &'a str, element: fn(&'a str) -> T) -> Option<V
 struct Scan<'a> {
     text: &'a str,
     at: usize,
-    /// Whether there is a control character anywhere but at the end. A string cannot contain one unescaped. Usually there is
-    /// none, and then no string must be checked for it.
+    /// Whether a control character stands anywhere but at the end. Control characters are not allowed in strings.
+    /// Usually there is none, and then strings need not be searched for them.
     controls: bool,
 }
 
 impl<'a> Scan<'a> {
     fn of(text: &'a str) -> Self {
         let (blocks, rest) = text.trim_ascii_end().as_bytes().as_chunks::<64>();
-        // The comparisons compile to a few vector instructions.
+        // These comparisons compile to a few vector instructions.
         let mut least = [u8::MAX; 64];
         for block in blocks {
             for (least, &byte) in least.iter_mut().zip(block) {
@@ -110,7 +111,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Space, then `byte`, if it is there.
+    /// Skips space, and then `byte` if it follows.
     fn skip_if(&mut self, byte: u8) -> bool {
         // Hooks rarely have space between their parts.
         if self.peek().is_some_and(|next| next <= b' ') {
@@ -121,7 +122,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    /// The outermost bracket, and the space behind it.
+    /// Moves behind the outermost bracket and the space after it.
     fn open(&mut self, bracket: u8) -> Option<()> {
         let found = self.skip_if(bracket);
         self.space();
@@ -145,7 +146,7 @@ impl<'a> Scan<'a> {
         Some(self.at + length)
     }
 
-    /// The rest of a string without escapes, its closing quote included.
+    /// Moves behind the rest of a string without escapes and its closing quote.
     fn plain_string(&mut self) -> Option<()> {
         self.at = self.special()?;
         (self.peek()? == b'"').then(|| self.at += 1)
@@ -181,7 +182,7 @@ impl<'a> Scan<'a> {
 
     /// Moves behind the value that starts here.
     fn value(&mut self) -> Option<()> {
-        // One bit per open bracket, the innermost lowest: 1 for an object.
+        // One bit per open bracket, the innermost lowest: 1 for an object, 0 for an array.
         let (mut open, mut depth) = (0_u64, 0_u32);
         loop {
             match self.peek()? {
@@ -193,7 +194,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                     let is_object = bracket == b'{';
                     if self.skip_if(if is_object { b'}' } else { b']' }) {
-                        // An empty container is a value like any other.
+                        // An empty container ends at once, like any other value.
                     } else {
                         depth += 1;
                         if depth > LEVELS {
@@ -212,7 +213,7 @@ impl<'a> Scan<'a> {
                 b'n' => self.word("null")?,
                 _ => return None,
             }
-            // A value has ended, and perhaps its container too.
+            // A value has ended. Its container may end here, too.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -235,7 +236,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A key inside a value, its colon, and the space behind it.
+    /// Moves behind a key inside a value, its colon and the space after it.
     fn key(&mut self) -> Option<()> {
         if !self.skip_if(b'"') {
             return None;
@@ -307,7 +308,7 @@ mod tests {
             let expected = serde_object(text);
             prop_assert!(expected.is_some(), "only the scanner takes {text:?}");
             let mut expected = expected.unwrap_or_default();
-            // Of equal keys the last one wins, on both sides.
+            // Of equal keys, both sides keep the last one.
             for (key, value) in fields.iter().rev() {
                 if let Some(other) = expected.remove(*key) {
                     prop_assert_eq!(other.get(), *value, "{}", text);
@@ -397,13 +398,13 @@ mod tests {
             let scan = Scan { at: from, ..Scan::of(&text) };
             let rest = text.as_bytes().get(from..).unwrap_or_default();
             let expected = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-            // Without a following quote or backslash it is no string, whatever it contains.
+            // A string needs a quote or a backslash at some point; without one the scanner finds no string.
             let ends = rest.iter().any(|byte| matches!(byte, b'"' | b'\\'));
             let expected = expected.filter(|_| ends).map(|at| from + at);
             prop_assert_eq!(scan.special(), expected);
         }
 
-        /// Documents from the alphabet of JSON, most of them broken somewhere.
+        /// Documents made of JSON's own characters, most of them invalid somewhere.
         #[test]
         fn what_the_scanner_takes_serde_takes_alike(
             parts in prop::collection::vec(

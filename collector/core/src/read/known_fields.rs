@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Field names that some hook of Cursor is known to send, whether hookspan reads them or not. Sorted by length.
+/// Field names that Cursor's hooks are known to send, whether hookspan reads them or not. Sorted by length.
 const KNOWN: [&str; 88] = [
     "cwd",
     "url",
@@ -93,7 +93,7 @@ const KNOWN: [&str; 88] = [
     "context_usage_percent",
     "parent_conversation_id",
 ];
-/// Hash table of [`KNOWN`] by [`tag`]: index plus 1, at the first free place from [`slot`] on.
+/// Hash table of [`KNOWN`] by [`tag`]: index plus 1, stored at the first free place from [`slot`] on.
 const SLOTS: [u8; 256] = {
     let mut slots = [0; 256];
     let mut index = 0;
@@ -139,7 +139,7 @@ fn is_known(name: &str) -> bool {
 /// Whether `name` with this tag is known in this exact spelling. Called for each field of each hook.
 pub(crate) fn is_listed(name: &str, tag: u32) -> bool {
     let mut at = slot(tag);
-    // A third of the places is used, so a free place is near.
+    // A third of the places is used, so a free place is always near.
     while let Some(index) = usize::from(SLOTS[at]).checked_sub(1) {
         if KNOWN[index] == name {
             return true;

@@ -2,7 +2,7 @@
 
 use crate::read::payload::Fields;
 
-/// Fields that hold one word of a list, by event, with the known words.
+/// Fields whose value is one word from a fixed list, by event, with the known words.
 const KNOWN: [(&str, &str, &[&str]); 9] = [
     ("stop", "status", &["completed", "aborted", "error", "ok"]),
     ("subagentStop", "status", &["completed", "aborted", "error"]),

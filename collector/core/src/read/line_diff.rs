@@ -1,12 +1,12 @@
-//! How many lines an edit adds and removes: the fewest that turn the old text into the new one.
+//! Counts the lines that an edit adds and removes: the smallest number that turns the old text into the new one.
 //!
-//! Texts are fragments of a file, so a last line without a newline equals the same line with one. A line whose ending changes
-//! from CRLF to LF has changed.
+//! Texts are fragments of a file, so a last line without a newline equals the same line with one. A line whose ending
+//! changes from CRLF to LF counts as changed.
 
 use std::collections::BTreeMap;
 
-/// Maximum steps of the exact search. It needs about (changes² / 2) of them: 2 ms for 1,400 changed lines that occur in both
-/// texts. Beyond it the count is approximate, and never too small.
+/// Maximum number of steps of the exact search. The search needs about (changes² / 2) steps: 2 ms for 1,400 changed
+/// lines that occur in both texts. Beyond the maximum the count is approximate, and never too small.
 const STEPS_MAX: usize = 1 << 20;
 
 /// Lines added and removed.
@@ -86,8 +86,8 @@ fn least_changes(left: &[u32], right: &[u32]) -> Option<usize> {
     Some(most)
 }
 
-/// Approximates the unchanged lines: the n-th occurrence of a line on one side is paired with the n-th on the other, and the
-/// most pairs in common order are kept.
+/// Approximates the number of unchanged lines. Pairs the n-th occurrence of a line on one side with the n-th on the
+/// other, and keeps the largest set of pairs that are in the same order on both sides.
 fn in_order(left: &[u32], right: &[u32]) -> usize {
     let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (place, number) in right.iter().enumerate().rev() {
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Reference: the table over all pairs of prefixes.
+    /// A slow reference: the table over all pairs of prefixes.
     fn table(old: &[&str], new: &[&str]) -> usize {
         let mut row = vec![0_usize; new.len() + 1];
         for a in old {

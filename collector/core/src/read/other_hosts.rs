@@ -6,7 +6,7 @@ use crate::model::tool::{ToolFacts, ToolMore};
 use crate::read::interner::Words;
 use crate::read::payload::{Fields, array, object, text};
 
-/// Known events that say nothing about turns, calls or agents. They are shown, but not reported as unknown.
+/// Known events that tell nothing about turns, calls or agents. Pages show them, and they are not reported as unknown.
 const NOTED: [&str; 28] = [
     "MessageDisplay",
     "Notification",
@@ -45,8 +45,8 @@ pub(crate) fn is_noted(sent: &str) -> bool {
     NOTED.contains(&sent)
 }
 
-/// The meaning of another host's event, if it differs from Cursor's event of a similar name. `Err` for an event that says
-/// nothing although its name is known.
+/// What another host's event means, if that differs from Cursor's event of a similar name. `Err` if the event's name is
+/// known and the event tells nothing.
 pub(crate) fn kind(
     sent: &str,
     host: Host,
@@ -73,7 +73,7 @@ pub(crate) fn kind(
             calls if calls.is_empty() => return Some(Err(())),
             calls => EventKind::ToolBatch(calls),
         },
-        // The program's own helpers have neither a type nor a start.
+        // Claude Code's internal helpers have neither a type nor a start event.
         "SubagentStop" if fields.text("agent_type").is_some_and(|agent| agent.is_empty()) => {
             return Some(Err(()));
         }
@@ -82,7 +82,7 @@ pub(crate) fn kind(
     Some(Ok(kind))
 }
 
-/// Whether a text is a word of a list, which may leave the machine, and not a sentence.
+/// Whether a text is a single word from a list, which may leave the machine, and not a sentence.
 fn is_word(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
@@ -93,7 +93,7 @@ fn denied(facts: ToolFacts, words: &mut Words) -> ToolFacts {
     ToolFacts { more: Some(Box::new(ToolMore { failure, ..more })), ..facts }
 }
 
-/// The calls of a batch that a person or a rule refused. They have no own event.
+/// The calls of a batch that a person or a rule refused. No other event reports them.
 fn refused(fields: &Fields<'_>, words: &mut Words) -> Vec<ToolFacts> {
     let calls = fields.raw("tool_calls").map(array).unwrap_or_default();
     let mut refused = Vec::new();
@@ -112,7 +112,7 @@ fn refused(fields: &Fields<'_>, words: &mut Words) -> Vec<ToolFacts> {
     refused
 }
 
-/// The program's own text for the model.
+/// Whether an answer is the text that the host gives the model for a refused call.
 fn is_refusal(answer: &str) -> bool {
     let starts = ["Permission to use ", "Permission for this action has been denied"];
     let head = cut_str(answer, ID_BYTES);

@@ -1,7 +1,8 @@
-//! Cursor's field names, and how to read a body that may be anything.
+//! Knows Cursor's field names and how to read a body that may contain anything.
 //!
-//! A body is split one level deep into raw values. Each field is parsed alone and only when needed, so an odd field affects
-//! only itself. Nothing recurses over hostile nesting except [`serde_json::Value`], which keeps its limit of 128.
+//! A body is split one level deep into raw values. Each field is parsed alone and only when needed, so an odd field
+//! affects only itself. No code here recurses over nested input, except [`serde_json::Value`] with its limit of 128
+//! levels.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,7 @@ use simdutf8::basic::from_utf8;
 use crate::read::json_scan as split;
 use crate::read::known_fields::{is_listed, tag};
 
-/// A body's text: without a byte order mark, UTF-16 converted, damaged UTF-8 repaired.
+/// The text of a body: without a byte order mark, converted from UTF-16, with damaged UTF-8 repaired.
 pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
     match body {
         [0xff, 0xfe, rest @ ..] => Cow::Owned(utf16(rest, u16::from_le_bytes)),
@@ -26,7 +27,7 @@ pub(crate) fn decode(body: &[u8]) -> Cow<'_, str> {
             while let Some(stripped) = rest.strip_prefix(b"\xef\xbb\xbf") {
                 rest = stripped;
             }
-            // The lossy reader is ten times slower on valid text.
+            // For valid text, the lossy conversion is ten times slower.
             from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed)
         }
     }
@@ -46,7 +47,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a> {
     text: &'a str,
-    /// Whether it certainly has no escapes.
+    /// True if the value surely has no escapes.
     is_plain: bool,
 }
 
@@ -65,17 +66,17 @@ impl<'a> Raw<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
     fields: Vec<Field<'a>>,
-    /// One bit per tag of a present field: most requested names are absent.
+    /// One bit per tag of a field that is present. Most names that callers ask for are absent, and this shows it fast.
     tags: u64,
-    /// Some key has an upper-case letter, so camelCase spellings must be tried too.
+    /// Some key has an upper-case letter, so the camelCase spelling of a name must be tried, too.
     camel: bool,
 }
 
 #[derive(Debug)]
 struct Field<'a> {
-    /// [`tag`] of the key. A hook has twenty fields and is asked for thirty, so comparisons must be cheap.
+    /// [`tag`] of the key. A hook has twenty fields and callers ask for thirty names, so comparing must be cheap.
     tag: u32,
-    /// Whether some hook is known to send a field of this name.
+    /// Whether known hooks send a field of this name.
     listed: bool,
     key: Cow<'a, str>,
     value: Raw<'a>,
@@ -107,8 +108,9 @@ impl<'a> Fields<'a> {
         self.fields.push(Field { tag, listed, key, value });
     }
 
-    /// The value of `name` in its snake_case or camelCase spelling; of equal keys the last. JSON null is absent.
-    // Most names are absent. One bit, known at compile time, shows that.
+    /// The value of `name` in its snake_case or camelCase spelling. If a key occurs twice, the last value. JSON null
+    /// counts as absent.
+    // Most names are absent. A test of one bit shows that.
     #[inline]
     pub(crate) fn raw(&self, name: &str) -> Option<Raw<'a>> {
         let tag = tag(name);
@@ -133,7 +135,7 @@ impl<'a> Fields<'a> {
         self.fields.iter().any(|field| field.key == name)
     }
 
-    /// The names, as sent, that no hook is known to send in this spelling, each with the shape of its value.
+    /// The names, as sent, that no known hook sends in this spelling, each with the shape of its value.
     pub(crate) fn unlisted(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let unlisted = self.fields.iter().filter(|field| !field.listed);
         unlisted.map(|field| (&*field.key, shape(field.value)))
@@ -144,7 +146,7 @@ impl<'a> Fields<'a> {
         names.iter().find_map(|name| self.raw(name))
     }
 
-    /// Text of a field. Numbers and flags are not text.
+    /// Text of a field. Numbers and booleans are not text.
     pub(crate) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.raw(name).and_then(text)
     }
@@ -159,7 +161,7 @@ impl<'a> Fields<'a> {
         self.said(name).map(Cow::into_owned)
     }
 
-    /// A number, also if written as text.
+    /// A number. Text that contains a number counts, too.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.raw(name).and_then(number)
     }
@@ -170,7 +172,7 @@ impl<'a> Fields<'a> {
         if let Ok(int) = serde_json::from_str::<i64>(raw.get()) {
             return Some(int);
         }
-        // `as` saturates, which is right for a forged number.
+        // `as` saturates, so a forged number cannot overflow.
         number(raw).map(|number| number as i64)
     }
 
@@ -219,7 +221,7 @@ pub(crate) fn array(raw: Raw<'_>) -> Vec<Raw<'_>> {
 pub(crate) fn first(raw: Raw<'_>) -> Option<Raw<'_>> {
     match split::first(raw.get()) {
         Some(element) => Some(Raw::of(element)),
-        // Empty, not an array, or nested too deep for the scanner.
+        // The array is empty, not an array, or nested too deep for the scanner.
         None => array(raw).into_iter().next(),
     }
 }
@@ -233,8 +235,8 @@ pub(crate) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     unescaped(inner).or_else(|| repaired(raw)).map(Cow::Owned)
 }
 
-/// Unescapes a valid string in one pass; `serde_json` copies it three times to a caller that wants bytes. A tool's output is
-/// JSON in a string, and the longest text of most hooks. `None` if the text may contain half a character.
+/// Unescapes a valid string in one pass. `serde_json` would copy it three times for a caller that wants bytes, and the
+/// longest text of most hooks is a tool's output, JSON in a string. `None` if the text may contain half a character.
 fn unescaped(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -286,7 +288,7 @@ fn number(raw: Raw<'_>) -> Option<f64> {
     digits.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Whether `key` is `name` with its underscores turned into capitals.
+/// Whether `key` is the camelCase spelling of `name`.
 fn is_camel_of(key: &str, name: &str) -> bool {
     let mut wanted = name.bytes();
     for byte in key.bytes() {
@@ -301,8 +303,8 @@ fn is_camel_of(key: &str, name: &str) -> bool {
     wanted.next().is_none()
 }
 
-/// The value of a top-level text field in a document that does not parse: the first `"name" : "value"`. Escapes are not
-/// decoded, because ids have none.
+/// The value of a top-level text field in a document that is not valid JSON: the first `"name" : "value"`. Escapes are
+/// not decoded, because ids contain none.
 pub(crate) fn scan<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -343,7 +345,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A key, borrowed if it has no escapes, and readable if it has a lone surrogate.
+/// A key: borrowed if it has no escapes, and readable even if it has a lone surrogate.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -355,7 +357,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
                 f.write_str("a key")
             }
             fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Key<'de>, E> {
-                // The lossy reader is for invalid text, and slow on valid text.
+                // The lossy conversion is for invalid text; on valid text it is slow.
                 Ok(Key(std::str::from_utf8(bytes)
                     .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)))
             }
@@ -435,7 +437,7 @@ mod tests {
     }
 
     proptest! {
-        /// For valid strings both ways agree; only half characters need the long way.
+        /// For valid strings both ways agree; only half characters need the slow way.
         #[test]
         fn escapes_are_undone_as_serde_undoes_them(
             parts in prop::collection::vec(

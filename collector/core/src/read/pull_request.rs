@@ -1,4 +1,4 @@
-//! The pull request that a command opened, as `gh` and `glab` print its address: on a line of its own.
+//! Finds the pull request that a command opened. `gh` and `glab` print its address on a line of its own.
 
 use memchr::memmem;
 
@@ -7,12 +7,12 @@ use crate::read::commit::is_line_start;
 /// Longest address that is kept.
 const LONGEST: usize = 512;
 
-/// Commands that open a pull request, and what stands before its number in the address.
+/// Commands that open a pull request, with the part of the address before the number.
 const COMMANDS: [(&[&str], &str); 2] =
     [(&["gh", "pr", "create"], "/pull/"), (&["glab", "mr", "create"], "/-/merge_requests/")];
 
-/// The address that `output` names last, if `command` may have opened a pull request. Both may be JSON: nothing is decoded, as the
-/// address has no character that JSON escapes.
+/// The last address that `output` names, if `command` may have opened a pull request. Both texts may be JSON. They are
+/// not decoded, because the address contains no character that JSON escapes.
 pub(crate) fn pull_request<'a>(command: &str, output: &'a str) -> Option<&'a str> {
     let (_, place) = COMMANDS.iter().find(|(words, _)| are_in(command, words))?;
     if command.contains("--dry-run") || command.contains("--help") {
@@ -35,7 +35,7 @@ fn last_line<'a>(output: &'a str, place: &str) -> Option<&'a str> {
     (fits && is_address(line, place)).then_some(line)
 }
 
-/// Whether the words follow each other in `text`, with one blank between them.
+/// Whether `words` stand in `text` one after the other, with one blank between them.
 fn are_in(text: &str, words: &[&str]) -> bool {
     text.contains(&*words.join(" "))
 }
@@ -79,7 +79,7 @@ mod tests {
                 "!4 x\n https\nhttps://gitlab.example/a/b/c/-/merge_requests/4\n",
                 Some("https://gitlab.example/a/b/c/-/merge_requests/4"),
             ),
-            // What `git push` proposes is not opened yet.
+            // `git push` only proposes this address; no pull request is open yet.
             ("git push", "remote: https://github.com/acme/app/pull/new/x", None),
             ("git push; gh pr create --web", "https://github.com/acme/app/pull/new/x\n", None),
             ("gh pr create --dry-run", "https://github.com/acme/app/pull/17\n", None),

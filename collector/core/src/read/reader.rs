@@ -1,4 +1,4 @@
-//! Turns a hook into an event, in every dialect and with any damage: host, conversation and turn.
+//! Turns a hook into an event, in every dialect and however damaged: finds its host, conversation and turn.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -27,13 +27,14 @@ use crate::read::repair::repair;
 /// Maximum number of a hook's roots that are searched for its file.
 const MAX_ROOTS: usize = 32;
 
-/// Reads a hook. Never fails; see [`EventKind::Malformed`]. For more than one, a [`Reader`] takes less time and memory.
+/// Reads a single hook. Never fails; see [`EventKind::Malformed`]. For several hooks, use a [`Reader`]: it takes less
+/// time and memory.
 #[must_use]
 pub fn normalise(hook: &Hook) -> Event {
     Reader { words: Words::once() }.read(hook)
 }
 
-/// Reads hooks. Remembering earlier texts saves memory and changes no result.
+/// Reads hooks. A reader remembers texts of earlier hooks to save memory; this changes no result.
 #[derive(Debug, Default)]
 pub struct Reader {
     words: Words,
@@ -45,7 +46,8 @@ impl Reader {
         self.read_with(hook, |_| None).0
     }
 
-    /// Reads a hook, and the content that `wanted` names once the event is known, so that the body is read once.
+    /// Reads a hook together with content, so that the body is parsed only once. `wanted` names the content after the
+    /// event is known.
     pub fn read_with(
         &mut self,
         hook: &Hook,
@@ -64,7 +66,7 @@ impl Reader {
     }
 }
 
-/// Reads a damaged body, if it still says what happened and where.
+/// Reads a damaged body, if the readable part still says which event happened and in which conversation.
 fn damaged(hook: &Hook, sound: &str, words: &mut Words) -> Option<Event> {
     use EventKind as K;
     let fields = Fields::parse(sound)?;
@@ -76,7 +78,7 @@ fn damaged(hook: &Hook, sound: &str, words: &mut Words) -> Option<Event> {
     let event = read(hook, &fields, words);
     let is_told = match &event.kind {
         K::Unknown { .. } | K::WorkspaceOpen => false,
-        // Without the tool's name the call is unknown.
+        // Without the tool's name nobody knows which call this was.
         K::ToolStart(_) | K::ToolEnd(_) | K::ToolFailure(_) => {
             fields.first(&["tool_name", "tool"]).is_some()
         }
@@ -114,7 +116,7 @@ fn malformed(hook: &Hook, body: &str, words: &mut Words) -> Event {
     event
 }
 
-/// Some hooks outside any turn repeat the conversation's id there.
+/// Some hooks outside any turn repeat the conversation's id as their generation id.
 fn name_generation(event: &mut Event, generation: &str, words: &mut Words) {
     let generation = cut_str(generation, ID_BYTES);
     if generation != &*event.conversation {
@@ -204,7 +206,7 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     }
     let ids: &[&str] = match event.host {
         Host::Claude if is_beside_turns(&event.kind) => &[],
-        // This host's `turn_id` identifies a message.
+        // Claude Code's `turn_id` identifies a message, not a turn.
         Host::Claude => &["generation_id", "prompt_id"],
         // The turn belongs to the child.
         Host::Codex if about_child => &[],
@@ -219,15 +221,15 @@ fn identify(event: &mut Event, hook: &Hook, fields: &Fields<'_>, words: &mut Wor
     }
 }
 
-/// Tab has no conversation, and each of its hooks has a fresh id. So they are grouped by workspace and hour: a conversation
-/// that ends, and that retention can delete.
+/// Tab completions have no conversation, and each hook has a new id. They are grouped by workspace and hour, so that
+/// each group ends and retention can delete it.
 fn tab_conversation(event: &Event) -> String {
     let hour = event.at.0.div_euclid(HOUR).to_string();
     content_key(&["tab", event.about.workspace.as_deref().unwrap_or_default(), &hour])
 }
 
-/// Whether an event of Claude Code names the last prompt without being part of its turn. Such an event belongs to the open
-/// turn, or to none.
+/// Whether this is an event of Claude Code that names the last prompt without being part of its turn. Such an event
+/// belongs to the open turn, or to no turn.
 fn is_beside_turns(kind: &EventKind) -> bool {
     use EventKind as K;
     matches!(kind, K::Compaction(_) | K::CompactionEnd | K::Unknown { .. } | K::SessionEnd(_))
@@ -262,7 +264,7 @@ fn split_step(sent: &str) -> (&str, Option<&str>) {
 fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words) -> About {
     let roots = fields.raw("workspace_roots");
     let root = roots.and_then(first).and_then(text).filter(|root| !root.is_empty()).or_else(|| {
-        // Only other hosts name their project by `cwd`; Cursor's is the shell's.
+        // Only other hosts name their project by `cwd`. In Cursor's hooks, `cwd` is the shell's folder.
         fields.raw("conversation_id").is_none().then(|| fields.said("cwd")).flatten()
     });
     let root = root.as_deref().or(hook.context.project_dir.as_deref());
@@ -289,9 +291,9 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
     }
 }
 
-/// Of several roots the first that a file lies below.
+/// Of several roots, the first one that contains `file`.
 fn root_of(roots: Raw<'_>, file: &str, words: &mut Words) -> Option<Arc<str>> {
-    // Usually there is one root, which needs no list.
+    // Usually there is only one root, and no list is needed.
     if !roots.get().contains(',') {
         return None;
     }

@@ -1,9 +1,9 @@
-//! Repairs a damaged body: makes its readable part valid JSON.
+//! Repairs a damaged body: turns its readable part into valid JSON.
 //!
-//! Bodies may be cut by a pipe or a limit, contain line breaks and escapes that JSON forbids, or have text behind their end.
-//! Everything before the damage is usable: the event, the ids, the tool.
+//! A pipe or a limit may cut a body. A body may contain line breaks and escapes that JSON forbids, or text after its
+//! end. Everything before the damage is usable: the event, the ids, the tool.
 
-/// Fields whose text is useful without its end. Half an id or half an input would be wrong.
+/// Fields whose text is useful even if its end is missing. Half of an id or of an input would be wrong.
 const TEXTS: [&str; 7] =
     ["prompt", "text", "tool_output", "tool_response", "output", "result_json", "content"];
 /// Deepest nesting that is followed.
@@ -64,13 +64,14 @@ impl<'a> Scan<'a> {
         self.rest = self.rest.trim_start();
         match self.rest.strip_prefix(',') {
             Some(rest) => self.rest = rest,
-            // Something else follows instead of a field or the end. The fields before it count.
+            // Neither a field nor the end follows. The fields before this point count.
             None => return Some(Next::End),
         }
         Some(Next::More)
     }
 
-    /// Writes the rest of a string, whose first quote is read, without what JSON forbids. Returns whether its end was there.
+    /// Writes the rest of a string after its opening quote, without what JSON forbids. Returns whether the closing
+    /// quote was there.
     fn string(&mut self, sound: &mut String) -> Option<bool> {
         sound.push('"');
         loop {
@@ -98,7 +99,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Writes an escape. The backslash of an invalid escape becomes a plain backslash.
+    /// Writes an escape. If the escape is invalid, its backslash is written as a literal backslash.
     fn escape(&mut self, special: &'a str, sound: &mut String) {
         let hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let len = match special.as_bytes().get(1) {
@@ -106,7 +107,7 @@ impl<'a> Scan<'a> {
             Some(b'u') if special.get(2..6).is_some_and(hex) => 6,
             _ => 0,
         };
-        // Half an escape at the end is dropped.
+        // An escape that is cut off at the end is dropped.
         let (escape, rest) = special.split_at(len.max(1));
         match len {
             0 if rest.is_empty() => {}
@@ -116,7 +117,7 @@ impl<'a> Scan<'a> {
         self.rest = rest;
     }
 
-    /// Writes a number, a word, an array or an object, if all of it is there.
+    /// Writes a number, a word, an array or an object, if it is complete.
     fn value(&mut self, sound: &mut String) -> Option<()> {
         let mut open: Vec<char> = Vec::new();
         let start = sound.len();
@@ -197,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// The result is valid JSON, wherever the body was cut and whatever was inserted.
+        /// The result is valid JSON, no matter where the body was cut or what was inserted.
         #[test]
         fn a_repaired_body_is_sound(
             parts in prop::collection::vec(

@@ -1,7 +1,7 @@
-//! Which shell commands run tests: a list of well-known runners. A command that is not surely one of them is none.
+//! Recognises shell commands that run tests, from a list of well-known runners. In doubt a command runs no tests.
 //!
-//! Only a command that starts one program counts, because the exit code of `cargo test | tail` or `make test || true` is not
-//! that of the tests.
+//! Only a command that starts one program counts, because the exit code of `cargo test | tail` or `make test || true`
+//! is not that of the tests.
 
 use crate::model::tool::TestCodes;
 use crate::read::shell;
@@ -23,7 +23,7 @@ const RUNNERS: [&str; 13] = [
     "vitest",
 ];
 
-/// Programs with a command that runs tests: the first words behind the program.
+/// Programs with a subcommand that runs tests, and the first words of that subcommand.
 const COMMANDS: [(&str, &[&str]); 35] = [
     ("ansible-test", &["units"]),
     ("bazel", &["test"]),
@@ -62,7 +62,7 @@ const COMMANDS: [(&str, &[&str]); 35] = [
     ("zig", &["build test", "test"]),
 ];
 
-/// Programs that make targets: any of their words may be the one that runs tests.
+/// Programs that make targets. Any of their arguments may be the target that runs tests.
 const MAKERS: [(&str, &[&str]); 6] = [
     ("gmake", &["test", "tests", "check"]),
     ("gradle", &["test", "check"]),
@@ -72,7 +72,7 @@ const MAKERS: [(&str, &[&str]); 6] = [
     ("mvnw", &["test", "verify"]),
 ];
 
-/// Programs that start another program: the words between the two.
+/// Programs that start another program, with the words in between.
 const LAUNCHERS: [(&str, &str); 14] = [
     ("bunx", ""),
     ("bundle", "exec"),
@@ -90,7 +90,7 @@ const LAUNCHERS: [(&str, &str); 14] = [
     ("yarn", "exec"),
 ];
 
-/// Words with which a runner runs no tests, or never ends.
+/// Arguments with which a runner runs no tests, or never ends.
 const NO_RUN: [&str; 18] = [
     "--help",
     "-h",
@@ -112,7 +112,8 @@ const NO_RUN: [&str; 18] = [
     "-Dmaven.test.skip=true",
 ];
 
-/// Options before the command, which say nothing about it: without a value, and with one.
+/// Options that may stand before the subcommand and mean nothing here: first those without a value, then those with
+/// one.
 const FLAGS: [&str; 16] = [
     "-q",
     "-s",
@@ -144,10 +145,10 @@ const VALUED: [&str; 10] = [
     "--workspace",
 ];
 
-/// Launchers that are looked through.
+/// Maximum number of launchers that are followed.
 const MAX_LAUNCHERS: usize = 3;
 
-/// Runners with codes of their own for "no tests", "wrong usage" and the like, and the codes that report failed tests.
+/// Runners that use other exit codes for "no tests", "wrong usage" and the like. The codes listed report failed tests.
 const PYTEST: TestCodes = TestCodes::Only(&[1]);
 const NEXTEST: TestCodes = TestCodes::Only(&[100, 101]);
 
@@ -199,12 +200,12 @@ fn runs(program: &str, words: &[&str]) -> bool {
         || MAKERS.iter().find(found).is_some_and(|(_, targets)| makes(targets))
 }
 
-/// The word itself, or a script of that name with a suffix (`npm run test:unit`).
+/// Whether `given` is the word `wanted`, or a script with that name and a suffix (`npm run test:unit`).
 fn fits(given: &str, wanted: &str) -> bool {
     given == wanted || given.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// The program that a launcher starts, and the words behind it.
+/// The program that a launcher starts, and its arguments.
 fn launched<'a>(program: &str, words: &'a [&'a str]) -> Option<(&'a str, &'a [&'a str])> {
     let of = LAUNCHERS.iter().filter(|(name, _)| *name == program);
     let rest = of.filter_map(|(_, between)| match (*between, words) {
@@ -218,7 +219,8 @@ fn launched<'a>(program: &str, words: &'a [&'a str]) -> Option<(&'a str, &'a [&'
     Some((first.rsplit(['/', '\\']).next().unwrap_or(first), rest))
 }
 
-/// The words behind leading options. An unknown option stays, so that what follows it is taken for nothing.
+/// The words after leading options. An unknown option stays in front, so that the next word is not taken for a
+/// subcommand.
 fn behind_options<'a>(mut words: &'a [&'a str]) -> &'a [&'a str] {
     loop {
         words = match words {
@@ -236,7 +238,7 @@ fn is_flag(word: &str) -> bool {
     FLAGS.contains(&word) || jobs || assigned || word.starts_with('+')
 }
 
-/// The name without the ending of Windows, and Python without its version.
+/// The name without Windows' file extension, and Python's without its version.
 fn bare(program: &str) -> &str {
     let endings = [".exe", ".cmd", ".bat", ".ps1"];
     let name = endings.iter().find_map(|end| program.strip_suffix(end)).unwrap_or(program);

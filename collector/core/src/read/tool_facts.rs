@@ -17,11 +17,11 @@ use crate::read::pull_request::pull_request;
 use crate::read::shell::executable;
 use crate::read::test_command::test_codes;
 
-/// Cursor's wrapper tool for tools of MCP servers.
+/// The tool through which Cursor calls tools of MCP servers.
 const WRAPPER: &str = "CallMcpTool";
 /// Fields that hold a call's result.
 const OUTPUTS: [&str; 4] = ["tool_output", "tool_response", "tool_result", "result"];
-/// `resultType` of Copilot CLI, and the `failure_type` it stands for.
+/// Values of Copilot CLI's `resultType`, with the `failure_type` each stands for.
 const RESULTS: [(&str, &str); 5] = [
     ("failure", "error"),
     ("error", "error"),
@@ -75,7 +75,7 @@ impl ToolClass {
 }
 
 impl ToolFacts {
-    /// From preToolUse, postToolUse, postToolUseFailure and their relatives.
+    /// Facts from preToolUse, postToolUse, postToolUseFailure and similar events.
     pub(crate) fn generic(fields: &Fields<'_>, words: &mut Words) -> Self {
         let sent = ["tool_name", "tool"].iter().find_map(|name| fields.said(name));
         let sent = sent.as_deref().map_or("unknown", |sent| cut_str(sent, 256));
@@ -113,7 +113,8 @@ impl ToolFacts {
         facts
     }
 
-    /// A tool of an MCP server that is called through another tool, which names the server and the tool in its input.
+    /// Reads a call of an MCP tool that goes through another tool, which names the server and the MCP tool in its
+    /// input.
     fn unwrap(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) -> bool {
         let mut store = String::new();
         let Some(inner) = input.and_then(|input| object(input, &mut store)) else { return false };
@@ -122,7 +123,7 @@ impl ToolFacts {
         self.tool = words.get(tool);
         self.class = ToolClass::Mcp;
         self.content = mcp_content(inner.raw("arguments"));
-        // Servers of the user's own configuration have a prefix here, but not in their own hooks.
+        // Servers from the user's own configuration have a prefix here, but no prefix in their own hooks.
         let name = inner.said("server");
         let name =
             name.map(|name| cut_str(name.strip_prefix("user-").unwrap_or(&name), 256).to_owned());
@@ -131,7 +132,7 @@ impl ToolFacts {
         true
     }
 
-    /// From beforeShellExecution and afterShellExecution.
+    /// Facts from beforeShellExecution and afterShellExecution.
     pub(crate) fn shell(fields: &Fields<'_>, words: &mut Words) -> Self {
         let command = fields.first(&["command", "command_line"]).and_then(text);
         let command = command.unwrap_or_default();
@@ -159,7 +160,7 @@ impl ToolFacts {
         }
     }
 
-    /// From beforeMCPExecution and afterMCPExecution.
+    /// Facts from beforeMCPExecution and afterMCPExecution.
     pub(crate) fn mcp(fields: &Fields<'_>, words: &mut Words) -> Self {
         let sent = ["tool_name", "tool", "mcp_tool_name"].iter().find_map(|name| fields.said(name));
         let tool = bare(cut_str(sent.as_deref().unwrap_or("unknown"), 256));
@@ -184,11 +185,11 @@ impl ToolFacts {
         facts
     }
 
-    /// From beforeReadFile and afterFileEdit: `tool` is the name the generic layer would give.
+    /// Facts from beforeReadFile and afterFileEdit. `tool` is the name that generic hooks use for such a call.
     pub(crate) fn file(fields: &Fields<'_>, tool: &str, words: &mut Words) -> Self {
         let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
         let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
-        // A file that was changed and is read again is another call, however soon.
+        // The content is part of the key: reading a file again after a change is another call, however soon it comes.
         let held = fields.raw("content").map(|content| new_text(content.get()).to_string());
         let key = [tool, &path].into_iter().chain(held.as_deref());
         let mut facts = Self {
@@ -206,7 +207,7 @@ impl ToolFacts {
         facts
     }
 
-    /// Records the name as sent. Returns the server in it, if any.
+    /// Records the tool's name as sent. Returns the server that the name contains, if any.
     fn name(&mut self, sent: &str, words: &mut Words) -> Option<Box<Server>> {
         self.tool = words.get(bare(sent));
         let is_mcp = bare(sent) != sent;
@@ -330,7 +331,7 @@ impl ToolFacts {
         });
         self.interrupt = self.interrupt.or(fields.flag("interrupted").filter(|is_so| *is_so));
         if self.class == ToolClass::Shell && more.exit_code.is_none() {
-            // A receipt names what was started.
+            // A receipt names the background job that was started.
             let receipt = ["shell_id", "backgroundTaskId"];
             let started = fields.first(&receipt).is_some() && !self.is_await();
             more.background = started.then_some(true).or(more.background);
@@ -362,7 +363,7 @@ fn leading_code(text: &str) -> Option<i64> {
 fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
     let flags = fields.flag("is_error") == Some(true) || fields.flag("success") == Some(false);
     let signal = fields.said("signal").is_some();
-    // A fetched page is a foreign document, not the tool's answer.
+    // A fetched page is someone else's document, not the tool's own message.
     let is_page = tool.to_ascii_lowercase().contains("fetch");
     let error = fields.raw("error").filter(|_| !is_page).is_some_and(|error| match text(error) {
         Some(text) => !text.trim().is_empty(),
@@ -379,7 +380,7 @@ fn may_tell_failure(output: &str) -> bool {
         && (holds(b"rror") || holds(b"success") || holds(b"resultType") || holds(b"Exit code: "))
 }
 
-/// The exit code in the last words of a text for the model: `<shellId: 0 completed with exit code 1>`.
+/// The exit code at the end of a text for the model: `<shellId: 0 completed with exit code 1>`.
 fn told_code(text: &str) -> Option<i64> {
     const WORDS: &str = "exit code ";
     let rest = &text[text.rfind(WORDS)? + WORDS.len()..];
@@ -388,7 +389,7 @@ fn told_code(text: &str) -> Option<i64> {
 }
 
 impl ToolFacts {
-    /// An output that is not a document.
+    /// Reads an output that is plain text.
     fn read_text_output(&mut self, output: &str, more: &mut ToolMore) {
         let Some(code) = leading_code(output) else { return };
         self.is_error = code != 0;
@@ -399,7 +400,7 @@ impl ToolFacts {
 }
 
 impl ToolMore {
-    /// Nothing, if there is nothing in it.
+    /// `None` if there are no facts.
     fn boxed(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
@@ -421,7 +422,7 @@ fn said(sent: &str, words: &mut Words) -> Option<Arc<str>> {
     (!sent.is_empty()).then(|| words.get(cut_str(&path::without_host(sent), 4_096)))
 }
 
-/// An MCP tool's own name; any other name as it is.
+/// The name of an MCP tool without its server; any other name as it is.
 fn bare(sent: &str) -> &str {
     if let Some(tool) = sent.strip_prefix("MCP:") {
         return if tool.is_empty() { "unknown" } else { tool };
@@ -444,7 +445,7 @@ fn shell_content(command: &str) -> u64 {
 
 /// 0 for an empty input.
 fn mcp_content(input: Option<Raw<'_>>) -> u64 {
-    // One layer sends the input as an object, the other as JSON in a string: compare their content.
+    // One hook sends the input as an object, the other as JSON in a string. So their parsed content is compared.
     let raw = input.map_or("", Raw::get);
     let inner = input.and_then(text);
     let written = inner.as_deref().unwrap_or(raw);
@@ -514,7 +515,7 @@ fn edit(fields: &Fields<'_>) -> Edits {
     Edits { count: 1, added, removed, text, new: new_text(&new) }
 }
 
-/// A digest of what a file or a place in it holds: its length and its end tell two edits apart.
+/// Digest of a text's length and end, which tell two edits of a file apart.
 fn new_text(text: &str) -> u64 {
     const END: usize = 512;
     let end = &text.as_bytes()[text.len().saturating_sub(END)..];
@@ -534,7 +535,7 @@ fn patch<'a>(fields: &Fields<'a>) -> Option<Cow<'a, str>> {
     fields.text("command").filter(|patch| patch.starts_with("*** Begin Patch"))
 }
 
-/// The file of a patch that is about one.
+/// The file that a patch changes, if it changes only one.
 fn patch_path(patch: Cow<'_, str>) -> Option<String> {
     let named = |line: &str| Some(line.strip_prefix("*** ")?.split_once(" File: ")?.1.to_owned());
     let mut files = patch.lines().filter_map(named);

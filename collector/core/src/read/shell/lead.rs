@@ -1,5 +1,5 @@
-//! Reads what stands before the name, where a misread quote would show an argument. Anything that two shells read
-//! differently is a doubt, and every reader here gives `None` on the first one.
+//! Reads the part of a command before the program's name. A misread quote there could show an argument as a name. If
+//! two shells read something differently, every function here returns `None`.
 
 /// Substitutions inside each other.
 const MAX_DEPTH: usize = 8;
@@ -69,7 +69,7 @@ impl<'a> Lead<'a> {
                 [b';', b';' | b'&' | b'|', ..] => return None,
                 [b'&', b'&', ..] | [b'|', b'|', ..] => {
                     self.at += 2;
-                    // `&&` at the end of the text waits for a command.
+                    // After `&&` at the end of the text, the shell waits for another command.
                     self.skip_empty();
                     return (!self.at_end()).then_some(());
                 }
@@ -88,7 +88,7 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// Skips `NAME=value` or `NAME+=value`, and tells whether one stood here.
+    /// Skips `NAME=value` or `NAME+=value`. Returns whether one stood here.
     pub(super) fn skip_assignment(&mut self) -> Option<bool> {
         let rest = self.rest();
         let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -101,11 +101,11 @@ impl<'a> Lead<'a> {
             return None;
         }
         self.at += name + equals;
-        // `TOKEN= abc` starts `abc`, which may not be what was meant.
+        // `TOKEN= abc` starts `abc`. The author may have meant an assignment.
         (!self.word()?.is_empty()).then_some(true)
     }
 
-    /// Skips the `&` before a path, with which PowerShell calls a program.
+    /// Skips the `&` that PowerShell needs before the path of a program.
     pub(super) fn skip_call(&mut self) {
         if let [b'&', b' ', ..] = self.rest() {
             self.at += 2;
@@ -154,16 +154,17 @@ impl<'a> Lead<'a> {
         )
     }
 
-    /// Whether arguments can follow. `TOKEN = abc` is an assignment in other languages, `name ()` begins a function.
+    /// Whether the next characters can begin arguments. `TOKEN = abc` is an assignment in other languages, and `name
+    /// ()` begins a function.
     fn begins_arguments(mut self) -> bool {
         self.skip_blanks();
         !matches!(self.rest(), [b'=' | b'(', ..] | [b'+', b'=', ..])
     }
 
-    /// Reads one word with its quotes and substitutions; empty if none stands here.
+    /// Reads one word with its quotes and substitutions. The word is empty if none stands here.
     pub(super) fn word(&mut self) -> Option<&'a str> {
         let start = self.at;
-        // Open double quotes and substitutions, and where each begins.
+        // Open double quotes and substitutions, with their starts.
         let mut open: Vec<(u8, usize)> = Vec::new();
         loop {
             let quoted = open.last().is_some_and(|(kind, _)| *kind == b'"');
@@ -182,7 +183,7 @@ impl<'a> Lead<'a> {
                 }
                 [b')', ..] if !quoted && !open.is_empty() => {
                     let (_, from) = open.pop()?;
-                    // The patterns of `case` have parentheses without a partner.
+                    // The patterns of `case` contain closing parentheses without an opening one.
                     (!self.text.get(from..self.at)?.contains("case")).then_some(1)?
                 }
                 [b'$', b'(', after, ..] if *after != b'(' => {
@@ -205,21 +206,23 @@ impl<'a> Lead<'a> {
     }
 }
 
-/// Length of the name in `${name}`. Other forms may contain blanks and quotes.
+/// Length of a name in `${name}`. Other forms of `${…}` may contain blanks and quotes.
 fn variable(name: &[u8]) -> Option<usize> {
     let length = name.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     (name.get(length) == Some(&b'}')).then_some(length)
 }
 
-/// Length of a backslash and what follows. PowerShell and cmd.exe do not escape with it, so it must not matter.
+/// Length of a backslash and the character after it. PowerShell and cmd.exe do not use the backslash as an escape, so
+/// the character must be one that has no meaning of its own.
 fn escape(next: u8, top: bool) -> Option<usize> {
     let matters = b"\"'`$;&|()<>#{}\n\r".contains(&next);
-    // A continued line ends the word nowhere; it is read as a blank outside of words only.
+    // A backslash before a line break continues the line. This is safe outside of quotes only.
     let continued = top && next == b'\n';
     (!matters || continued).then_some(2)
 }
 
-/// Length of text in single quotes. fish escapes inside, cmd.exe does not know these quotes.
+/// Length of text in single quotes. fish has escapes inside them, and cmd.exe does not know these quotes; such text is
+/// refused.
 fn single_quoted(inner: &[u8]) -> Option<usize> {
     let length = memchr::memchr(b'\'', inner)?;
     let text = inner.get(..length)?;
@@ -228,19 +231,19 @@ fn single_quoted(inner: &[u8]) -> Option<usize> {
     (!smart && text.last() != Some(&b'\\') && doubles.is_multiple_of(2)).then_some(length)
 }
 
-/// Whether one of U+2018 to U+201F begins here, which PowerShell takes for quotes.
+/// Whether one of U+2018 to U+201F begins here. PowerShell treats these characters as quotes.
 fn is_smart_quote(text: &[u8]) -> bool {
     matches!(text, [0xe2, 0x80, 0x98..=0x9f, ..])
 }
 
-/// Length of a byte outside of quotes, with the `&` of a redirection.
+/// Length of a character outside of quotes. A redirection includes its `&`.
 fn bare(rest: &[u8], top: bool) -> Option<usize> {
     match rest {
         [b'<', b'<' | b'(' | b'#', ..] | [b'>', b'(', ..] => None,
         [b'<' | b'>', b'&' | b'|', ..] => Some(2),
         [b'@', b'"' | b'\'' | b'{', ..] => None,
         [b'(' | b')' | b'{' | b'}' | b'^', ..] => None,
-        // A comment hides the end of a substitution.
+        // A comment could hide the end of a substitution.
         [b'#', ..] if !top => None,
         _ => Some(1),
     }
@@ -250,8 +253,8 @@ fn is_path_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"._+-/\\:~".contains(&b)
 }
 
-/// Whether text without quotes is a name or a path. A path on a drive must name a file with an extension, since
-/// `C:\Users\A B` is a folder whose blank needs quotes.
+/// Whether text without quotes is a name or a path. A path on a drive must name a file with an extension: `C:\Users\A
+/// B` without quotes is a folder's name cut at its blank.
 fn is_bare_path(word: &str) -> bool {
     let of_drive = |word: &str| {
         let base = word.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -266,7 +269,7 @@ fn is_drive(word: &str) -> bool {
     matches!(word.as_bytes(), [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic())
 }
 
-/// Whether text in quotes is a path. Any other text may be a value: PowerShell prints it.
+/// Whether text in quotes is a path. Any other quoted text may be a value that PowerShell would print.
 fn is_quoted_path(word: &str) -> bool {
     let rooted = ["/", "./", "../", "~/", ".\\", "..\\", "\\\\"];
     (is_drive(word) || rooted.iter().any(|root| word.starts_with(root)))

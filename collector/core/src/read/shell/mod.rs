@@ -1,9 +1,9 @@
-//! Finds the program that a shell command starts, and gives no name where any doubt is left.
+//! Finds the program that a shell command starts. Returns no name if there is any doubt.
 //!
-//! The name leaves the machine as part of a span's name, so an argument or the value of an assignment must never be taken
-//! for a program. The command does not say which shell reads it. What stands before the name is therefore read by rules on
-//! which sh, bash, zsh, fish, PowerShell and cmd.exe agree ([`lead`]). What stands after the name cannot change it; that
-//! part is read as bash reads it ([`rest`]), to learn whether the command starts one program only.
+//! The name leaves the machine as part of a span's name, so an argument or the value of an assignment must never be
+//! taken for a program. The hook does not say which shell reads the command. Therefore the part before the name is read
+//! only by rules on which sh, bash, zsh, fish, PowerShell and cmd.exe agree ([`lead`]). The part after the name cannot
+//! change the name. It is read as bash reads it ([`rest`]), to learn whether the command starts only one program.
 
 /// Whether a word may be shown as a program's name.
 mod name;
@@ -14,7 +14,7 @@ mod rest;
 
 use lead::Lead;
 
-/// Commands that only prepare the shell for the next one. `exit` and `return` follow `cd x ||`.
+/// Commands that only prepare the shell for the next command. `exit` and `return` stand after `cd x ||`.
 const SETUP: [&str; 17] = [
     ".",
     "Push-Location",
@@ -35,7 +35,7 @@ const SETUP: [&str; 17] = [
     "unset",
 ];
 
-/// Programs inside programs, as in `sudo env nice make`. More than this many are not looked at.
+/// Maximum number of nested programs that are followed, as in `sudo env nice make`.
 const MAX_WRAPPERS: usize = 8;
 
 /// Maximum number of words behind a program. A command with more words is not examined.
@@ -44,7 +44,7 @@ const MAX_WORDS: usize = 64;
 /// A command up to its name.
 #[derive(Clone, Copy)]
 struct Head<'a> {
-    /// Nothing if the command consists of assignments, or if its name must not be shown.
+    /// `None` if the command consists of assignments only, or if its name must not be shown.
     name: Option<&'a str>,
     /// Whether the command only prepares the shell.
     setup: bool,
@@ -57,8 +57,7 @@ pub(crate) fn executable(command: &str) -> Option<&str> {
     only(command)?.name
 }
 
-/// The same program and the words behind it, as they are written, up to a redirection. `None` if there are more than
-/// [`MAX_WORDS`].
+/// The program and the words after it, as written, up to a redirection. `None` if there are more than [`MAX_WORDS`].
 pub(crate) fn program(command: &str) -> Option<(&str, Vec<&str>)> {
     let head = only(command).filter(|head| !head.setup)?;
     let mut lead = head.after;
@@ -72,7 +71,7 @@ pub(crate) fn program(command: &str) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// The program that a command starts, if it starts exactly one. If it starts none, the last command that prepares the shell.
+/// The program of a command that starts exactly one. If the command starts none, the last part that prepares the shell.
 fn only(command: &str) -> Option<Head<'_>> {
     let mut lead = Lead::new(command);
     let mut last = None;
@@ -91,7 +90,7 @@ fn only(command: &str) -> Option<Head<'_>> {
     }
 }
 
-/// Reads assignments, programs that start another program, and the name.
+/// Reads assignments, programs that start another program, and the program's name.
 fn head(mut lead: Lead<'_>) -> Option<Head<'_>> {
     if let Some(after) = lead.power_shell_assignment() {
         return Some(Head { name: None, setup: true, after });
@@ -99,7 +98,7 @@ fn head(mut lead: Lead<'_>) -> Option<Head<'_>> {
     lead.skip_call();
     let mut head = simple(lead, true)?;
     for _ in 0..MAX_WRAPPERS {
-        // A wrapper's own name is certain. It stays if what it starts is in doubt.
+        // The wrapper's own name is certain. It is the result if the program that it starts is in doubt.
         let Some(inner) = head.name.and_then(|name| wrapped(name, head.after)) else { break };
         head = inner;
     }
@@ -128,14 +127,14 @@ fn simple(mut lead: Lead<'_>, assignments: bool) -> Option<Head<'_>> {
     Some(Head { name: Some(base).filter(|base| *base != "."), setup, after: lead })
 }
 
-/// The command that the program `name` starts, if its options are known ones.
+/// The command that the program `name` starts, if all of the program's options are known.
 fn wrapped<'a>(name: &str, mut lead: Lead<'a>) -> Option<Head<'a>> {
-    // Options without a value, and options whose value is the next word.
+    // Options without a value, and options whose next word is the value.
     let (flags, valued): (&[&str], &[&str]) = match name {
         "env" => (&["-i", "-", "--ignore-environment"], &["-u", "--unset", "-C", "--chdir"]),
         "sudo" | "doas" => (&["-E", "-H", "-n", "-S", "-i", "-b"], &["-u", "-g", "-h", "-C"]),
         "nohup" | "setsid" | "builtin" | "noglob" => (&[], &[]),
-        // bash takes other options of `time` for a program.
+        // bash takes any other option after `time` for a program.
         "time" => (&["-p"], &[]),
         "exec" => (&["-c", "-l"], &["-a"]),
         "command" => (&["-p"], &[]),

@@ -2,17 +2,17 @@
 
 const MAX_BYTES: usize = 64;
 
-/// Longest run of letters and digits. Programs separate longer names with `-`, `_` or `.`.
+/// Maximum length of a run of letters and digits. Programs with longer names separate their parts with `-`, `_` or `.`.
 const MAX_RUN: usize = 24;
 
-/// Longest run with a capital letter. A longer one looks like base64.
+/// Maximum length of a run that contains a capital letter. A longer one looks like base64.
 const MAX_MIXED_RUN: usize = 16;
 
-/// More digits than this are an id.
+/// Maximum number of digits. A word with more digits is an id.
 const MAX_DIGITS: usize = 8;
 
-/// Changes between letters and digits and from small to capital letters, at which a word looks random. `i686-w64-mingw32`
-/// has three; ten random letters and digits have four on average.
+/// Maximum number of changes between letters and digits or from small to capital letters. A word with more looks
+/// random: `i686-w64-mingw32` has three, and ten random letters and digits have four on average.
 const MAX_CHANGES: usize = 3;
 
 /// How well-known secrets begin.
@@ -48,7 +48,7 @@ const SECRETS: [&str; 29] = [
     "ya29.",
 ];
 
-/// Words of a shell's own grammar. What follows one of them is not an argument list.
+/// Words of the shell's own grammar. The words after them are not arguments.
 const RESERVED: [&str; 44] = [
     "and", "begin", "break", "call", "case", "catch", "class", "continue", "coproc", "data", "do",
     "done", "elif", "else", "end", "enum", "esac", "fi", "filter", "finally", "for", "foreach",
@@ -66,7 +66,7 @@ pub(super) fn is_plain(word: &str, base: &str) -> bool {
         && base.contains(|c: char| c.is_ascii_alphabetic())
         && !RESERVED.iter().any(|reserved| base.eq_ignore_ascii_case(reserved))
         && !is_secret(base)
-        // Base64 contains slashes. A path that does not begin at a root or in a folder is checked as a whole.
+        // Base64 contains slashes. So a path that begins neither at a root nor with a folder is checked as a whole.
         && (word.starts_with(['/', '\\', '.', '~'])
             || word.contains(':')
             || !word.split(['/', '\\']).any(is_secret))

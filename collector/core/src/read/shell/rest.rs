@@ -1,14 +1,13 @@
-//! Reads what stands after the name as bash does. A misreading here can take a name away or leave one that belongs to the
-//! first of several commands. It cannot show another word.
+//! Reads the part after the name as bash does. A misreading here can lose the name, or return the name of the first of
+//! several commands. It cannot show any other word.
 
-/// Quotes and substitutions inside each other.
+/// Maximum nesting of quotes and substitutions.
 const MAX_DEPTH: usize = 64;
 
-/// Here-documents that begin in one line.
+/// Maximum number of here-documents that begin in one line.
 const MAX_DOCUMENTS: usize = 16;
 
-/// Whether the command that `text` continues is the last one: nothing but arguments, redirections and here-documents
-/// follows.
+/// Whether the command that `text` continues is the last one: only arguments, redirections and here-documents follow.
 pub(super) fn is_last(text: &[u8]) -> bool {
     let mut rest = Rest { text, at: 0, open: Vec::new(), documents: Vec::new() };
     rest.arguments().is_some_and(|()| rest.nothing_follows().is_some())
@@ -19,13 +18,13 @@ struct Rest<'a> {
     at: usize,
     /// The byte that ends each open quote or substitution.
     open: Vec<u8>,
-    /// Here-documents whose text begins at the next line.
+    /// Here-documents whose text begins on the next line.
     documents: Vec<Document<'a>>,
 }
 
 struct Document<'a> {
     end: &'a [u8],
-    /// `<<-`: tabs before `end` do not count.
+    /// `<<-`: tabs before the end word are ignored.
     indented: bool,
 }
 
@@ -34,7 +33,7 @@ impl<'a> Rest<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes to the end of the command.
+    /// Moves to the end of the command.
     fn arguments(&mut self) -> Option<()> {
         loop {
             let inside = self.open.last().copied();
@@ -88,7 +87,7 @@ impl<'a> Rest<'a> {
             [b'"', ..] => Some(self.push(b'"', 1)),
             [b'$', b'{', ..] => Some(self.push(b'}', 2)),
             [b'$' | b'<' | b'>', b'(', ..] => Some(self.push(b')', 2)),
-            // A group of commands, unless inside of a substitution.
+            // A group of commands, unless it is inside a substitution.
             [b'(', ..] => inside.map(|_| self.push(b')', 1)),
             [b')', ..] => self.open.pop().map(|_| 1),
             [b'#', comment @ ..] if self.begins_word() => {
@@ -116,7 +115,7 @@ impl<'a> Rest<'a> {
         before.is_none_or(|b| b" \t\r\n;&|(".contains(b))
     }
 
-    /// Reads the end word of a here-document, which begins at `after`; gives its length.
+    /// Reads the end word of a here-document, which begins at `after`. Returns the word's length.
     fn document(&mut self, after: &'a [u8]) -> Option<usize> {
         let indented = after.first() == Some(&b'-');
         let mut from = usize::from(indented);
@@ -138,7 +137,7 @@ impl<'a> Rest<'a> {
         (!end.is_empty()).then_some(from + length)
     }
 
-    /// Skips the texts of the here-documents that begin at this line.
+    /// Skips the texts of the here-documents that begin after this line.
     fn skip_documents(&mut self) -> Option<()> {
         for document in std::mem::take(&mut self.documents) {
             loop {
@@ -159,7 +158,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// Whether only blanks, empty lines and comments follow the end of the command.
+    /// Whether only blanks, empty lines and comments follow the command.
     fn nothing_follows(&mut self) -> Option<()> {
         match self.rest() {
             [b'&', b'&', ..] | [b'|', ..] => return None,
@@ -177,7 +176,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Where `end` stands, unless a backslash is before it.
+/// Position of `end`, unless a backslash stands before it.
 fn until(end: u8, text: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

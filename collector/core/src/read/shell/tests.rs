@@ -236,7 +236,7 @@ fn words_that_look_like_secrets_are_not_names() {
     assert_eq!(executable(&"x".repeat(65)), None);
 }
 
-/// Commands from public transcripts and reports of agents, with other paths and names.
+/// Commands from public transcripts and reports of agents, with changed paths and names.
 #[test]
 fn commands_that_agents_run() {
     check(&[
@@ -312,10 +312,10 @@ fn commands_that_agents_run() {
     ]);
 }
 
-/// A word that must not be shown; it looks like a program.
+/// A word that must not be shown, although it looks like a program.
 const PLANTED: &str = "planted";
 
-/// Where a word may stand that is no program, in a command whose name is `cmd` if it has one.
+/// Places where a word is not a program, in commands whose program, if any, is `cmd`.
 fn places() -> impl Strategy<Value = String> {
     let quoted = prop_oneof![
         Just("planted".to_owned()),
@@ -374,7 +374,7 @@ proptest! {
         let command = format!("{before}cmd -x {after} > planted {document}");
         let name = executable(&command);
         prop_assert!(name.is_none_or(|name| !name.contains(PLANTED)), "{command}: {name:?}");
-        // A command that is cut anywhere shows no more.
+        // A command cut at any place shows no other word.
         for (at, _) in command.char_indices() {
             let name = executable(&command[..at]);
             prop_assert!(name.is_none_or(|name| !name.starts_with("pla")), "{}", &command[..at]);
@@ -400,7 +400,7 @@ proptest! {
     }
 }
 
-/// Each text is one mebibyte and would take hours if any part of it were read once per byte.
+/// Each text is 1 MiB long. Reading any part of it once per byte would take hours.
 #[test]
 fn hostile_text_is_read_in_linear_time() {
     let long = |unit: &str| unit.repeat((1 << 20) / unit.len());
