@@ -1,7 +1,7 @@
-//! Events per second through `normalise` and the fold, on one core: `cargo run --release -p hookspan-core --example
-//! fold_speed [CASE [ROUNDS [EVENTS]]]`. Payloads are 4 KiB; changes are taken and dropped, time passes as the hooks say. The
-//! allocator is the collector's. What one case alone takes is how much memory an event held costs, with its part of the spans
-//! that were told of it.
+//! Measures how many events per second `normalise` and the fold handle on one core: `cargo run --release -p
+//! hookspan-core --example fold_speed [CASE [ROUNDS [EVENTS]]]`. Payloads are 4 KiB. Changes are polled and dropped,
+//! and time passes as the hooks say. The allocator is the collector's. If only one case is given, it also measures the
+//! memory that an event takes while it is held, including its share of the reported spans.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ fn body(name: &str, conversation: usize, generation: Option<usize>, own: &str) -
     format!("{text},\"description\":\"{}\"}}", "x".repeat(rest)).into_bytes()
 }
 
-/// Which hooks name their generation: those of other hosts do not, nor do those of the CLI's layer that runs tools.
+/// Which hooks name their generation. Hooks of other hosts do not, and neither do the hooks for tools of Cursor's CLI.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     All,
@@ -35,7 +35,7 @@ enum Named {
     None,
 }
 
-/// Sessions side by side, each with turns of `calls` tool calls, without end.
+/// Sessions side by side. Each has endless turns of `calls` tool calls.
 struct Stream {
     sessions: usize,
     calls: usize,
@@ -61,7 +61,7 @@ impl Stream {
         let (name, own) = self.turn.pop().unwrap_or_default();
         self.now += 20 * MS;
         if self.named == Named::Calls && name == "beforeSubmitPrompt" {
-            // Where it matters: a person reads and writes.
+            // Between turns time passes: a person reads and writes.
             self.now += 1_000 * MS;
         }
         let is_named = match self.named {
@@ -104,7 +104,7 @@ fn turn(generation: usize, calls: usize) -> Vec<(&'static str, String)> {
     hooks
 }
 
-/// CPU time of this process in seconds, without waiting for a core. Linux reports it; other systems use the clock.
+/// CPU time of this process in seconds. Linux reports it; on other systems the wall clock is used instead.
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 fn cpu_seconds(start: Instant) -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
@@ -112,21 +112,22 @@ fn cpu_seconds(start: Instant) -> f64 {
     ran.map_or_else(|| start.elapsed().as_secs_f64(), |ns| ns / 1e9)
 }
 
-/// Bytes of this process in memory, where the system tells it, as Linux does.
+/// Resident memory of this process in bytes. Known on Linux only.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? * 1_024)
 }
 
-/// Hooks between two looks at the clock. Making them is not timed; it leaves them in the cache, as reading them would.
+/// Hooks between two readings of the clock. Making them is not timed. It leaves them in the cache, as reading them from
+/// the journal would.
 const STRETCH: usize = 1_000;
 
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 #[expect(clippy::print_stdout, reason = "the result is for the terminal")]
 fn measure(what: &str, mut stream: Stream, config: Config, batch: usize, events: usize) {
     let origin = Instant::now();
-    // The room that a stretch takes is there from now on, so that what is added is the fold's.
+    // The memory for one stretch of hooks is allocated before measuring, so that only the fold's memory counts.
     drop(
         (0..STRETCH)
             .map(|_| stream.next())
@@ -170,7 +171,7 @@ fn measure(what: &str, mut stream: Stream, config: Config, batch: usize, events:
     );
 }
 
-/// What is folded, and in how large pieces.
+/// What is folded, and in batches of which size.
 struct Case {
     what: &'static str,
     sessions: usize,
@@ -198,7 +199,7 @@ const CASES: [Case; 9] = [
 
 #[expect(clippy::disallowed_methods, reason = "a command has arguments")]
 fn main() {
-    // With a number only that case runs, some rounds of it: for a profiler.
+    // A number selects one case and the number of rounds, for use under a profiler.
     let number = |at| std::env::args().nth(at).and_then(|text| text.parse::<usize>().ok());
     let (only, rounds, events) = (number(1), number(2).unwrap_or(1), number(3).unwrap_or(100_000));
     for (index, case) in CASES.into_iter().enumerate() {

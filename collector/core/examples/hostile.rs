@@ -1,4 +1,4 @@
-//! What a hook costs in streams that somebody made to cost much, at a size and at four times that size:
+//! Measures the cost of a hook in streams made to be expensive, at one length and at four times that length:
 //!
 //! ```sh
 //! cargo run --release -p hookspan-core --example hostile -- 25000           # every shape, at 25,000 and 100,000 hooks
@@ -14,15 +14,15 @@ use shapes::{SHAPES, cost};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Bytes of this process in memory, where the system tells it, as Linux does.
+/// Resident memory of this process in bytes. Known on Linux only.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or_default() * 1_024
 }
 
-/// Folds one shape at one size and prints its line. A process of its own measures memory: what a shape has left in the
-/// allocator is not the next one's.
+/// Folds one shape at one length and prints its line. Memory is measured in a process of its own, because the allocator
+/// keeps memory of earlier shapes.
 #[expect(clippy::print_stdout, reason = "the result is for the terminal")]
 fn one(shape: &shapes::Shape, n: usize) {
     let hooks = (shape.hooks)(n);

@@ -1,5 +1,5 @@
-//! One session, much longer than what is kept of one: its numbers beside naive sums over its hooks, and what a hook costs and
-//! the fold holds in each eighth of it.
+//! Plays one session that is much longer than the fold's memory. Compares its totals with naive sums over its hooks,
+//! and prints for each eighth of the session what a hook costs and how much the fold holds.
 //!
 //! ```sh
 //! cargo run --release -p hookspan-core --example long_session -- 400000
@@ -21,7 +21,7 @@ use shapes::cpu_time;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Bytes of this process in memory, where the system tells it, as Linux does.
+/// Resident memory of this process in bytes. Known on Linux only.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -41,10 +41,10 @@ struct Sums {
     last: Timestamp,
 }
 
-/// What a turn comes to: calls, tokens, and how long it took.
+/// The totals of a turn: calls, input and output tokens, duration.
 type Turn = (u64, u64, u64, i64);
 
-/// Adds up what the hooks say, without turns, pairs or links: each prompt ends with the next stop.
+/// Adds up the hooks without the fold's rules for turns, pairs and links: each prompt ends with the next stop.
 fn naive(hooks: &[Hook]) -> Sums {
     let mut sums = Sums { began: hooks[0].observed_at, ..Sums::default() };
     let mut prompt = Timestamp::default();
@@ -70,7 +70,7 @@ fn naive(hooks: &[Hook]) -> Sums {
 /// What the fold has told last.
 struct Told {
     session: Option<SessionSummary>,
-    /// By number. There is room for all of them from the start, so that what is added is the fold's.
+    /// Turns by number. The space for all of them is reserved at the start, so that only the fold's memory grows.
     turns: Vec<Option<Turn>>,
 }
 

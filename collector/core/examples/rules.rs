@@ -1,5 +1,6 @@
-//! Measures how each rule of matching earns its place: what the streams come to without it. For each rule, it copies the package,
-//! leaves the rule out, builds the scorecard and compares it. Then it writes that part of `SCORECARD.md`.
+//! Measures what each rule of matching is worth: how many streams become wrong without it. For each rule, the example
+//! copies the package, leaves the rule out, builds the scorecard and compares it. Then it writes that part of
+//! `SCORECARD.md`.
 //!
 //! ```sh
 //! cargo run -p hookspan-core --example rules        # a build for each rule
@@ -80,7 +81,7 @@ fn row(rule: &Rule, with_all: &Faults, without: &Faults, outside: &BTreeSet<Stri
     format!("| {name} | {} | {faults} | {foreign} | {} |\n", worse.len(), shown.join(", "))
 }
 
-/// The streams of the facts that were tried from outside.
+/// The streams for facts that come from public sources of others.
 fn outside(package: &Path) -> BTreeSet<String> {
     let facts = std::fs::read_to_string(package.join("tests/streams/FACTS.md")).unwrap();
     let (_, table) = facts.split_once("## Tried from outside").unwrap();
@@ -90,7 +91,7 @@ fn outside(package: &Path) -> BTreeSet<String> {
     names.map(|name| name.trim_matches('`')).filter(is_stream).map(str::to_owned).collect()
 }
 
-/// Copies what the scorecard needs into a workspace of its own.
+/// Copies what the scorecard needs into a separate workspace.
 fn prepare(package: &Path, copy: &Path) {
     let (root, core) = (package.join("../.."), copy.join("collector/core"));
     for folder in ["src", "tests", "examples"] {

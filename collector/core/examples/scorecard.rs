@@ -1,12 +1,13 @@
-//! Writes `SCORECARD.md`: every stream of the repository beside what really happened in it.
+//! Writes `SCORECARD.md`: compares the result for every stream of the repository with what really happened.
 //!
 //! ```sh
 //! cargo run -p hookspan-core --example scorecard                          # all streams of the repository
 //! cargo run -p hookspan-core --example scorecard -- hooks.jsonl a.truth   # the row of a recording of your own
-//! cargo run -p hookspan-core --example scorecard -- folder                # the rows and trees of all recordings in a folder
+//! cargo run -p hookspan-core --example scorecard -- folder                # the rows and trees of all recordings in a
+//! folder
 //! ```
 //!
-//! Rows of recordings are printed, and not written: the file is about what everybody can run.
+//! The rows of your own recordings are only printed. The file contains only streams that everybody can run.
 
 #![expect(clippy::unwrap_used, reason = "a broken stream is a bug to be seen")]
 #![expect(clippy::print_stdout, reason = "the result is for the terminal")]
@@ -50,7 +51,8 @@ fn main() {
     }
 }
 
-/// Prints the number of faults of each stream, for the example `rules`. A stream that cannot be compared has one.
+/// Prints the number of faults of each stream, for the example `rules`. A stream that cannot be compared counts as one
+/// fault.
 fn print_faults(package: &Path) {
     for folder in [package.join("../../tests/fixtures"), package.join("tests/streams")] {
         for stream in scorecard::streams(&folder) {
@@ -63,14 +65,14 @@ fn print_faults(package: &Path) {
     }
 }
 
-/// Number of spans that are not as they should be; wrong tokens count as one.
+/// Number of spans that are wrong. Wrong tokens count as one more.
 fn faults(score: &truth::Score) -> usize {
     let spans = [&score.missing, &score.extra, &score.wrong_parents, &score.wrong_durations];
     let wrong: usize = spans.iter().map(|list| list.len()).sum();
     wrong + score.orphans + usize::from(score.token_error > 0)
 }
 
-/// Prints the row of a recording. If it is not right, also what is wrong, and the tree.
+/// Prints the row of a recording. If the row is not right, it also prints the differences and the tree.
 fn print_recording(name: &str, stream: &Path, truth: &Path) {
     let text = std::fs::read_to_string(stream).unwrap();
     let truth = std::fs::read_to_string(truth).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Generates sessions and plays each of them in every way a stream can arrive. The tests do so with the first few.
+//! Generates sessions and plays each of them in every way in which a stream can arrive. The tests play the first few of
+//! these sessions.
 //!
 //! ```sh
 //! cargo run --release -p hookspan-core --example stories -- 100000          # seeds 0 to 99,999
@@ -29,12 +30,12 @@ use std::thread;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// This many wrong sessions are shown.
+/// Maximum number of wrong sessions that are printed.
 const SHOWN: u64 = 10;
-/// Sessions between two lines of progress.
+/// Number of sessions between two lines of progress.
 const STEP: u64 = 5_000;
 
-/// What is wrong with the session of `seed`.
+/// The first fault in the session of `seed`; `None` if it is right.
 fn fault(seed: u64) -> Option<String> {
     match catch_unwind(|| campaign::live(seed)) {
         Ok(Ok(())) => None,

@@ -1,18 +1,19 @@
-//! The pure half of hookspan: hook payloads in, sessions and spans out.
+//! The pure half of hookspan: hook payloads go in, sessions and spans come out.
 //!
 //! ```text
 //! Hook (bytes) --normalise--> Event (our words) --Sessions::handle--> Change (spans, turns, sessions)
 //! ```
 //!
-//! Nothing here reads a clock, a file, the environment or a random number, and nothing here can fail: odd input becomes
-//! [`EventKind::Malformed`] or [`EventKind::Unknown`], and is kept. What a caller must know:
+//! Nothing here reads a clock, a file, the environment or a random number, and nothing here can fail. Odd input becomes
+//! [`EventKind::Malformed`] or [`EventKind::Unknown`] and is kept. What a caller must know:
 //!
-//! * Feed hooks in the order of their `seq`. The result depends on the *set* of hooks and on the times they carry; how
-//!   they are cut into batches never shows.
+//! * Feed hooks in the order of their `seq`. The result depends on the *set* of hooks and on the times they carry, and
+//!   not on how they are divided into batches.
 //! * Time passes only through [`Sessions::handle_deadline`].
-//! * Drain [`Sessions::poll_change`] after each batch: a [`Change`] carries whole values, so storing one twice is harmless.
+//! * Drain [`Sessions::poll_change`] after each batch. A [`Change`] carries whole values, so storing one twice is
+//!   harmless.
 //! * Payload text is not copied into spans. A span names the hooks that hold its content ([`ContentRef`]), and
-//!   [`content::extract`] reads it back from the raw body when a person or an exporter asks.
+//!   [`content::extract`] reads the text from the raw body when a page or an exporter needs it.
 
 pub mod sessions;
 mod model;
@@ -23,7 +24,7 @@ mod diff;
 
 pub use model::{event, hook, id, outcome, path, price, repository, span, summary, time, tool};
 
-/// Content of spans, and reading it back out of a raw hook.
+/// References to the content of spans, and how to read the content from a raw hook.
 pub mod content {
     pub use crate::model::content::{Content, EDIT_CHANGES, Field};
     pub use crate::read::content::extract;

@@ -1,4 +1,4 @@
-//! What the redactor costs, in microseconds per kilobyte: `cargo run --release -p hookspan-redact --example cost`.
+//! Measures the redactor's cost in microseconds per kilobyte: `cargo run --release -p hookspan-redact --example cost`.
 #![expect(clippy::print_stdout, reason = "the figures are the purpose")]
 
 use std::hint::black_box;

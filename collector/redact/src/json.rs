@@ -1,6 +1,7 @@
-//! JSON documents: a replacement must not break them.
+//! Keeps JSON documents valid when secrets in them are replaced.
 //!
-//! Rules keep inside strings, so that a document rarely breaks. If one does, every string of it is redacted on its own.
+//! Matches stay within strings, so a document is rarely broken. If a document is broken, each of its strings is
+//! redacted on its own.
 
 use std::borrow::Cow;
 
@@ -53,7 +54,7 @@ pub(crate) fn walk(value: &mut Value, redact: &mut impl FnMut(&mut String) -> us
     }
 }
 
-/// A member's text counts together with the member's name: `"password": "x"` is a secret, `"x"` is not.
+/// A member's text is redacted together with the member's name: `"password": "x"` is a secret, `"x"` alone is not.
 fn member_of(
     name: &str,
     member: &mut Value,

@@ -4,8 +4,9 @@
 //! text ──keywords──▶ regions ──rules──▶ matches ──plausible──▶ secrets ──▶ text with [redacted:RULE:DIGITS]
 //! ```
 //!
-//! The rules are data: see [`rules`]. A text without a keyword costs one pass of an automaton. Everything else is bounded: a
-//! rule sees each byte of a text once, and a text that is too large or holds too many secrets is withheld as a whole.
+//! The rules are data: see [`rules`]. For a text without a keyword, the only cost is one pass of an automaton. All
+//! other work is bounded: a rule sees each byte of a text once, and a text that is too large or contains too many
+//! secrets is withheld as a whole.
 //!
 //! The crate reads no clock, no file and no environment. The same key and text give the same result.
 
@@ -30,20 +31,21 @@ use view::View;
 
 pub use user::{UserRule, UserRuleError, check_exception};
 
-/// Stands for a text that was not looked through.
+/// Replaces a text that was not searched.
 pub const WITHHELD: &str = "[withheld]";
 
-/// A text of more bytes is withheld: 64 MiB is twice the largest hook.
+/// Maximum size of a text. Larger texts are withheld. 64 MiB is twice the largest hook.
 const TEXT_MAX_BYTES: usize = 64 << 20;
-/// A text with more secrets is withheld. A real text has fewer than a hundred.
+/// Maximum number of secrets in a text. A text with more is withheld. A real text has fewer than a hundred.
 const SECRETS_MAX: usize = 100_000;
-/// Longest match, in bytes, that is searched again for another match if the match itself is no secret. The limit bounds the cost of
-/// text such as `token=token=token=`.
+/// Maximum length, in bytes, of a match that is searched again if the match itself is not a secret. The limit bounds
+/// the cost of text such as `token=token=token=`.
 const RETRY_MAX_BYTES: usize = 160;
-/// Growth of a region at once, while a match reaches the region's end, bytes.
+/// Number of bytes by which a region grows when a match reaches its end.
 const EXTENSION: usize = 4 * 1_024;
 
-/// Replaces secrets. Cheap to share between threads; building one compiles nothing but the keywords.
+/// Replaces secrets. A redactor is cheap to share between threads. Building one compiles only the keywords; each rule
+/// is compiled at its first use.
 pub struct Redactor {
     scanner: Scanner,
     user: Vec<user::Compiled>,
@@ -63,7 +65,7 @@ impl std::fmt::Debug for Redactor {
 struct Secret<'a> {
     start: usize,
     end: usize,
-    /// Rules of this crate come before those of a person: order decides the name of overlapping finds.
+    /// Rules of this crate come before the user's rules. If finds overlap, the first rule names them.
     rank: usize,
     name: &'a str,
 }
@@ -78,7 +80,7 @@ impl Redactor {
         Self { scanner: Scanner::new(), user: Vec::new(), allow: Vec::new(), key, version }
     }
 
-    /// Adds the rules of a person, and expressions for secrets that stay.
+    /// Adds the user's rules, and expressions for texts that are not secrets.
     ///
     /// # Errors
     /// Returns the index of the first rule or exception that cannot be used, and why.
@@ -100,13 +102,14 @@ impl Redactor {
         Ok(self)
     }
 
-    /// Names the rules, those of a person included. Text indexed under another version must be indexed again.
+    /// A version that stands for all rules, including the user's. Text that was indexed under another version must be
+    /// indexed again.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// `text` without secrets, and how many there were. The output of a JSON document is a JSON document.
+    /// `text` without secrets, and the number of secrets replaced. A valid JSON document stays a valid JSON document.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> (Cow<'a, str>, usize) {
         if self.user.is_empty() && self.is_plain(text) {
@@ -129,7 +132,7 @@ impl Redactor {
         }
     }
 
-    /// As [`Self::redact`], in place. Returns how many secrets there were.
+    /// Like [`Self::redact`], in place. Returns the number of secrets replaced.
     pub fn redact_in_place(&self, text: &mut String) -> usize {
         let (redacted, count) = self.redact(text);
         if let Cow::Owned(redacted) = redacted {
@@ -140,7 +143,7 @@ impl Redactor {
         count
     }
 
-    /// Redacts every string of a JSON value, names of members included.
+    /// Redacts every string of a JSON value, including the names of members.
     pub fn redact_json(&self, value: &mut serde_json::Value) -> usize {
         json::walk(value, &mut |text| self.redact_in_place(text))
     }
@@ -149,7 +152,7 @@ impl Redactor {
         self.replace(text, self.secrets(text))
     }
 
-    /// Whether nothing in `text` can be a secret: the usual case, and so without any allocation.
+    /// Whether `text` surely contains no secret. This is the usual case, so the check allocates nothing.
     fn is_plain(&self, text: &str) -> bool {
         let bytes = text.as_bytes();
         let escaped = memchr::memchr(b'\\', bytes).is_some() || view::has_percent(bytes);
@@ -164,7 +167,8 @@ impl Redactor {
         } else {
             self.find(bytes, 0, &mut secrets);
         }
-        // Percent-escapes are decoded in a second pass. In the first, `%2F` must not end a password in a URL as `/` does.
+        // Percent-escapes are decoded in a second pass. In the first pass, `%2F` must not end a password in a URL as a
+        // `/` would.
         if view::has_percent(bytes) {
             self.find_in_view(bytes, &View::of_url(bytes), &mut secrets);
         }
@@ -183,15 +187,15 @@ impl Redactor {
         secrets.append(&mut found);
     }
 
-    /// Whether a find counts, which an exception denies.
+    /// Whether a find counts as a secret. An exception of the user can deny it.
     fn stays(&self, text: &str, secret: Secret<'_>) -> bool {
         let value = text.as_bytes().get(secret.start..secret.end).unwrap_or_default();
         !self.allow.iter().any(|exception| exception.is_match(value))
     }
 
-    /// Runs each rule over its regions of `text`. `depth` counts base64 around `text`.
+    /// Runs each rule over its regions of `text`. `depth` is the number of base64 layers around `text`.
     fn find<'s>(&'s self, text: &[u8], depth: usize, secrets: &mut Vec<Secret<'s>>) {
-        // A match may reach beyond its region: the next region of the rule then starts behind the match.
+        // A match may reach beyond its region. Then the rule's next region starts behind the match.
         let mut done = vec![0; self.scanner.rules.len()];
         for mut region in self.scanner.regions(text) {
             if secrets.len() > SECRETS_MAX {
@@ -203,7 +207,7 @@ impl Redactor {
         }
     }
 
-    /// Runs one rule over a region. Returns where the rule may go on.
+    /// Runs one rule over a region. Returns the position at which the rule may continue.
     fn find_in<'s>(
         &'s self,
         text: &[u8],
@@ -220,7 +224,7 @@ impl Redactor {
             };
             let Some(whole) = captures.get(0) else { return at };
             if whole.end() == end && end < text.len() {
-                // The secret may go on behind the region.
+                // The secret may continue behind the region.
                 end = end.saturating_add(EXTENSION.max(end - at)).min(text.len());
                 at = whole.start();
                 continue;
@@ -243,7 +247,7 @@ impl Redactor {
                         name: compiled.rule.name,
                     });
                 } else if stop - start <= RETRY_MAX_BYTES && compiled.rule.check != Check::Wrapped {
-                    // The supposed value may be the name of the next value.
+                    // What looked like the value may be the name of the next value.
                     next = start.max(whole.start() + 1);
                 }
                 next = next.min(stop.max(whole.start() + 1));
@@ -253,7 +257,7 @@ impl Redactor {
         at
     }
 
-    /// Whether base64 holds a secret. Anything else is looked into already.
+    /// Whether decoded base64 contains a secret. For other checks, the text itself is searched anyway.
     fn is_inside(&self, check: Check, secret: &[u8], depth: usize) -> bool {
         if check != Check::Wrapped {
             return true;
@@ -288,7 +292,7 @@ impl Redactor {
         }
     }
 
-    /// Replaces secrets; those that overlap are one, named by the first rule of the list.
+    /// Replaces secrets. Overlapping secrets are replaced as one, named by the first matching rule.
     fn replace(&self, text: &str, mut secrets: Vec<Secret<'_>>) -> (String, usize) {
         secrets.sort_unstable();
         let (mut out, mut done, mut count) = (String::with_capacity(text.len()), 0, 0);
@@ -310,18 +314,19 @@ impl Redactor {
         (out, count)
     }
 
-    /// Eight hexadecimal digits: equal secrets are recognised, and a guess cannot be tested without the key.
+    /// Eight hexadecimal digits, made with the key. Equal secrets get equal digits, and nobody can test a guess without
+    /// the key.
     fn digits(&self, secret: &str) -> String {
-        // A key of any length is fine for HMAC.
+        // HMAC accepts a key of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return String::new() };
         mac.update(secret.as_bytes());
         first_digits(mac)
     }
 }
 
-/// Digits that change with any of `parts`.
+/// Digits that change if any of `parts` changes.
 fn digits_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
-    // A key of any length is fine for HMAC.
+    // HMAC accepts a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(b"rules") else { return String::new() };
     for part in parts {
         mac.update(part.as_bytes());
@@ -334,7 +339,7 @@ fn first_digits(mac: Hmac<Sha256>) -> String {
     mac.finalize().into_bytes().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether `at` lies inside a placeholder, so that text that was redacted stays as it is.
+/// Whether `at` lies inside a placeholder. Text that is already redacted must stay as it is.
 fn is_in_placeholder(text: &[u8], at: usize) -> bool {
     const START: &[u8] = b"[redacted:";
     let from = at.saturating_sub(64);

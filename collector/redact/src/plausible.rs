@@ -1,4 +1,5 @@
-//! Whether a match is a secret: names are followed by types, variables, paths and words as often as by secrets.
+//! Decides whether a match is a secret. Names such as `password` are followed by types, variables, paths and words as
+//! often as by secrets.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -8,13 +9,13 @@ use crate::rules::Check;
 /// A match of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found<'a> {
-    /// From the start of the match to the secret.
+    /// The text between the start of the match and the secret.
     pub(crate) lead: &'a [u8],
     pub(crate) secret: &'a [u8],
 }
 
-/// Stand-ins for a secret, and words that name a kind of secret. Compared without case, and without
-/// what is neither a letter nor a digit.
+/// Placeholders for a secret, and words that name a kind of secret. Compared case-insensitively, by letters and digits
+/// only.
 const WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -194,11 +195,11 @@ const STAND_INS: &[&str] = &[
     "__",
 ];
 
-/// Beginnings of stand-ins that consist of words: `my-secret-token`, and not `my-S3cret`.
+/// Beginnings of placeholders that consist of words: `my-secret-token` is one, `my-S3cret` is not.
 const WORDY_STAND_INS: &[&str] =
     &["some", "my", "fake", "mock", "test", "a-", "the-", "super-secret", "foo", "bar"];
 
-/// Beginnings of references to a value that stands elsewhere.
+/// Beginnings of references to a value that is stored elsewhere.
 const REFERENCES: &[&str] = &[
     "process.env",
     "os.environ",
@@ -255,7 +256,7 @@ impl Found<'_> {
             Check::Argument => self.is_argument(),
             Check::Jwt => is_jwt(self.secret),
             Check::Armour => longest_run(self.secret) >= 20,
-            // Looked into by the caller, which has the rules.
+            // The caller checks this, because it has the rules.
             Check::Wrapped => true,
         }
     }
@@ -281,14 +282,15 @@ impl Found<'_> {
         value.len() >= 8 && !is_number(value) && entropy(value) >= 2.5 && !is_name(value)
     }
 
-    /// A secret by its place, unless the value is a reference, a stand-in, a path or code.
+    /// Whether the value is a secret because of its place. It is not if it is a reference, a placeholder, a path or
+    /// code.
     fn is_password(&self) -> bool {
         let value = self.secret;
         let other = is_elsewhere(value) || is_stand_in(value) || is_code(value, true);
         !other && !value.starts_with(b"-") && !has_space(value)
     }
 
-    /// As [`Self::is_password`], where a word is more likely than a secret.
+    /// Like [`Self::is_password`], for places where an ordinary word is more likely than a secret.
     fn is_argument(&self) -> bool {
         let letters = |b: &u8| {
             b.is_ascii_alphabetic() || matches!(b, b'.' | b'?' | b'!' | b':' | b')' | b'_' | b'-')
@@ -332,7 +334,7 @@ fn names_password(lead: &[u8]) -> bool {
     [&b"pass"[..], b"pwd"].iter().any(|word| memchr::memmem::find(&lead, word).is_some())
 }
 
-/// A reference: the value stands in a variable, a file or a store of secrets.
+/// Whether the value is a reference: the secret itself is in a variable, a file or a secret store.
 fn is_elsewhere(value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     if REFERENCES.iter().any(|start| lower.starts_with(start.as_bytes())) {
@@ -379,7 +381,7 @@ fn is_stand_in(value: &[u8]) -> bool {
     plain.len() < 3 || WORDS.iter().any(|word| word.as_bytes() == plain)
 }
 
-/// `xxxxxxxx`, `********`, `ghp_000000`: what follows the prefix repeats one or two characters.
+/// `xxxxxxxx`, `********`, `ghp_000000`: after the prefix, only one or two characters repeat.
 fn is_row(value: &[u8]) -> bool {
     let tail = value.get(value.len() / 3..).unwrap_or_default();
     let mut seen = [false; 256];
@@ -405,7 +407,7 @@ fn is_small_number(value: &[u8]) -> bool {
     is_number(value) && value.len() < 6
 }
 
-/// A call or a path through names. In an environment file only a call is code.
+/// Whether the value is a call or a dotted path of names. In an environment file, only a call counts as code.
 fn is_code(value: &[u8], lenient: bool) -> bool {
     let call = value.iter().position(|byte| *byte == b'(').is_some_and(|at| {
         at > 0

@@ -1,4 +1,4 @@
-//! Where each rule has to look: near its keywords, and nowhere else.
+//! Finds the regions that each rule searches: those near its keywords.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
@@ -8,7 +8,7 @@ use crate::rules::{self, Compiled};
 #[derive(Debug)]
 pub(crate) struct Scanner {
     pub(crate) rules: Vec<Compiled>,
-    /// `None` only if the automaton cannot be built, which a test rules out: then every text is withheld.
+    /// `None` only if the automaton cannot be built; a test makes sure that it can. Without it, every text is withheld.
     automaton: Option<AhoCorasick>,
     /// Rules of each keyword.
     owners: Vec<Vec<usize>>,
@@ -58,7 +58,7 @@ impl Scanner {
         self.automaton.as_ref().is_some_and(|automaton| automaton.is_match(text))
     }
 
-    /// The regions of all rules. Those of one rule are in order and apart, so that a rule sees no byte twice.
+    /// The regions of all rules. The regions of one rule are in order and do not overlap, so a rule sees no byte twice.
     pub(crate) fn regions(&self, text: &[u8]) -> Vec<Region> {
         let mut regions: Vec<Region> = Vec::new();
         let mut last: Vec<Option<usize>> = vec![None; self.rules.len()];

@@ -7,7 +7,7 @@ fn redactor() -> Redactor {
     Redactor::new([7; 32])
 }
 
-/// Places in commands, files and answers; `§` is the secret.
+/// Places in commands, files and answers; `§` stands for the secret.
 const PLACES: [&str; 16] = [
     "psql postgres://app:§@db.internal:5432/live",
     "curl -H 'Cookie: session=§; theme=dark' https://example.com",

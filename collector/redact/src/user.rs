@@ -1,4 +1,4 @@
-//! Rules and exceptions that a person writes.
+//! Rules and exceptions written by the user.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -7,7 +7,8 @@ use regex::bytes::{Regex, RegexBuilder};
 pub struct UserRule {
     /// Name in the placeholder.
     pub name: String,
-    /// An expression. The first group that takes part in a match is the secret; without a group, the whole match is.
+    /// A regular expression. The first group that takes part in a match is the secret. Without a group, the whole match
+    /// is the secret.
     pub pattern: String,
 }
 
@@ -21,7 +22,7 @@ impl UserRule {
     }
 }
 
-/// Checks an expression for secrets that stay.
+/// Checks an expression for texts that are not secrets.
 ///
 /// # Errors
 /// Returns why the expression cannot be used.
@@ -35,7 +36,7 @@ pub enum UserRuleError {
     /// The name does not fit into a placeholder.
     #[error("the name {0:?} may hold lower-case letters, digits and dashes, and 1 to 40 of them")]
     Name(String),
-    /// The expression is wrong or too large.
+    /// The expression is invalid or too large.
     #[error("the pattern cannot be used: {0}")]
     Pattern(String),
     /// The expression would replace nothing, or everything.
@@ -63,7 +64,7 @@ pub(crate) fn rule(rule: &UserRule) -> Result<Compiled, UserRuleError> {
     Ok(Compiled { name: rule.name.clone(), regex: expression(&rule.pattern)? })
 }
 
-/// Compiles an exception, which describes a whole secret.
+/// Compiles an exception. An exception must match the whole text of a secret.
 pub(crate) fn exception(pattern: &str) -> Result<Regex, UserRuleError> {
     expression(pattern)?;
     expression(&format!("^(?:{pattern})$"))
@@ -74,7 +75,7 @@ fn expression(pattern: &str) -> Result<Regex, UserRuleError> {
         .size_limit(SIZE_MAX_BYTES)
         .dfa_size_limit(SIZE_MAX_BYTES)
         .build();
-    // The last line of a message names the problem; the lines before it draw the place.
+    // The last line of a regex error names the problem. The lines before it draw the place.
     let words = |error: regex::Error| {
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

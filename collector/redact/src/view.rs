@@ -1,7 +1,7 @@
-//! Text without its escapes, with the way back to the original text.
+//! Removes the escapes from text, and maps positions back to the original text.
 //!
-//! Rules see `{"password": "x"}` whether the JSON stands alone, inside a JSON string, or inside a string of a string. A run
-//! of backslashes and the character it escapes become one character; a replacement therefore covers whole escapes.
+//! Rules see `{"password": "x"}` whether the JSON stands alone, inside a JSON string, or inside a string of a string. A
+//! run of backslashes and the character it escapes become one character, so a replacement always covers whole escapes.
 
 /// A text without escapes.
 #[derive(Debug)]
@@ -21,7 +21,8 @@ impl View {
             let start = at + next;
             let run = run_length(text, start);
             let (character, length) = escaped(text.get(start + run..).unwrap_or_default());
-            // At depth `k`, a line break has `2^k / 2` backslashes. More are a backslash of the text before the line break.
+            // At depth `k`, a line break is written with `2^k / 2` backslashes. Further backslashes are text before the
+            // line break.
             if character == b'\n' && !run.is_power_of_two() {
                 view.text.push(b'\\');
                 view.jumps.push((view.text.len(), start + run - (run & run.wrapping_neg())));
@@ -34,7 +35,7 @@ impl View {
         view
     }
 
-    /// As [`Self::of`], and removes the escapes of URLs as well: `%20` is a space.
+    /// Like [`Self::of`], but also decodes the escapes of URLs: `%20` is a space.
     pub(crate) fn of_url(text: &[u8]) -> Self {
         let plain = Self::of(text);
         let mut view = Self { text: Vec::with_capacity(plain.text.len()), jumps: Vec::new() };
@@ -74,12 +75,13 @@ fn percent(text: &[u8]) -> Option<u8> {
     (digits.iter().all(u8::is_ascii_hexdigit) && number < 0x80).then_some(number)
 }
 
-/// Number of backslashes from `start`.
+/// Number of consecutive backslashes from `start`.
 fn run_length(text: &[u8], start: usize) -> usize {
     text.get(start..).unwrap_or_default().iter().take_while(|byte| **byte == b'\\').count()
 }
 
-/// The character that a run of backslashes stands for together with the beginning of `rest`, and how much of `rest` it takes.
+/// The character that a run of backslashes means together with the beginning of `rest`, and the number of bytes of
+/// `rest` that it takes.
 fn escaped(rest: &[u8]) -> (u8, usize) {
     match rest.first() {
         Some(b'n') => (b'\n', 1),
@@ -100,9 +102,10 @@ fn ascii(digits: &[u8]) -> Option<u8> {
     (digits.starts_with(b"00") && number < 0x80).then_some(number)
 }
 
-/// Where a quoted value ends, if the quote at `end` belongs to the value: escapes deeper than the opening quote do.
+/// The end of a quoted value. `end` is the first quote; it belongs to the value if it is escaped more deeply than the
+/// opening quote.
 ///
-/// A quote at depth `k` stands behind `2^k - 1` backslashes; each further backslash of the value doubles as well.
+/// A quote at depth `k` stands after `2^k - 1` backslashes. A further backslash in the value is doubled as often.
 pub(crate) fn end_of_quoted(text: &[u8], start: usize, end: usize) -> usize {
     const MAX: usize = 4 * 1_024;
     let Some(quote @ (b'"' | b'\'')) = start.checked_sub(1).and_then(|at| text.get(at)).copied()
@@ -111,7 +114,7 @@ pub(crate) fn end_of_quoted(text: &[u8], start: usize, end: usize) -> usize {
     };
     let opening = backslashes_before(text, start - 1);
     let limit = text.len().min(end.saturating_add(MAX));
-    // `end` stands before the backslashes of the quote that ended the value in the view.
+    // In the original text, `end` stands before the backslashes of the quote that ends the value in the view.
     let mut at = end;
     while let Some(found) = memchr::memchr(quote, text.get(at..limit).unwrap_or_default()) {
         let run = backslashes_before(text, at + found);
@@ -120,7 +123,7 @@ pub(crate) fn end_of_quoted(text: &[u8], start: usize, end: usize) -> usize {
         }
         let is_closing = run % ((opening + 1) * 2) == opening;
         if is_closing {
-            // Backslashes beyond those of the quote belong to the value.
+            // Backslashes beyond those of the closing quote belong to the value.
             return (at + found - opening).max(end);
         }
         at += found + 1;

@@ -1,7 +1,7 @@
-//! Tokens inside base64: a configuration value, a manifest of secrets, a command that unpacks itself.
+//! Finds tokens inside base64: in configuration values, manifests of secrets, and commands that unpack themselves.
 //!
-//! The encoded form of a prefix depends on its distance from the start. Three spellings of each prefix serve as keywords; a
-//! run of base64 near one of them is decoded and looked through.
+//! How a prefix looks in base64 depends on its distance from the start, modulo three. So three encoded forms of each
+//! prefix serve as keywords. A run of base64 near one of them is decoded and searched.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -13,16 +13,17 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// The decoded text of `run`, if `run` is base64 of text. Base64 of an image gives `None`.
+/// The decoded text of `run`, if `run` is base64 of text. `None` for base64 of an image.
 pub(crate) fn decoded(run: &[u8]) -> Option<String> {
     let url_safe = run.iter().any(|byte| matches!(byte, b'-' | b'_'));
     let engine = if url_safe { &URL_SAFE } else { &STANDARD };
-    // One character too many is no byte.
+    // A single extra character does not make a byte.
     let whole = if run.len() % 4 == 1 { run.get(..run.len() - 1)? } else { run };
     String::from_utf8(engine.decode(whole).ok()?).ok()
 }
 
-/// Encoded spellings of the beginnings in `PREFIXES`, at each distance from the start. A test derives them again.
+/// Encoded forms of the beginnings in `PREFIXES`, one for each distance from the start modulo three. A test computes
+/// them again.
 pub(crate) const CORES: &[&str] = &[
     "0b2tlbj",
     "4b3hiL",

@@ -1,4 +1,4 @@
-//! Measures the redactor over its corpus, and keeps the figures of PRIVACY.md.
+//! Measures the redactor with its corpus, and checks the figures in PRIVACY.md.
 
 #![expect(clippy::unwrap_used, reason = "a corpus that cannot be read fails its test")]
 
@@ -78,7 +78,7 @@ fn dressed(sample: &Sample, clothes: &str) -> Dressed {
 struct Score {
     secrets: u32,
     found: u32,
-    /// Secrets replaced together with text that should have stayed, and texts without a secret that changed.
+    /// Number of secrets that were replaced together with other text, and of texts without a secret that were changed.
     wrong: u32,
     stay: u32,
     kept: u32,
@@ -106,7 +106,7 @@ impl Score {
             return;
         };
         self.secrets += 1;
-        // Half a secret that stays is a secret that stays.
+        // A secret of which half remains counts as not replaced.
         let whole = redacted != dressed.text && !holds_part(redacted, secret);
         self.found += u32::from(whole);
         if !whole {
@@ -120,7 +120,7 @@ impl Score {
     }
 }
 
-/// Whether six characters in a row of the secret stay.
+/// Whether six consecutive characters of the secret remain.
 fn holds_part(redacted: &str, secret: &str) -> bool {
     let characters: Vec<char> = secret.chars().collect();
     let parts = redacted.split("[redacted:").enumerate();

@@ -1,4 +1,4 @@
-//! Hooks of any content into the core: bodies in, spans out.
+//! Checks the core with hooks of any content: bodies go in, spans come out.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,9 @@ const FIELDS: [Field; 10] = [
     Field::ErrorMessage,
 ];
 
-/// Bodies separated by newlines. A body that begins with a digit comes so many powers of ten of milliseconds later than the
-/// one before, else one millisecond; `!` in front makes it the argument of the next.
+/// `data` holds bodies separated by newlines. A body that begins with the digit `d` arrives 10^d milliseconds after the
+/// previous one, any other body one millisecond after it. A body that begins with `!` becomes the argument of the next
+/// hook.
 pub fn fold(data: &[u8]) {
     let hooks = hooks(data);
     for hook in &hooks {
@@ -70,7 +71,7 @@ fn hooks(data: &[u8]) -> Vec<Hook> {
     hooks
 }
 
-/// What a collector keeps: spans, whose session a conversation belongs to, and the hooks themselves.
+/// What a collector keeps: the spans, the root of each conversation, and the hooks.
 #[derive(Default)]
 struct Store {
     spans: BTreeMap<SpanId, Span>,
@@ -78,7 +79,7 @@ struct Store {
     log: Vec<Hook>,
 }
 
-/// Folds hooks `batch` at a time, time passing between the batches, then lets a day pass.
+/// Folds hooks `batch` at a time, letting time pass between batches. Then lets a day pass.
 fn play(hooks: &[Hook], batch: usize) -> BTreeMap<SpanId, Span> {
     let mut sessions = Sessions::new(Config::default());
     let mut store = Store::default();
@@ -98,7 +99,7 @@ fn play(hooks: &[Hook], batch: usize) -> BTreeMap<SpanId, Span> {
 }
 
 impl Store {
-    /// A conversation that the fold has forgotten gets its history first.
+    /// If the fold has evicted the conversation, its history is replayed first.
     fn feed(&mut self, sessions: &mut Sessions, hook: &Hook) {
         let event = normalise(hook);
         if !sessions.holds(&event.conversation)
@@ -137,7 +138,7 @@ impl Store {
     }
 }
 
-/// No orphans, nothing ends before it starts, and whatever ended says why.
+/// Checks that there are no orphans, that nothing ends before it starts, and that every ended span has a reason.
 fn check(spans: &BTreeMap<SpanId, Span>) {
     for span in spans.values() {
         if let Some(parent) = span.parent {

@@ -1,10 +1,10 @@
-//! The editor of hooks.json on any text.
+//! Checks the editor of hooks.json with any text.
 
 use std::path::Path;
 
 use hookspan::parts::{Document, Entry, Events, Form, Made, Ours, entries, install, uninstall};
 
-/// The text is edited so that the edit can be taken back byte for byte, or refused.
+/// The text is either edited so that the edit can be undone byte for byte, or it is refused.
 pub fn hooks_json(data: &[u8]) {
     let Ok(before) = std::str::from_utf8(data) else { return };
     let Ok(entry) = Entry::new(Path::new("/s/bin/hookspan-shim"), None, true) else { return };
@@ -13,7 +13,7 @@ pub fn hooks_json(data: &[u8]) {
     let Ok(after) = install(before, &entry, &events, &mut made) else { return };
     let is_plain = |ours: &Ours| ours.recognised.form == Form::Plain && !ours.in_group;
     if Document::parse(before).is_ok_and(|it| !entries(&it).iter().all(is_plain)) {
-        // Entries in other forms stand in for ours, or become ours.
+        // Entries in other forms count as ours, or are converted to our form.
         let again = install(&after, &entry, &events, &mut made.clone());
         assert!(again.is_ok_and(|again| again == after), "a second install changes: {after}");
         return;

@@ -1,4 +1,4 @@
-//! The journal's reader on segments made by many writers, with damage.
+//! Checks the journal's reader with damaged segments made by several writers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +13,13 @@ use hookspan_shim::record::{METADATA_MAX, Stamp, encode};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
-    /// A writer begins: its body in so many frames.
+    /// A writer begins. Its body takes this number of frames.
     Begin { body: &'a [u8], frames: u8 },
-    /// A writer whose body holds what has been written so far, as a hook about the journal itself would.
+    /// A writer begins whose body is the journal so far, like a hook about the journal itself.
     BeginWithJournal { frames: u8 },
-    /// The writer of this number writes its next frame.
+    /// The writer with this number writes its next frame.
     Write { writer: u8 },
-    /// It is killed after so many bytes of it.
+    /// The writer is killed after writing this many bytes of its next frame.
     Die { writer: u8, after: u16 },
     /// Bytes from nowhere.
     Noise(&'a [u8]),
@@ -31,7 +31,7 @@ enum Step<'a> {
 
 struct Writer {
     body: Vec<u8>,
-    /// Its frames that have not been written, the next one last.
+    /// The writer's frames that are still to be written, the next one last.
     frames: Vec<Vec<u8>>,
     damaged: bool,
 }
@@ -40,17 +40,17 @@ struct Writer {
 struct Written {
     bytes: Vec<u8>,
     writers: Vec<Writer>,
-    /// Copies of frames lie in bodies. Should the frame around one be damaged, the copy is read as a frame.
+    /// Bodies contain copies of frames. If the frame around a copy is damaged, the copy is read as a frame.
     has_copies: bool,
     /// Every header that a writer has made.
     headers: BTreeSet<Vec<u8>>,
-    /// Where each written frame begins, and whose it is.
+    /// Position of each written frame, and the number of its writer.
     places: Vec<(usize, usize)>,
-    /// Frames whose writer was killed: where each begins, and what it would have been.
+    /// Frames whose writer was killed: the position of each, and the bytes of the complete frame.
     deaths: Vec<(usize, Vec<u8>)>,
 }
 
-/// The first byte chooses: raw bytes, or a script that writes a segment.
+/// The first byte chooses what the rest is: raw bytes of a segment, or a script that writes one.
 pub fn journal(data: &[u8]) {
     match data.split_first() {
         Some((0..=63, rest)) => raw(rest),
@@ -95,7 +95,7 @@ fn script<'a>(steps: impl Iterator<Item = Step<'a>>) {
     records.extend(rest);
     written.check(&records);
 
-    // However it was looked at, the same records come out.
+    // The result does not depend on the sizes of the reads.
     let mut at_once = Reader::new(segment.reader());
     let mut again = at_once.read().unwrap_or_default();
     again.extend(at_once.finish().map(|(rest, _)| rest).unwrap_or_default());
@@ -146,7 +146,8 @@ impl Written {
         self.writers.get_mut(place)
     }
 
-    /// Ids that stand in a sound header which no writer has made: a fuzzer learns how, and what it puts behind damage is read.
+    /// Ids in valid headers that no writer has made. A fuzzer learns to make headers, and a header that it places after
+    /// damage is read.
     fn forged(&self) -> BTreeSet<[u8; 16]> {
         let all = self.bytes.windows(HEADER_BYTES).filter(|bytes| bytes.starts_with(&MAGIC));
         all.filter(|bytes| !self.headers.contains(*bytes))
@@ -157,8 +158,8 @@ impl Written {
             .collect()
     }
 
-    /// Writers whose frame begins with just what a killed one had still to write: that one is whole, and theirs is part of
-    /// it. It takes a copy of a journal as a body.
+    /// Writers whose frame begins with exactly the bytes that a killed writer had left to write. The killed writer's
+    /// frame is then complete, and their frame is part of it. This happens only if a body is a copy of the journal.
     fn swallowed(&self) -> BTreeSet<usize> {
         let made_whole = self.deaths.iter().filter_map(|(at, frame)| {
             let there = self.bytes.get(*at..at + frame.len())?;
@@ -201,7 +202,7 @@ impl Written {
         self.bytes.extend_from_slice(&frame);
     }
 
-    /// Every whole record is there once, byte for byte; of the others, at most a beginning.
+    /// Checks that every complete record is read once, byte for byte, and of any other record at most a beginning.
     fn check(&self, records: &[Record]) {
         let mut times: BTreeMap<[u8; 16], usize> = BTreeMap::new();
         let forged = self.forged();
@@ -249,7 +250,7 @@ fn frame(id: u64, seq: u32, count: usize, piece: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A file for one input, used again for the next.
+/// A file for one input. It is used again for the next input.
 struct Scratch(File);
 
 impl Scratch {
@@ -258,7 +259,7 @@ impl Scratch {
             static FILE: RefCell<Option<File>> = const { RefCell::new(None) };
         }
         FILE.with_borrow_mut(|kept| {
-            // In memory where there is such a place: the fuzzer makes thousands a second.
+            // In memory if possible, because the fuzzer makes thousands of files per second.
             let memory = tempfile::tempfile_in("/dev/shm");
             let file = kept.take().map_or_else(|| memory.or_else(|_| tempfile::tempfile()), Ok);
             let Ok(file) = file else { panic!("no place for a temporary file") };

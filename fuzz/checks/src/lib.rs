@@ -1,7 +1,7 @@
-//! What must hold for any bytes at all.
+//! Checks that must hold for any bytes.
 //!
-//! Each check takes arbitrary bytes and panics when a promise is broken. The fuzzer (`fuzz/`) looks for such bytes;
-//! `cargo test -p hookspan-checks` runs the checks over `fuzz/seeds`, which holds the inputs worth keeping.
+//! Each check takes arbitrary bytes and panics if a promise is broken. The fuzzer (`fuzz/`) searches for such bytes.
+//! `cargo test -p hookspan-checks` runs the checks on the inputs in `fuzz/seeds`, which are worth keeping.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -29,7 +29,7 @@ pub use scanner::scanner;
 /// A check.
 pub type Check = fn(&[u8]);
 
-/// Every check by its name, which is also that of its folder in `fuzz/seeds`.
+/// Every check with its name. The folder in `fuzz/seeds` has the same name.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Check)> {
     vec![

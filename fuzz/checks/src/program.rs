@@ -1,4 +1,4 @@
-//! The whole hook program on an operating system with arbitrary results.
+//! Runs the whole hook program on a simulated operating system that returns arbitrary results.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ enum Input<'a> {
     Hangs,
 }
 
-/// What becomes of opening a file or writing to it.
+/// The result of opening a file or writing to it.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Outcome {
     Works,
@@ -38,7 +38,7 @@ struct Script<'a> {
     cursor_version: &'a [u8],
     pwd: &'a [u8],
     journal_is_full: bool,
-    /// Opening the journal, the spill file, the losses, the spare losses.
+    /// Results of opening the journal, the spill file, the loss file and the spare loss file.
     opens: [Option<u8>; 4],
     writes: Vec<Outcome>,
     input: Vec<Input<'a>>,
@@ -50,7 +50,7 @@ struct Machine<'a> {
     input: VecDeque<Step>,
     writes: VecDeque<Outcome>,
     given: Vec<u8>,
-    /// Bytes that went into each of them.
+    /// Bytes written to each of these files.
     files: [Vec<u8>; 4],
     something_failed: bool,
     stopped: bool,
@@ -64,7 +64,7 @@ enum Step {
     Hangs,
 }
 
-/// Plays the script and looks at what was kept and answered.
+/// Plays the script, and checks what was stored and answered.
 pub fn program(data: &[u8]) {
     let Ok(script) = Script::arbitrary_take_rest(Unstructured::new(data)) else { return };
     let invocation = Invocation {
@@ -150,7 +150,7 @@ impl<'a> Machine<'a> {
         assert_eq!(metadata.map(|metadata| metadata.stamp.wall_ns), Some(invocation.wall_ns));
         let flags = kept.last().map_or(0, |(header, _)| header.flags);
         assert_eq!(flags & !(LAST | NO_EOF | CUT), 0);
-        // The end was seen, or the flag says that it was not.
+        // Either the end of the input was seen, or the flag says that it was not.
         assert_eq!(flags & NO_EOF == 0, self.input.is_empty(), "input left: {}", self.input.len());
     }
 
@@ -158,7 +158,8 @@ impl<'a> Machine<'a> {
     fn check_reply(&self, invocation: &Invocation<'_>) {
         let room = FRAME_BYTES - HEADER_BYTES;
         let cursor = !invocation.cursor_version.is_empty();
-        // Where the first frame ended depends on the metadata; a body that surely fits tells exactly.
+        // How many frames there are depends on the metadata. A body that surely fits into one frame can be checked
+        // exactly.
         if self.given.len() + 3_100 <= room {
             let scan = Scan::of(&self.given);
             let expected = Verdict::of(scan, invocation.argument, cursor).reply();
@@ -169,7 +170,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The whole frames of a file. After a failed write the last one may be short.
+/// The complete frames of a file. The last one may be short after a failed write.
 fn frames(mut rest: &[u8], may_be_short: bool) -> Vec<(Header, &[u8])> {
     let mut frames = Vec::new();
     while !rest.is_empty() {
@@ -264,7 +265,7 @@ impl System for Machine<'_> {
     }
 
     fn append(&mut self, file: &usize, bytes: &[u8]) -> Result<usize, u32> {
-        // Losses are 32 bytes in a space reserved for them.
+        // Loss files have reserved space, so writing their 32 bytes does not fail.
         let outcome = if *file >= 2 { None } else { self.writes.pop_front() };
         let count = match outcome.unwrap_or(Outcome::Works) {
             Outcome::Works => bytes.len(),
@@ -289,7 +290,7 @@ impl System for Machine<'_> {
     }
 
     fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
-        // Out of memory: the small one must do.
+        // Out of memory: the program must do with its small buffer.
         None
     }
 

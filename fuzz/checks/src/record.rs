@@ -1,4 +1,4 @@
-//! What is read back from a journal: headers, metadata, losses.
+//! Checks the formats read from a journal: headers, metadata, losses.
 
 use arbitrary::{Arbitrary, Unstructured};
 use hookspan_shim::frame::{Decoded, HEADER_BYTES, Header, seal};
@@ -17,7 +17,7 @@ struct Given<'a> {
     body: &'a [u8],
 }
 
-/// Reads the bytes as each of the formats, and writes what they describe.
+/// Reads the bytes as each of the formats, and writes the result again.
 pub fn record(data: &[u8]) {
     decode_anything(data);
     if let Ok(given) = Given::arbitrary_take_rest(Unstructured::new(data)) {
@@ -27,7 +27,7 @@ pub fn record(data: &[u8]) {
 
 fn decode_anything(data: &[u8]) {
     if let Some(Decoded::Header(header)) = data.first_chunk::<HEADER_BYTES>().map(Header::decode) {
-        // Only one spelling of a header is a header.
+        // A valid header can be written in one way only.
         assert_eq!(Some(&header.encode()), data.first_chunk());
         let _ = header.matches(data.get(HEADER_BYTES..).unwrap_or_default());
     }
@@ -73,7 +73,7 @@ fn write_and_read(given: &Given<'_>) {
     assert_eq!(body, given.body);
     let Some(metadata) = Metadata::decode(metadata) else { panic!("metadata") };
     assert_eq!(metadata.stamp, stamp);
-    // What was kept is a beginning of what was given; what was cut says so.
+    // Each stored text is a beginning of the given text, and is marked if it was cut.
     let mut given_texts = texts.iter().filter(|(_, text)| !text.is_empty());
     for kept in metadata.texts() {
         let Some((tag, text)) = given_texts.next() else { panic!("a text from nowhere") };

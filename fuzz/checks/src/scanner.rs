@@ -1,4 +1,4 @@
-//! The byte scan that finds a hook's name, against a real parser.
+//! Compares the byte scan that finds a hook's name with a real parser.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hookspan_shim::reply::Verdict;
 use hookspan_shim::scan::{Name, Scan, Scanner};
 use serde_json::value::RawValue;
 
-/// The first byte says in how large pieces the rest, a hook's body, comes in.
+/// The first byte gives the size of the pieces in which the rest, a hook's body, arrives.
 pub fn scanner(data: &[u8]) {
     let Some((step, body)) = data.split_first() else { return };
     let whole = Scan::of(body);
@@ -16,7 +16,8 @@ pub fn scanner(data: &[u8]) {
         let reply = Verdict::of(whole, argument, false).reply();
         assert!(reply.is_empty() || reply.ends_with(b"}\n"));
     }
-    // A key with an escape is "another key" to the scan and may be the name to a parser: that one is left alone.
+    // A parser may read a key with an escape as the name, whereas the scan takes it for another key. Such bodies are
+    // not compared.
     if !body.contains(&b'\\') {
         compare(whole, body);
     }
@@ -30,7 +31,7 @@ fn in_pieces(body: &[u8], step: usize) -> Scan {
     scanner.found
 }
 
-/// What a parser says of a whole document, the scan must say too.
+/// For a complete document, the scan must find what a parser finds.
 fn compare(found: Scan, body: &[u8]) {
     let Ok(document) = serde_json::from_slice::<&RawValue>(body) else { return };
     let opens = document.get().as_bytes().first().copied().unwrap_or_default();
@@ -42,7 +43,8 @@ fn compare(found: Scan, body: &[u8]) {
     let cursor = ["conversation_id", "conversationId", "cursor_version"];
     assert_eq!(found.cursor, cursor.iter().any(|key| fields.contains_key(key)), "host");
     let names = ["hook_event_name", "hookEventName"].map(|key| fields.get(key));
-    // With one spelling only, the last occurrence counts for both; with two, their order does.
+    // If the name occurs in one spelling, both use the last occurrence. If it occurs in two spellings, their order
+    // matters, and the body is not compared.
     let ([Some(value), None] | [None, Some(value)]) = names else { return };
     if let Ok(name) = serde_json::from_str::<&str>(value.get()) {
         let expected = Event::named(name.as_bytes()).map_or(Name::Unknown, Name::Known);

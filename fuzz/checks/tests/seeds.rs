@@ -1,4 +1,4 @@
-//! The inputs that the fuzzer has taught us, and the ones it starts from.
+//! Runs the checks on inputs that the fuzzer found, and on the inputs that it starts from.
 
 #![expect(clippy::unwrap_used, reason = "support code of tests fails by panicking")]
 
@@ -24,7 +24,7 @@ fn every_check_holds_on_every_kept_input() {
     }
 }
 
-/// Many small changes to the kept inputs, the same ones every time: what the fuzzer would try first.
+/// Makes many small changes to the kept inputs, always the same ones: those that the fuzzer would try first.
 #[test]
 fn every_check_holds_on_changed_inputs() {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;

@@ -1,4 +1,4 @@
-//! A small builder for attributes. It keeps the code that names them readable.
+//! A small builder for attributes. It keeps the code that names attributes readable.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ use crate::model::span::{Attribute, Class, ContentRef, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     sorted: Vec<Attribute>,
-    /// The place behind the last added attribute.
+    /// The index after the last added attribute.
     next: usize,
 }
 
@@ -105,19 +105,19 @@ impl Attributes {
         self.push(key, Value::StrList(value), Class::Detail);
     }
 
-    /// Sorted bytewise. Of equal keys the first stays.
+    /// Returns the attributes, sorted bytewise. Of two equal keys the first is kept.
     pub(crate) fn finish(self) -> Vec<Attribute> {
         self.sorted
     }
 }
 
-/// Compare the first letter first: most keys differ in it, and that is cheaper.
+/// Compares the first letter first: most keys differ in it, and comparing one letter is cheaper.
 fn compare(one: &Attribute, key: &str) -> Ordering {
     let (one, key) = (one.key.as_bytes(), key.as_bytes());
     one.first().cmp(&key.first()).then_with(|| one.cmp(key))
 }
 
-/// Adds a reference: the content attribute is `field` of the hook behind `fact`.
+/// Adds a reference to content: the attribute's text is `field` of the hook that `fact` comes from.
 pub(crate) fn content(
     contents: &mut Vec<ContentRef>,
     key: &'static str,

@@ -31,13 +31,13 @@ pub(crate) struct Node<'a> {
     pub(crate) end_inferred: bool,
     /// It has no end event of its own.
     pub(crate) incomplete: bool,
-    /// It arrived after its turn settled, so it settles separately.
+    /// The node arrived after its turn settled, so it settles separately.
     pub(crate) late: bool,
-    /// It does not keep its turn open: it is late, or runs in the background.
+    /// The node does not keep its turn open, because it is late or runs in the background.
     pub(crate) detached: bool,
     /// When it becomes final, if known.
     pub(crate) settle: Option<Timestamp>,
-    /// The node of the subagent that it belongs to.
+    /// The node of the subagent that did this work.
     pub(crate) agent: Option<usize>,
     pub(crate) depth: u32,
     pub(crate) what: What<'a>,
@@ -46,12 +46,13 @@ pub(crate) struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Whether it is a child without a known delegation.
+    /// Whether the node is a child without a known delegation.
     pub(crate) fn is_loose(&self) -> bool {
         matches!(&self.what, What::Agent(agent, _, Some(_)) if agent.key.is_empty())
     }
 
-    /// Whether its duration is unknown: it has no end of its own, or a single hook without a duration.
+    /// Whether the node's duration is unknown: it has no end of its own, or it comes from a single hook without a
+    /// duration.
     pub(crate) fn length_is_unknown(&self) -> bool {
         self.end.is_some_and(|end| {
             let inferred = self.start_inferred || self.end_inferred;
@@ -66,7 +67,7 @@ pub(crate) enum What<'a> {
     Turn,
     Call(Call<'a>),
     Thought(&'a Fact, &'a Thought),
-    /// A response, and the turn's usage if this response carries it.
+    /// A response. If this response carries the turn's usage, its token counts.
     Response(&'a Fact, &'a Response, Option<Tokens>),
     Agent(Agent<'a>, Option<&'a Link>, Option<&'a Conversation>),
     Compaction(&'a Fact, &'a Compaction),
@@ -78,20 +79,20 @@ pub(crate) struct Tree<'a> {
     pub(crate) turn: &'a Turn,
     /// Nodes, parents before children. The first is the turn itself.
     pub(crate) nodes: Vec<Node<'a>>,
-    /// The turn's reading, without calls and other parts that became nodes.
+    /// The summary of the turn's facts, without calls and other parts that became nodes.
     pub(crate) reading: Reading<'a>,
-    /// A stop that arrived after the turn settled. Its tokens count in rows, but the span no longer changes.
+    /// A stop that arrived after the turn settled. Its tokens count in lists, but the turn's span no longer changes.
     pub(crate) late_stop: Option<&'a Stop>,
     pub(crate) close: Option<Close>,
     /// Number of facts read for the tree.
     pub(crate) facts: usize,
-    /// The finished part of the turn, which is not among the nodes.
+    /// The finished part of the turn. It is not among the nodes.
     pub(crate) window: Option<&'a Window>,
-    /// Subagents that belong below calls of other subagents.
+    /// Subagents that are placed below calls of other subagents.
     pub(crate) nested: Nested<'a>,
-    /// Start of the turn by its own events, before its children extended it.
+    /// Start of the turn by its own events. Children may have extended the turn's node to an earlier start.
     pub(crate) turn_start: Timestamp,
     pub(crate) settle: Option<Timestamp>,
-    /// Next time at which passing time changes something.
+    /// The next time at which something changes without a new hook.
     pub(crate) deadline: Option<Timestamp>,
 }

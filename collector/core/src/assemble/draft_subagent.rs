@@ -19,7 +19,7 @@ use crate::model::time::nanos;
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::ToolClass;
 
-/// Fingerprint of a subagent's own hooks and its link to a child.
+/// Fingerprint of a subagent's own hooks and of its link to a child.
 fn fingerprint(agent: &Agent<'_>, linked: Option<(&Conversation, &Link)>) -> Fingerprint {
     let hooks = [agent.start, agent.stop].into_iter().flatten();
     let made_of = Fingerprint::of(Made::Agent).with_all(hooks.map(|(fact, _)| fact.seq));
@@ -28,7 +28,7 @@ fn fingerprint(agent: &Agent<'_>, linked: Option<(&Conversation, &Link)>) -> Fin
     made_of.with(child.count as u64).with(how)
 }
 
-/// First and last sign of life of the children in the turns that the delegation `key` asked for.
+/// First and last activity of the children in the turns that belong to the delegation `key`.
 fn lifetimes(
     world: World<'_>,
     children: &[&Conversation],
@@ -39,7 +39,7 @@ fn lifetimes(
 }
 
 impl<'a> Tree<'a> {
-    /// A delegating call without subagent events (CLI) still has a subagent if a child is known.
+    /// The subagent of a delegating call that has no subagent events (CLI). It exists if a child is known.
     pub(crate) fn silent_agent(
         &self,
         world: World<'a>,
@@ -89,7 +89,7 @@ impl<'a> Tree<'a> {
             node.end = Some(End { at, reason: EndReason::Matched });
             node.end_inferred = true;
         } else if let Some(at) = again.filter(|_| background != Some(true)) {
-            // The call was denied or lost. Nothing after the second try belongs to it.
+            // The call was denied or lost. Hooks after the second try do not belong to it.
             node.end = Some(End { at, reason: EndReason::Superseded });
             node.end_inferred = true;
             node.incomplete = true;
@@ -114,7 +114,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds subagents whose calls are not in the tree where their own hooks are.
+    /// Adds subagents whose calls are not in the tree. Each is placed where its own hooks are.
     pub(crate) fn add_nested(&mut self, world: World<'a>, keys: Vec<String>, frame: Frame) {
         for key in keys {
             if let Some(Owned { conversation, generation, agent: Some(agent) }) =
@@ -168,7 +168,7 @@ impl<'a> Tree<'a> {
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
         node.made_of = fingerprint(&agent, child.zip(link));
-        // Open nodes in a child end with the child, or with the call that waits for it.
+        // Open nodes in a child end when the child ends, or when the call ends that waits for the child.
         let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
@@ -186,7 +186,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds the children that are linked to the turn itself, because no delegation is known.
+    /// Adds the children that are linked to the turn and not to a delegation, because their delegation is not known.
     pub(crate) fn add_loose(
         &mut self,
         world: World<'a>,
@@ -198,7 +198,7 @@ impl<'a> Tree<'a> {
             return;
         }
         for child in loose_children(world, conversation, generation) {
-            // The host's own helpers do nothing that could be shown.
+            // Internal helpers of a host do nothing that could be shown.
             if !child.does_something() {
                 continue;
             }
@@ -247,7 +247,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The last fact of a delegation's children.
+/// The time of the last fact of a delegation's children.
 fn last_life(world: World<'_>, conversation: &Conversation, key: &str) -> Option<Timestamp> {
     let children = children_by_key(world, conversation, key);
     children.filter_map(|child| lifetime(world, child, base(key))).map(|(_, last)| last).max()
@@ -266,8 +266,8 @@ fn outlive_turn(
     outlive(frame, (over, alive), background == Some(true), call.first())
 }
 
-/// Nodes that continue after their turn do not end with it: a background call, a call whose end came later, and a call whose
-/// child still works.
+/// Nodes that continue after their turn and do not end with it: background calls, calls whose end came later, and calls
+/// whose child still works.
 fn outlive(
     frame: Frame,
     (over, alive): (Option<Timestamp>, Option<Timestamp>),
@@ -290,7 +290,7 @@ fn outlive(
     }
 }
 
-/// The end of the surrounding node, for a node without an end of its own.
+/// The end of the surrounding node, used for a node without an end of its own.
 fn around(end: End) -> End {
     match end.reason {
         EndReason::Matched => End { reason: EndReason::Stopped, ..end },
@@ -304,9 +304,11 @@ fn clamp(node: &mut Node<'_>) {
     }
 }
 
-/// When a call began: `run` is its end less the duration that was measured. The measured duration wins where the hook that opened the
-/// call was late, though a call begins in its turn, and where its end was stamped before its beginning. A duration that reaches
-/// further back is none of this call's.
+/// When a call began: `opened`, when its first hook was received, or `run`, its end minus its measured duration.
+///
+/// `run` is used if the end was stamped before `opened`, and if `run` is earlier by no more than the disorder of hooks:
+/// then the opening hook was late. The result is not before the start of the turn. A duration that reaches further back
+/// does not belong to this call.
 fn began(
     opened: Option<Timestamp>,
     run: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Builds the tree of a turn: parents, and when each part starts, ends and settles.
+//! Builds the tree of a turn: parents, and when each node starts, ends and settles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::model::time::nanos;
 use crate::model::tolerance::AT_ONCE;
 use crate::model::tool::ToolClass;
 
-/// The surroundings of a conversation's facts in the tree.
+/// Where the facts of a conversation are placed in the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) parent: usize,
@@ -34,15 +34,15 @@ pub(crate) struct Frame {
     /// Facts after this are late.
     pub(crate) cutoff: Timestamp,
     pub(crate) settle: Option<Timestamp>,
-    /// Whether settled parts may leave before the turn.
+    /// Whether settled nodes may be reported before the turn settles.
     pub(crate) flush: bool,
     pub(crate) detached: bool,
-    /// The last fact of work that runs in the background.
+    /// The time of the last fact of work that runs in the background.
     pub(crate) alive: Timestamp,
 }
 
 impl Frame {
-    /// The frame of the turn's own facts.
+    /// The frame for facts of the turn itself.
     const fn of_turn(
         end: Option<End>,
         cutoff: Timestamp,
@@ -65,7 +65,7 @@ impl Frame {
 
 /// Builds the tree of `turn`, a turn of the root conversation `root`.
 ///
-/// With a `window`, the tree covers only the rest of the turn. The turn must still be open then.
+/// With a `window`, the tree contains only the rest of the turn, and the turn must still be open.
 pub(crate) fn grow<'a>(
     world: World<'a>,
     root: &'a Conversation,
@@ -96,7 +96,8 @@ pub(crate) fn grow<'a>(
         made_of,
         ..turn_node(root, turn, started, end)
     };
-    // Two or three hooks make a node. Reserve space for all, because a node is too large to be moved often.
+    // Two or three hooks make one node. Space for all nodes is reserved at once, because nodes are large and moving
+    // them is slow.
     let mut nodes = Vec::with_capacity(on_time.len() / 2 + 4);
     nodes.push(node);
     let mut tree = Tree {
@@ -124,7 +125,7 @@ pub(crate) fn grow<'a>(
     tree
 }
 
-/// Start and end of a turn, and its last sign. `last` is the last sign by the turn's own facts.
+/// Start and end of a turn, and the time of its last activity. `last` is the last activity by the turn's own facts.
 fn extent(
     root: &Conversation,
     turn: &Turn,
@@ -132,7 +133,7 @@ fn extent(
     close: Option<Close>,
     last: Timestamp,
 ) -> (Timestamp, Option<End>, Timestamp) {
-    // Print mode sends no prompt and no stop, so the session's start and end hooks are the turn's.
+    // Print mode sends no prompt and no stop. The start and end of the session then also start and end the turn.
     let is_printed = root.is_printed(turn) && surface(root.version().map(|v| &**v)) == "cli";
     let printed = is_printed.then(|| root.session_start_before(turn)).flatten();
     let last = match close {
@@ -158,7 +159,7 @@ fn last_sign(on_time: &[&Fact], below: impl Iterator<Item = Timestamp>) -> Optio
     newest.into_iter().chain(below).max()
 }
 
-/// The node of a turn, without the facts that only its reading knows.
+/// The node of a turn, without the facts that only the turn's `Reading` has.
 fn turn_node<'a>(
     root: &'a Conversation,
     turn: &'a Turn,
@@ -199,7 +200,7 @@ impl Tries {
         Self(tries)
     }
 
-    /// When the work of a call was delegated again, in a later answer of the model.
+    /// When the same work as this call's was delegated again, in a later answer of the model.
     fn after(&self, call: &Call<'_>) -> Option<Timestamp> {
         if self.0.is_empty() {
             return None;
@@ -210,14 +211,14 @@ impl Tries {
     }
 }
 
-/// Task and type of agent of a delegating call.
+/// The task and the agent type of a delegating call.
 fn work(call: &Call<'_>) -> Option<(u64, Option<Box<str>>)> {
     let delegate = call.find(|tool| tool.delegate()).filter(|delegate| delegate.task != 0)?;
     Some((delegate.task, plain_type(delegate.agent.as_deref())))
 }
 
 impl<'a> Tree<'a> {
-    /// Adds the parts of one reading below `frame.parent`. Returns the rest of the reading.
+    /// Adds the parts of a reading below `frame.parent`. Returns the reading without these parts.
     pub(crate) fn add(
         &mut self,
         world: World<'a>,
@@ -239,7 +240,7 @@ impl<'a> Tree<'a> {
         reading
     }
 
-    /// Adds calls and subagents, and what lies below them.
+    /// Adds calls and subagents, with the nodes below them.
     fn add_calls(
         &mut self,
         world: World<'a>,
@@ -253,7 +254,7 @@ impl<'a> Tree<'a> {
         let (mut agents, mut by_call) = (Vec::new(), BTreeMap::new());
         for agent in std::mem::take(&mut reading.agents) {
             match agent.call {
-                // A second subagent of one call counts as one without a call.
+                // If a call already has a subagent, a second one counts as a subagent without a call.
                 Some(call) if !by_call.contains_key(&call) => drop(by_call.insert(call, agent)),
                 _ => agents.push(agent),
             }
@@ -343,7 +344,7 @@ impl<'a> Tree<'a> {
             siblings.filter_map(|node| node.end.map(|end| end.at)).collect();
         ends.sort_unstable();
         for (index, (key, fact, response)) in responses.iter().enumerate() {
-            // Earlier responses have ended, too, and are in order.
+            // Earlier responses have ended, too, and stand in order.
             let before = index.checked_sub(1).map(|before| responses[before].1.at);
             let ended = ends.partition_point(|at| *at <= fact.at).checked_sub(1);
             let sibling = ended.map(|last| ends[last]).max(before.filter(|&at| at <= fact.at));
@@ -389,7 +390,7 @@ impl<'a> Tree<'a> {
         let known = |kind: SpanKind, key: &str| {
             nodes.contains(&SpanId::derive(&conversation.id, generation, kind.as_str(), key))
         };
-        // For each call, its index among the remaining calls.
+        // For each call, its index among the calls that remain.
         let mut count = 0;
         let places: Vec<Option<usize>> = reading
             .calls
@@ -408,7 +409,7 @@ impl<'a> Tree<'a> {
         for agent in &mut reading.agents {
             agent.call = agent.call.and_then(|at| places[at]);
         }
-        // The turn settled without its usage, so a late response is the one span that carries it.
+        // If the turn settled without token counts, a late response is the one span that carries them.
         let counted = frame.parent != 0 || self.reading.tokens().is_some();
         let carrier = reading.responses.pop().filter(|_| !counted && reading.tokens().is_some());
         reading.responses = carrier.into_iter().collect();
@@ -460,7 +461,8 @@ impl<'a> Tree<'a> {
     pub(crate) fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
         let delay = world.config.settle_delay_ns;
         let ended = node.end.map(|end| match &node.what {
-            // Its end lies before the hooks that reported it, and its other hooks may be as late as any.
+            // The clock was set during this call. Its end may lie before the hooks that reported it, and its other
+            // hooks may come as late as any hook.
             What::Call(call) if call.clock_step().is_some() => {
                 call.hooks().map(|fact| fact.at).fold(end.at, Timestamp::max).plus(delay)
             }
@@ -489,7 +491,7 @@ impl<'a> Tree<'a> {
         self.nodes.len() - 1
     }
 
-    /// Extends parents to cover their children. No child is shortened.
+    /// Extends parents so that they cover their children. No child is shortened.
     pub(crate) fn widen(&mut self) {
         let aside = self.window.and_then(|window| window.start);
         self.nodes[0].start = self.nodes[0].start.min(aside.unwrap_or(self.nodes[0].start));

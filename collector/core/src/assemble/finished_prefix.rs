@@ -1,9 +1,10 @@
-//! The window: the finished part of a long open turn. It is kept apart, so that a poll costs what changed and not the length of
-//! the turn.
+//! The window: the finished part of a long open turn. It is kept apart, so that the cost of a poll depends on what
+//! changed and not on the length of the turn.
 //!
-//! A call with both halves that ended a while ago does not change any more, so an open turn reads only the rest. This affects
-//! only provisional values. If a hook does not fit (it lies in the finished part, is the late half of a call, or ends the
-//! turn), the whole turn is read again. What settles when the turn closes always comes from such a full reading.
+//! A call with both halves that ended a while ago no longer changes, so for an open turn only the rest is read. The
+//! window affects only provisional values. If a hook does not fit (it lies in the finished part, is the late half of a
+//! call, or ends the turn), the whole turn is read again. The final values, at the end of the turn, always come from
+//! such a full reading.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ use crate::model::summary::Parts;
 use crate::model::time::Timestamp;
 use crate::model::tool::ToolClass;
 
-/// The facts about the finished part that the rest of the turn needs.
+/// The facts about the finished part that are needed to read the rest of the turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     /// Facts before this index are finished, except `kept`.
     pub(crate) from: usize,
-    /// Key of the last fact before `from`. If another fact is there now, a fact arrived late.
+    /// Key of the last fact before `from`. If another fact stands there now, a fact arrived late.
     pub(crate) edge: Option<(Timestamp, u8, u64)>,
     pub(crate) kept: Vec<usize>,
     /// The turn was active at this time, without an idle gap before.
@@ -43,7 +44,7 @@ pub(crate) struct Window {
     pub(crate) swept: Option<Timestamp>,
     /// When something in the finished part settles.
     pub(crate) recheck: Option<Timestamp>,
-    /// Values that the finished spans share with the rest.
+    /// Fingerprint of values that the finished spans share with the rest of the turn.
     pub(crate) shared: Fingerprint,
 }
 

@@ -1,4 +1,4 @@
-//! From turns to spans: names, attributes, times, totals.
+//! Turns turns into spans: names, attributes, times, totals.
 
 pub(crate) mod attributes;
 pub(crate) mod draft;

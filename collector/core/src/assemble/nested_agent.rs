@@ -1,5 +1,5 @@
-//! Subagents of subagents, if their hooks name the root. Claude Code sends `SubagentStart` and `SubagentStop` of every subagent
-//! with the id of the session. Only the result of the call says who asked for the subagent.
+//! Subagents of subagents, if their hooks name only the root. Claude Code sends `SubagentStart` and `SubagentStop` of
+//! every subagent with the session's id. Only the result of a call tells which call started the subagent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,20 @@ use crate::correlate::tool_call::Call;
 use crate::correlate::turn::Agent;
 use crate::model::time::Timestamp;
 
-/// A subagent, with the conversation and the turn of its own hooks. Its span keeps their id below any call.
+/// A subagent with the conversation and the turn of its own hooks. The id of its span is made from these, no matter
+/// below which call the span stands.
 pub(crate) struct Owned<'a> {
     pub(crate) conversation: &'a Conversation,
     pub(crate) generation: Arc<str>,
     pub(crate) agent: Option<Agent<'a>>,
 }
 
-/// Subagents that the results of calls further down name.
+/// Subagents that are named in results of calls below other subagents.
 #[derive(Default)]
 pub(crate) struct Nested<'a> {
     /// Times of those results.
     named: BTreeMap<&'a str, Timestamp>,
-    /// A result after this time is late for what has settled with the turn.
+    /// A result after this time is too late for spans that settled with the turn.
     cutoff: Timestamp,
     /// Subagents that wait for their calls.
     waiting: BTreeMap<String, Owned<'a>>,
@@ -32,14 +33,14 @@ impl<'a> Nested<'a> {
         Self { named, cutoff, waiting: BTreeMap::new() }
     }
 
-    /// Whether the result of a call further down names this subagent, before its span has settled.
+    /// Whether the result of a nested call names this subagent before the subagent's span has settled.
     fn is_named(&self, agent: &Agent<'_>, delay: i64) -> bool {
         let settled = agent.over().map_or(self.cutoff, |over| self.cutoff.max(over.plus(delay)));
         let named = self.named.get(&*agent.key).filter(|_| agent.call.is_none());
         named.is_some_and(|at| *at <= settled)
     }
 
-    /// The subagent that a call's result names, if it waits.
+    /// The waiting subagent that a call's result names.
     pub(crate) fn take(&mut self, call: &Call<'_>) -> Option<Owned<'a>> {
         if self.waiting.is_empty() {
             return None;
@@ -47,7 +48,7 @@ impl<'a> Nested<'a> {
         self.waiting.remove(call.find(|tool| tool.subagent())?)
     }
 
-    /// Takes the subagents out of `agents` that belong below calls of others. Returns their keys.
+    /// Removes from `agents` the subagents that belong below other subagents' calls. Returns their keys.
     pub(crate) fn keep(
         &mut self,
         (conversation, generation): (&'a Conversation, &Arc<str>),

@@ -1,6 +1,6 @@
 //! Derives the provider from a model's label.
 
-/// `gen_ai.provider.name` for a model label; `cursor` when nothing is known.
+/// `gen_ai.provider.name` for a model label; `cursor` if the provider is not known.
 #[must_use]
 pub(crate) fn provider(model: Option<&str>) -> &'static str {
     const PREFIXES: [(&str, &str); 12] = [

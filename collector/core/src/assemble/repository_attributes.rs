@@ -1,11 +1,11 @@
-//! What was seen of a repository, by the names that OpenTelemetry gives it.
+//! Attributes for the state of a repository, with OpenTelemetry's names.
 
 use smol_str::SmolStr;
 
 use crate::assemble::attributes::Attributes;
 use crate::model::repository::Repository;
 
-/// Hosts whose provider has a name of its own in the conventions.
+/// Hosts of repositories whose provider has its own name in the conventions.
 const PROVIDERS: [(&str, &str); 4] = [
     ("github.com", "github"),
     ("gitlab.com", "gitlab"),
@@ -13,7 +13,8 @@ const PROVIDERS: [(&str, &str); 4] = [
     ("gitea.com", "gitea"),
 ];
 
-/// `vcs.*`: head is the end, base the start. All of it names something of the project, so all of it is detail.
+/// Adds `vcs.*` attributes. Head is the state at the end, base the state at the start. All of them can name something
+/// of the project, so their class is `Detail`.
 pub(crate) fn repository(attributes: &mut Attributes, seen: Option<&Repository>) {
     let Some(seen) = seen else { return };
     if !seen.commits.is_empty() {

@@ -1,4 +1,5 @@
-//! Cuts a conversation into segments (between start, `sessionEnd` and long silence), and builds the spans outside turns.
+//! Divides a conversation into segments, which end at a `sessionEnd` or before a long silence, and builds the spans
+//! outside turns.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,7 +39,8 @@ pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Times
     cut(world, conversation, turns).into_iter().map(|segment| segment.start).collect()
 }
 
-/// The result of [`starts`], kept between polls: a poll costs only the changed turns and the segments.
+/// The result of [`starts`], kept between polls, so that the cost of a poll depends on the changed turns and the number
+/// of segments.
 #[derive(Debug, Default)]
 pub(crate) struct Starts {
     /// Number of turns and other items that `segments` already contains.
@@ -48,8 +50,8 @@ pub(crate) struct Starts {
 }
 
 impl Starts {
-    /// Turns that start before `changed` have not changed since the last call, and neither have items outside turns, unless
-    /// everything has changed.
+    /// Updates the segments. Turns that start before `changed` have not changed since the last call, and items outside
+    /// turns have not changed either. If `changed` is the earliest time, everything may have changed.
     pub(crate) fn of(
         &mut self,
         world: World<'_>,
@@ -88,14 +90,15 @@ impl Starts {
     }
 }
 
-/// A turn, or an item outside turns: first and last fact, and what it says about the session's beginning or end.
+/// A turn, or an item outside turns: times of its first and last fact, and what it tells about the beginning or end of
+/// the session.
 type Item<'a> = (Timestamp, Timestamp, Says<'a>);
 
-/// What an item says about its session.
+/// What an item tells about its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says<'a> {
     Nothing,
-    /// A prompt or a `sessionStart`: a person continued.
+    /// A prompt or a `sessionStart`: a person continues the session.
     Begins,
     Ends(&'a SessionEnd),
 }
@@ -104,7 +107,7 @@ fn order(&(start, last, says): &Item<'_>) -> (Timestamp, bool, Timestamp) {
     (start, matches!(says, Says::Ends(_)), last)
 }
 
-/// First and last fact of a turn's own.
+/// First and last fact of the turn itself.
 fn item<'a>(conversation: &Conversation, turn: &Turn) -> Item<'a> {
     let says = begins(conversation.has_prompt_at(turn.start));
     if let Some(sealed) = conversation.sealed.get(&turn.generation) {
@@ -120,7 +123,7 @@ fn begins<'a>(with_prompt: bool) -> Says<'a> {
     if with_prompt { Says::Begins } else { Says::Nothing }
 }
 
-/// The segments with all their facts.
+/// All segments, each with its facts.
 pub(crate) fn segments(
     world: World<'_>,
     conversation: &Conversation,
@@ -141,7 +144,7 @@ pub(crate) fn segments(
                 None if world.evicted && next.is_none() => EndReason::Evicted,
                 None => EndReason::Idle,
             };
-            // A fact after the grace period does not extend a session that has settled.
+            // If the session has settled, a fact after the grace period does not extend it.
             let at = segment
                 .ended
                 .map_or(segment.last, |ended| segment.last.clamp(ended, ended.plus(END_GRACE)));
@@ -156,14 +159,14 @@ pub(crate) fn segments(
     segments
 }
 
-/// Turns by start, each with its index.
+/// Turns with their indexes, ordered by start.
 fn by_start<'a>(turns: &[&'a Tally]) -> Vec<(usize, &'a Tally)> {
     let mut turns: Vec<(usize, &'a Tally)> = turns.iter().copied().enumerate().collect();
     turns.sort_by_key(|(_, turn)| turn.start);
     turns
 }
 
-/// Turns that start in a stretch of time, in their order.
+/// Turns that start in a period, in order.
 fn inside<'a>(turns: &[(usize, &'a Tally)], start: Timestamp, next: Timestamp) -> Vec<&'a Tally> {
     let from = turns.partition_point(|(_, turn)| turn.start < start);
     let to = turns.partition_point(|(_, turn)| turn.start < next);
@@ -223,8 +226,8 @@ fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     items
 }
 
-/// Adds the next item to the last segment, or begins a new one. An end never begins a segment. After an end, a person may
-/// continue at once.
+/// Adds the next item to the last segment, or begins a new segment. An end event never begins a segment. After an end,
+/// a person may continue at once.
 fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     let joins = segments.last().is_some_and(|open| match (open.ended, says) {
         (Some(_), Says::Ends(_)) => true,
@@ -245,7 +248,7 @@ fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     if let Says::Ends(end) = says {
         let is_error = |text: &Option<String>| text.as_deref() == Some("error");
         open.failed |= is_error(&end.reason) || is_error(&end.final_status);
-        // A segment that was over already is not extended to a late end event.
+        // A late end event does not extend a segment that had already ended.
         if is_late {
             return;
         }
@@ -411,7 +414,7 @@ pub(crate) fn tab_deadline(world: World<'_>, conversation: &Conversation) -> Opt
     Some(last.at.plus(MINUTE + world.config.settle_delay_ns))
 }
 
-/// Tab events, as the configuration wants them.
+/// Spans of Tab events, in the form that the configuration asks for.
 fn tabs(world: World<'_>, conversation: &Conversation) -> Vec<Span> {
     let minute = |fact: &Fact| fact.at.0.div_euclid(MINUTE);
     let chunks = conversation.tabs.chunk_by(|a, b| minute(a) == minute(b));
@@ -488,7 +491,7 @@ fn singles(world: World<'_>, conversation: &Conversation, facts: &[Fact]) -> Vec
         .collect()
 }
 
-/// A span outside turns, with the attributes so far.
+/// A span outside turns, with the attributes `own`.
 fn blank(conversation: &Conversation, kind: SpanKind, key: &str, mut own: Attributes) -> Span {
     let name = match kind {
         SpanKind::Compaction => "context_compaction",

@@ -1,4 +1,4 @@
-//! Turns nodes into spans: names, attributes, statuses. The only file that knows the conventions.
+//! Turns nodes into spans: names, attributes, statuses. Only this file and `tool_span` know the conventions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use crate::model::tool::ToolClass;
 pub(crate) struct Shared<'a> {
     pub(crate) root: Arc<str>,
     pub(crate) trace: TraceId,
-    /// Parent of the turn's own span, in session mode.
+    /// Parent of the turn's span; set only in session mode.
     pub(crate) parent: Option<SpanId>,
     pub(crate) links: Vec<crate::model::span::Link>,
     /// 1-based index of the turn in its session.
@@ -45,19 +45,20 @@ pub(crate) struct Shared<'a> {
     pub(crate) model: Option<&'a str>,
     /// Changes whenever the trace changes.
     pub(crate) traced: Fingerprint,
-    /// The turn belongs to an unbound child. Its root span says so.
+    /// The turn belongs to a child without a known parent. The turn's root span records this.
     pub(crate) ambiguous: bool,
-    /// Number of delegations that it may belong to, if not all of them are linked.
+    /// Number of delegations that the turn may belong to, if the span does not link to all of them.
     pub(crate) candidates: Option<u64>,
     /// Number of dropped hooks of the turn.
     pub(crate) lost: u64,
     /// What was seen of the repository.
     pub(crate) repository: Option<Box<Repository>>,
-    /// For nodes that fit several delegations: their number, and links to the kept ones.
+    /// For each node that fits several delegations: how many, and links to those that were kept.
     pub(crate) possible: BTreeMap<usize, (usize, Vec<crate::model::span::Link>)>,
 }
 
-/// `hookspan.surface` from the form of `cursor_version`: a date is the CLI, another number the IDE; other hosts have neither.
+/// `hookspan.surface` from the form of `cursor_version`: a date means the CLI, a version number the IDE. Other hosts
+/// have neither.
 pub(crate) fn surface(version: Option<&str>) -> &'static str {
     let first = version.unwrap_or_default().split('.').next().unwrap_or_default();
     let is_number = !first.is_empty() && first.bytes().all(|b| b.is_ascii_digit());
@@ -68,7 +69,8 @@ pub(crate) fn surface(version: Option<&str>) -> &'static str {
     }
 }
 
-/// `request.model` of a turn: the id of prompt or stop, else their label, else the label of a tool, a thought or a response.
+/// `request.model` of a turn. First choice: the id in the prompt or stop. Then their label, then the label of a tool, a
+/// thought or a response.
 pub(crate) fn request_model<'a>(reading: &Reading<'a>) -> Option<&'a str> {
     let prompt = reading.prompt.map(|(fact, _)| fact);
     let stop = reading.stop.map(|(fact, _)| fact);
@@ -156,7 +158,7 @@ pub(crate) fn span(tree: &Tree<'_>, shared: &Shared<'_>, at: usize, settled: boo
     }
 }
 
-/// A span's name: as shown, and without names of one's own.
+/// A span's name: the name as shown, and the name without anything that the user chose.
 type Name = (String, Cow<'static, str>);
 
 /// Adds what is known about the node at `at`. Returns its status and its name.
@@ -213,7 +215,7 @@ fn describe(
     (status, name)
 }
 
-/// The name of the agent that a node belongs to.
+/// The name of the agent that did a node's work.
 fn agent_name<'a>(tree: &Tree<'a>, node: &Node<'a>) -> &'a str {
     let agent = match &node.what {
         What::Agent(agent, _, _) => agent_type(agent),
@@ -250,7 +252,7 @@ fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'stat
     (name.clone(), Cow::Owned(name))
 }
 
-/// Adds the attributes that every span has, in order.
+/// Adds the attributes that every span has. They stand in order.
 fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: &str) {
     attributes.text("cursor.conversation.id", node.conversation.id.clone());
     if !node.generation.is_empty() {
@@ -351,7 +353,7 @@ fn turn(
     Status::Unset
 }
 
-/// Adds the turn's token counts. The GenAI attributes go to the turn only if no response carries them.
+/// Adds the turn's token counts. The turn gets the GenAI attributes only if no response carries them.
 fn turn_usage(tree: &Tree<'_>, attributes: &mut Attributes, tokens: Tokens) {
     attributes.some_count("cursor.usage.input_tokens", tokens.input);
     attributes.some_count("cursor.usage.output_tokens", tokens.output);
@@ -468,7 +470,7 @@ pub(crate) fn agent_type<'a>(agent: &Agent<'a>) -> Option<&'a str> {
     agent.find(|facts| facts.agent.as_deref())
 }
 
-/// The status in the `subagentStop` of the agent that the call at `at` started.
+/// The status from the `subagentStop` of the agent that the call at `at` started.
 pub(crate) fn agent_status<'a>(tree: &'a Tree<'_>, at: usize) -> Option<&'a str> {
     let next = tree.nodes.get(at + 1).filter(|node| node.parent == Some(at))?;
     match &next.what {

@@ -1,4 +1,4 @@
-//! Builds the rows of lists: one for a turn, one for a session.
+//! Builds the rows that lists show: one per turn, one per session.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         }
         sum.tool_calls += u64::from(is_call(node));
         work::count(&mut sum.work, node);
-        // A child without a known delegation is a subagent that is already counted, or none.
+        // A child without a known delegation is either a subagent that is counted elsewhere, or no subagent.
         let is_agent = node.kind == SpanKind::Subagent;
         sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
@@ -77,7 +77,8 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         }
     }
     sum.last_error = last_error.map(|(_, _, message)| message);
-    // Work that outlives the turn keeps the session active, unless the session was idle so long that it has settled.
+    // Work that outlives its turn keeps the session active, unless the session was idle for so long that it has
+    // settled.
     apart.sort_unstable();
     for at in apart {
         if at.since(sum.last) <= config.session_idle_ns {
@@ -111,13 +112,13 @@ pub(crate) fn row(tree: &Tree<'_>, shared: &Shared<'_>, sum: &Sum) -> TurnSummar
     }
 }
 
-/// The tokens of the turn. A stop that arrived after the turn settled adds missing counts.
+/// The tokens of the turn. If a stop arrived after the turn settled, it supplies counts that are missing.
 fn tokens(tree: &Tree<'_>) -> Option<Tokens> {
     let late = tree.late_stop.map(|stop| stop.tokens).unwrap_or_default();
     tree.reading.tokens().unwrap_or_default().or(late).said()
 }
 
-/// What was seen of the repository, and which commits the commands of the turn told of.
+/// The repository's state, and the commits that the output of the turn's commands names.
 pub(crate) fn repository(tree: &Tree<'_>) -> Option<Box<Repository>> {
     let calls = tree.nodes.iter().filter_map(|node| match &node.what {
         What::Call(call) => call.find(|tool| tool.more()?.commit.as_ref()),

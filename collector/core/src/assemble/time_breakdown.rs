@@ -7,7 +7,7 @@ use crate::model::time::Timestamp;
 use crate::model::time::nanos;
 use crate::model::tool::ToolClass;
 
-/// Kinds of part, as indexes. `SUBAGENT` counts only while none of the agent's own leaves runs.
+/// Index of each kind of part. `SUBAGENT` counts only while none of the subagent's own leaves runs.
 const THINKING: usize = 0;
 const TOOLS: usize = 1;
 const SHELL: usize = 2;
@@ -19,7 +19,8 @@ const RESPONDING: usize = 7;
 const SUBAGENT: usize = 8;
 const KINDS: usize = 9;
 
-/// Divides the time from `start` to `end` among the leaves. Parallel leaves share evenly, so the parts add up to the whole.
+/// Divides the time from `start` to `end` among the leaf nodes. Parallel leaves get equal shares, so the parts add up
+/// to the whole.
 pub(crate) fn parts(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> Parts {
     let Some((window, swept)) = tree.window.and_then(|w| Some((w, w.swept?))) else {
         return sweep_nodes(tree, start, end);
@@ -120,7 +121,7 @@ fn sweep(edges: &[(Timestamp, usize, i64)], start: Timestamp, end: Timestamp) ->
     }
 }
 
-/// Gives each active leaf its share of `length`. The remainder goes to the first. Returns the time given.
+/// Gives each active leaf its share of `length`. The first one also gets the remainder. Returns the distributed time.
 fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
     let leaves: i64 = active[..SUBAGENT].iter().sum();
     if length <= 0 || (leaves == 0 && active[SUBAGENT] == 0) {
@@ -132,7 +133,7 @@ fn share(active: &[i64; KINDS], length: i64, sums: &mut [i64; KINDS]) -> i64 {
     }
     let mut rest = length;
     if leaves == 1 {
-        // The usual case: a single leaf gets everything, without a division.
+        // In the usual case there is a single leaf. It gets everything, and no division is needed.
         rest = 0;
         let kind = active[..SUBAGENT].iter().position(|count| *count == 1);
         sums[kind.unwrap_or_default()] += length;

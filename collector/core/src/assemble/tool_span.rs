@@ -15,7 +15,7 @@ use crate::model::span::ContentRef;
 use crate::model::tolerance::{HOOKS, MS};
 use crate::model::tool::{Edits, Server, ToolClass, ToolFacts};
 
-/// `execute_tool {tool}` and its program or agent type.
+/// `execute_tool {tool}`, followed by the program or the agent type.
 pub(crate) fn name(call: &Call<'_>) -> (String, Cow<'static, str>) {
     let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
     let more = match call.class() {
@@ -81,8 +81,8 @@ pub(crate) fn describe(
     contents_of(call, contents);
 }
 
-/// The change of an edit. The hook after the edit compares the file before and after; the call's input may hold only the new
-/// text.
+/// The change that an edit made. The hook after the edit compares the file before and after the edit. The call's input
+/// may have only the new text.
 fn edits(call: &Call<'_>) -> Option<Edits> {
     told_after(call).or_else(|| call.find(|tool| tool.more()?.edits))
 }
@@ -91,8 +91,8 @@ fn told_after(call: &Call<'_>) -> Option<Edits> {
     call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits)
 }
 
-/// Receipt of post − receipt of pre − duration. `None` if nobody is asked for approval and no hooks can have run so long: then the
-/// machine slept, or the cause is unknown.
+/// Time at which the post hook was received, minus the time of the pre hook, minus the duration. `None` if the call
+/// needs no approval and hooks cannot have run for so long. Then the machine slept, or the cause is unknown.
 pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     let (opened, ended) = call.opened().zip(call.ended())?;
     let duration = call.duration_ms()?;
@@ -100,13 +100,13 @@ pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     Some(wait).filter(|wait| *wait <= (HOOKS / MS) as f64 || !asks_nobody(call))
 }
 
-/// Cursor asks nobody for approval of reading and searching.
+/// Whether the call needs no approval. Cursor never asks before reading and searching.
 fn asks_nobody(call: &Call<'_>) -> bool {
     matches!(call.class(), ToolClass::Read | ToolClass::Search)
 }
 
-/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers, and between the closing
-/// hooks. All of it, if nobody is asked for approval. `None` if the hooks do not tell.
+/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers, and between the
+/// closing hooks. If the call needs no approval, all of it. `None` if the hooks do not tell.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
     if asks_nobody(call) {
@@ -126,7 +126,7 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
         ToolClass::Shell => {
             let background = call.is_background();
             attributes.flag("cursor.shell.background", background.then_some(true));
-            // Its own end event, after the call was over. That time does not count for the turn.
+            // The generic end event came after the call was over. The time until then does not count for the turn.
             let own =
                 call.after.filter(|after| background && call.post.is_some_and(|p| p.at < after.at));
             attributes.double("cursor.shell.background_ms", Call::measured(own));
@@ -154,7 +154,7 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
     }
 }
 
-/// The root above a call's file, if the project's folder is not above it: another root, or a worktree.
+/// The root that contains a call's file, if the project's folder does not contain it: another root, or a worktree.
 pub(crate) fn own_root(call: &Call<'_>, project: Option<&Arc<str>>) -> Option<Arc<str>> {
     let root = call.hooks().find_map(|fact| fact.root.as_ref())?;
     if project == Some(root) {
@@ -173,7 +173,8 @@ fn process(call: &Call<'_>, attributes: &mut Attributes) {
     attributes.path("process.working_directory", call.find(|tool| tool.cwd.clone()));
 }
 
-/// The server as its hooks describe it. The hook before the call describes it best; the hook after it may omit it.
+/// The server, from each of the call's hooks. The hook before the call has the most details; the hook after it may omit
+/// them.
 fn servers<'a>(call: &Call<'a>) -> impl Iterator<Item = &'a Server> {
     let hooks = [call.before, call.after, call.post, call.pre];
     hooks.into_iter().flatten().filter_map(|fact| tool_facts(&fact.kind)?.more()?.server.as_deref())
@@ -189,7 +190,7 @@ fn server(call: &Call<'_>, attributes: &mut Attributes) {
 }
 
 fn contents_of(call: &Call<'_>, contents: &mut Vec<ContentRef>) {
-    // The generic pre hook has the input first; the post hook repeats it.
+    // The generic pre hook has the input first, and the post hook repeats it.
     if let Some(fact) = [call.pre, call.post, call.before, call.after].into_iter().flatten().next()
     {
         content(contents, "gen_ai.tool.call.arguments", fact, Field::ToolInput);

@@ -1,4 +1,4 @@
-//! Totals that turns add to their session.
+//! Totals of turns, from which the session's totals are computed.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::model::span::Link;
 use crate::model::summary::{Tokens, TurnSummary};
 use crate::model::time::Timestamp;
 
-/// Maximum links of a session to its turns. The oldest stay.
+/// Maximum number of links from a session to its turns. The oldest are kept.
 pub(crate) const MAX_LINKS: usize = 128;
 
-/// The part of a session's totals from one turn.
+/// What one turn adds to its session's totals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) start: Timestamp,
@@ -34,9 +34,9 @@ pub(crate) struct Sum {
 pub(crate) struct Tally {
     pub(crate) start: Timestamp,
     pub(crate) last: Timestamp,
-    /// When the last of them settles; `None` if that is unknown for one of them.
+    /// When the last of these turns settles; `None` if that is unknown for one of them.
     pub(crate) settle: Option<Timestamp>,
-    /// The first turn begins with a prompt.
+    /// Whether the first turn begins with a prompt.
     pub(crate) begins: bool,
     pub(crate) generations: u64,
     pub(crate) tool_calls: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Tally {
     pub(crate) work: Work,
     /// From the first turn that has one.
     pub(crate) prompt: Option<String>,
-    /// From the last turn that has one, like the error.
+    /// Model of the last turn that names one. `last_error` is the error of the last turn that has one.
     pub(crate) model: Option<Arc<str>>,
     pub(crate) last_error: Option<String>,
     /// From the last turn.
@@ -110,7 +110,7 @@ impl Tally {
     }
 }
 
-/// What two stretches of turns saw of the repository, one after the other.
+/// The state of the repository over two consecutive groups of turns.
 pub(crate) fn together(
     one: Option<Box<Repository>>,
     later: Option<Box<Repository>>,
@@ -121,7 +121,7 @@ pub(crate) fn together(
     }
 }
 
-/// The sum of token counts, `None` where there are none.
+/// The sum of token counts; `None` if there are none.
 pub(crate) fn total(all: impl Iterator<Item = Option<Tokens>>) -> Option<Tokens> {
     all.flatten().reduce(Tokens::plus)
 }

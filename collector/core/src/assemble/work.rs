@@ -6,7 +6,8 @@ use crate::correlate::tool_call::Call;
 use crate::model::outcome::{TestRun, Work};
 use crate::model::tool::ToolClass;
 
-/// Adds what the call of `node` did. A call that has not ended, or that was interrupted or denied, did nothing that is known.
+/// Counts what the call of `node` did. Nothing is known about a call that has not ended, or was interrupted or denied,
+/// so it counts as nothing.
 pub(crate) fn count(work: &mut Work, node: &Node<'_>) {
     let What::Call(call) = &node.what else { return };
     let ended = matches!(verdict(call, node, None).0, "ok" | "error");
@@ -14,7 +15,7 @@ pub(crate) fn count(work: &mut Work, node: &Node<'_>) {
         ToolClass::Edit | ToolClass::Delete => {
             let ok = verdict(call, node, None).0 == "ok";
             work.edits += u64::from(ok);
-            // A failed edit may have changed a part of the file.
+            // A failed edit may have changed part of the file.
             work.unclear += u64::from(!ok);
         }
         ToolClass::Shell => {
@@ -35,7 +36,7 @@ pub(crate) fn count(work: &mut Work, node: &Node<'_>) {
     }
 }
 
-/// A test command in the foreground whose exit code says how it went.
+/// The result of a test command that ran in the foreground and whose exit code tells the result.
 fn test_run(call: &Call<'_>, node: &Node<'_>) -> Option<TestRun> {
     let codes = call.find(|tool| tool.more()?.tests)?;
     if call.is_background() {

@@ -13,7 +13,8 @@ pub(crate) struct Claims<'a> {
     by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,
     /// `None` if several conversations have such a call.
     by_call: BTreeMap<&'a str, Option<&'a Arc<str>>>,
-    /// Delegations of children, by the root that their hooks name and the subagent that the result names.
+    /// Delegations of children. The key is the root that the child's hooks name, and the subagent that the call's
+    /// result names.
     by_result: BTreeMap<(&'a str, &'a str), (&'a Arc<str>, &'a str)>,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Claims<'a> {
         (**parent != *child.id).then_some((parent, call))
     }
 
-    /// The delegation of another child whose result names a child of the same root.
+    /// The delegation, made by another child of the same root, whose result names `child`.
     pub(crate) fn of_sibling(&self, child: &'a Conversation) -> Option<(&'a Arc<str>, &'a str)> {
         let lineage = child.lineage.as_ref()?;
         let named = (lineage.parent.as_str(), lineage.subagent.as_str());

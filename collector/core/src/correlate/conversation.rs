@@ -50,13 +50,14 @@ pub(crate) struct Conversation {
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
     /// A session without a hook for this long has ended, see [`Config`](crate::model::config::Config).
     pub(crate) session_idle_ns: i64,
-    /// Delegations of hooks that do not name their delegation, by hook.
+    /// For each hook that does not name its delegation: the delegation that it was matched with.
     pub(crate) names: Names,
-    /// Delegations by other ids of their subagents.
+    /// Other ids of subagents, each with the subagent's delegation.
     pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
     /// Some delegation names its child.
     pub(crate) names_children: bool,
-    /// Some hooks name their delegation incompletely, so each new hook causes all of them to be matched again.
+    /// Whether some hooks name their delegation incompletely. Then each new hook causes all of them to be matched
+    /// again.
     pub(super) vague: bool,
     pub(super) unresolved: bool,
     /// Stops and prompts, each with a digest of its content. A foreground delegation ends with the next one at the latest.
@@ -80,7 +81,7 @@ pub(crate) struct Conversation {
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) steady: Steady,
-    /// It has events that only a root can have: prompt, response, stop, session events.
+    /// The conversation has events that only a root can have: prompt, response, stop, session events.
     pub(crate) root_only: bool,
     pub(crate) evidence: Option<(u64, Evidence)>,
     pub(crate) lineage: Option<Lineage>,
@@ -281,7 +282,7 @@ impl Conversation {
             self.thoughts.insert(at, fact.at);
         }
         if matches!(fact.kind, K::Prompt(_)) {
-            // It is the next prompt for everything that began since the previous one.
+            // This prompt becomes the next prompt for every turn that began since the previous one.
             let before = self.prompts.range(..(fact.at, fact.seq)).next_back();
             let since = before.map(|(&(at, _), generation)| self.start_around(generation, at));
             self.touch(since.unwrap_or(Timestamp(i64::MIN)));
@@ -305,7 +306,7 @@ impl Conversation {
                 insert(&mut self.session, fact)
             }
             K::SessionEnd(_) => {
-                // Later facts that name no turn belong to another turn.
+                // Facts after this one that name no turn belong to another turn.
                 if self.loose.last().is_some_and(|last| last.at >= fact.at) {
                     self.move_turns();
                 }
@@ -316,7 +317,7 @@ impl Conversation {
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => {
-                // It is the next fact, so the others keep their place.
+                // If this is the last fact in order, the others keep their place.
                 if self.loose.last().is_some_and(|last| last.key() >= fact.key()) {
                     self.move_turns();
                 }
@@ -347,7 +348,8 @@ impl Conversation {
         is_new
     }
 
-    /// Adds a fact that is reloaded with its turn, whether or not it names the turn. Returns the increase in facts.
+    /// Adds a fact that is reloaded together with its turn. The fact need not name the turn. Returns the increase in
+    /// facts.
     fn put_back(&mut self, place: usize, fact: Fact) -> usize {
         let ready = self.reload.as_mut().map(|reload| reload.file(place, fact)).unwrap_or_default();
         let mut filed = 0;
@@ -378,7 +380,7 @@ impl Conversation {
         turns.iter().map(more).sum()
     }
 
-    /// The position of a turn. `number` is the likely number of turns before it.
+    /// The position of a turn. `number` is a guess at the number of turns before it.
     pub(crate) fn position_of(&self, generation: &Arc<str>, number: usize) -> Option<usize> {
         let at = number.checked_sub(self.sealed.hidden().0)?;
         self.turns.get(at).filter(|turn| turn.generation == *generation).map(|_| at)
@@ -412,12 +414,12 @@ impl Conversation {
         self.touch(Timestamp(i64::MIN));
     }
 
-    /// Start of a prompt's turn, which is not after the prompt.
+    /// Start of the turn that a prompt belongs to; never later than the prompt.
     fn start_around(&self, generation: &Arc<str>, at: Timestamp) -> Timestamp {
         if let Some(first) = self.explicit.get(generation).and_then(|facts| facts.first()) {
             return first.at.min(at);
         }
-        // A loose prompt lies in a turn that it, or another loose prompt, began.
+        // A loose prompt belongs to a turn that this prompt, or another loose prompt, began.
         let before = self.turns.partition_point(|turn| turn.start <= at);
         let own = self.turns[..before].iter().rfind(|turn| turn.synthetic);
         own.map_or(at, |turn| turn.start)
@@ -428,7 +430,8 @@ impl Conversation {
         self.changed = self.changed.min(from);
     }
 
-    /// Turns that start before the returned time have not changed since the last call: neither their facts nor their order.
+    /// Returns a time. Turns that start before it have not changed since the last call, neither their facts nor their
+    /// order.
     pub(crate) fn take_changed(&mut self) -> Timestamp {
         std::mem::replace(&mut self.changed, Timestamp(i64::MAX))
     }
@@ -499,7 +502,7 @@ impl Conversation {
         self.ends.get(self.ends.partition_point(|at| *at < start)).copied()
     }
 
-    /// Whether it called a tool, thought, answered or delegated.
+    /// Whether the conversation called a tool, thought, answered or delegated.
     pub(crate) fn does_something(&self) -> bool {
         let mut facts = self.explicit.values().flatten().chain(&self.loose);
         facts.any(|fact| {
@@ -508,12 +511,12 @@ impl Conversation {
         })
     }
 
-    /// Whether it has only completions of the editor.
+    /// Whether the conversation consists only of the editor's completions.
     pub(crate) fn is_tab(&self) -> bool {
         !self.tabs.is_empty() && self.tabs.len() == self.count
     }
 
-    /// Whether a turn may be of print mode: its conversation has no prompts, and nothing names it.
+    /// Whether a turn may come from print mode: its conversation has no prompts, and no hook names the turn.
     pub(crate) fn is_printed(&self, turn: &Turn) -> bool {
         turn.synthetic && self.prompts.is_empty()
     }

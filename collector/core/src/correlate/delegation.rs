@@ -7,10 +7,10 @@ use crate::model::time::{Timestamp, nanos};
 /// The facts of a delegation that help to find its conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delegation {
-    /// First hook that says it has begun.
+    /// The first hook which says that the delegation has begun.
     pub(crate) start: Option<Timestamp>,
-    /// Start by the reported duration, if no hook of the start arrived. It is never preferred: for hooks that are delivered
-    /// late together it would lie before the turn.
+    /// Start computed from the reported duration. Used only if no hook reported the start: if hooks are delivered late
+    /// together, the computed start lies before the turn.
     pub(crate) computed_start: Option<Timestamp>,
     pub(crate) stop: Option<Timestamp>,
     /// `subagentStart` arrived, so a stop is expected.

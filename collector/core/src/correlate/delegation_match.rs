@@ -1,8 +1,9 @@
-//! Decides which hooks describe one delegation if they name it incompletely: a `subagentStop` without an id, as documented; a
-//! subagent whose id is not that of its call; a subagent without any id.
+//! Decides which hooks describe one delegation if the hooks name it incompletely. Examples: a `subagentStop` without an
+//! id, as documented; a subagent whose id differs from its call's; a subagent without any id.
 //!
-//! A known id decides, and two different ids of one kind exclude each other. Otherwise an end goes to an open delegation: with
-//! equal type and task, else equal task, else equal type, else the only one. Among equals the duration decides.
+//! A known id decides, and two different ids of one kind exclude each other. Without a known id, an end belongs to an
+//! open delegation: one with equal type and task, else with equal task, else with equal type, else the only open one.
+//! Among equals the duration decides.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
     matching.resolved
 }
 
-/// One delegation, by the facts so far.
+/// One delegation, as described by the facts read so far.
 struct Told<'a> {
     key: Box<str>,
     /// Ids of the call and of the subagent.
@@ -113,7 +114,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// How well it fits a delegation; `None` if something excludes it.
+    /// How well a hook fits a delegation; `None` if something excludes it.
     fn fits(&self, told: &Told<'_>) -> Option<u8> {
         let differ =
             |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(a, b)| a != b);
@@ -243,7 +244,7 @@ impl<'a> Matching<'a> {
                     Some((at, said.fits(told)?, told.announced, off))
                 })
                 .collect();
-            // An announced delegation is expected to end.
+            // A delegation with a start hook is expected to end, so it goes first.
             if open.iter().any(|(_, _, announced, _)| *announced) {
                 open.retain(|(_, _, announced, _)| *announced);
             }
@@ -281,7 +282,7 @@ impl<'a> Matching<'a> {
 /// Maximum number of open delegations that a hook is compared with.
 const MAX_OPEN: usize = 256;
 
-/// The oldest of the best fits. Without any evidence, only a single candidate.
+/// The oldest of the best fits. If no fit has any evidence: the candidate, if there is only one.
 fn best(open: &[(usize, u8)]) -> Option<usize> {
     let most = open.iter().map(|(_, fits)| *fits).max()?;
     let mut fit = open.iter().filter(|(_, fits)| *fits == most);

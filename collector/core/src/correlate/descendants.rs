@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 /// Maximum depth of children. Deeper ones are placed at the last level.
 pub(crate) const MAX_DEPTH: u32 = 16;
 
-/// What the facts below a conversation's facts tell, at any depth.
+/// What is known from the facts of a conversation's descendants, at any depth.
 #[derive(Default)]
 pub(crate) struct Below<'a> {
     /// Times of all facts.
@@ -33,7 +33,7 @@ impl<'a> Below<'a> {
     }
 }
 
-/// Reads all facts below a conversation's facts.
+/// Reads the facts of all descendants.
 pub(crate) fn gather<'a>(
     world: World<'a>,
     (conversation, generation): (&'a Conversation, &str),
@@ -54,7 +54,7 @@ pub(crate) fn gather<'a>(
     }
 }
 
-/// Children that are linked to a turn itself, because no delegation is known.
+/// Children that are linked to the turn and not to a delegation, because their delegation is not known.
 pub(crate) fn loose_children<'a>(
     world: World<'a>,
     conversation: &Conversation,
@@ -94,7 +94,7 @@ pub(crate) fn children_by_key<'a>(
     found.into_iter().flatten().filter_map(move |child| world.conversations.get(child))
 }
 
-/// A subagent's key without the number among equals that have no id.
+/// A subagent's key without its number. Keys of equal subagents without an id are numbered.
 pub(crate) fn base(key: &str) -> &str {
     key.rsplit_once('#').filter(|_| key.starts_with('~')).map_or(key, |(base, _)| base)
 }

@@ -1,4 +1,4 @@
-//! Orders a conversation's hooks although the wall clock is set back meanwhile.
+//! Keeps a conversation's hooks in order even if the wall clock is set back between them.
 
 use std::num::NonZeroU64;
 
@@ -12,8 +12,8 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    /// Time of a hook. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back: the
-    /// previous hook's time plus the time that the machine ran since.
+    /// Time of a hook. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back:
+    /// the previous hook's time plus the time that has passed since, by the time since boot.
     pub(crate) fn time(&mut self, wall: Timestamp, boottime: Option<NonZeroU64>) -> Timestamp {
         let Some(boot) = boottime else { return wall };
         let mut at = wall;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::model::tolerance::SECOND;
 
-    /// Seconds of the wall clock and since boot, to seconds.
+    /// Takes and returns seconds: pairs of wall clock and time since boot, and the resulting times.
     fn times<const N: usize>(hooks: [(i64, u64); N]) -> [i64; N] {
         let mut steady = Steady::default();
         hooks.map(|(wall, boot)| {

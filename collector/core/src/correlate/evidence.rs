@@ -1,5 +1,6 @@
-//! Evidence for and against two hooks describing the same thing. The same rules apply to calls, subagents and thoughts: a
-//! missing value says nothing, a different value excludes, an equal duration and the order support.
+//! Evidence for and against two hooks describing the same thing. The same rules apply to calls, subagents and thoughts.
+//! A missing value is no evidence. A different value excludes a match. An equal duration and a fitting order support
+//! it.
 
 use crate::correlate::fact::Fact;
 use crate::model::tolerance::{DISORDER, REPEAT};
@@ -11,7 +12,7 @@ pub(crate) enum Strength {
     /// The same id, or the same input.
     #[default]
     Exact,
-    /// The same duration, to the last digit, at a time that fits.
+    /// The same duration, to the last digit, at a fitting time.
     Duration,
     /// Name and order alone.
     Order,
@@ -52,7 +53,7 @@ pub(crate) fn same_content(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
     agree(said(one), said(other))
 }
 
-/// Evidence from the texts of an edit in two hooks. A Write says only what the file holds after it.
+/// Evidence from the texts of an edit in two hooks. A Write tells only the file's new content.
 pub(crate) fn same_edit(one: Edits, other: Edits) -> Option<bool> {
     let said = |digest: u64| Some(digest).filter(|digest| *digest != 0);
     let whole = agree(said(one.text), said(other.text));
@@ -92,7 +93,7 @@ pub(crate) fn may_be_one_tool(one: &ToolFacts, other: &ToolFacts) -> bool {
             && same_content(one, other) == Some(true))
 }
 
-/// `srv-lookup` and `srv:lookup` are the same name, and end with the word `lookup`.
+/// Whether one name ends with the other as a whole word: `srv-lookup` and `srv:lookup` end with `lookup`.
 fn is_one_word(one: &str, other: &str) -> bool {
     let plain = |name: &str| name.replace(['-', ':', '.', '/'], "_");
     let (one, other) = (plain(one), plain(other));

@@ -47,9 +47,9 @@ impl Fact {
         calls.map(fact).collect()
     }
 
-    /// By how much the wall clock was set between `earlier` and this, in nanoseconds; negative if it was set back. `None` if it
-    /// was not set, or if that is unknown: not every hook has the time since boot (which also runs during sleep), and it
-    /// restarts with each boot.
+    /// How far the wall clock was set between `earlier` and this fact, in nanoseconds; negative if it was set back.
+    /// `None` if it was not set, or if that is unknown. Not every hook has the time since boot, and that time (which
+    /// includes sleep) restarts with each boot.
     pub(crate) fn clock_step(&self, earlier: &Self) -> Option<i64> {
         let step = self.wall.since(earlier.wall).saturating_sub(self.ran(earlier)?);
         (step.saturating_abs() > CLOCK_STEP).then_some(step)
@@ -67,12 +67,13 @@ impl Fact {
         i64::try_from(ran).ok()
     }
 
-    /// Whether its time is the wall clock's.
+    /// Whether the fact's time is the wall clock's.
     pub(crate) fn is_by_the_clock(&self) -> bool {
         self.at == self.wall
     }
 
-    /// The order of facts: by time. At equal times, in the logical order of events, whatever the arrival order.
+    /// The order of facts: by time. Facts of equal time are in the logical order of their events, no matter in which
+    /// order they arrived.
     pub(crate) fn key(&self) -> (Timestamp, u8, u64) {
         (self.at, rank(&self.kind).saturating_add(self.part.saturating_mul(16)), self.seq)
     }

@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 
 impl Conversation {
-    /// Latest end of a foreground delegation that began at `start`: the parent waits for it, so the parent's next action ended
-    /// it.
+    /// The latest possible end of a foreground delegation that began at `start`. The parent waits for such a
+    /// delegation, so the parent's next action shows that it has ended.
     pub(crate) fn over(&self, start: Timestamp, delegation: &Delegation) -> Option<Timestamp> {
         if delegation.background {
             return None;
@@ -35,7 +35,8 @@ impl Conversation {
         (first..self.breaks.len()).find(is_new).map(|index| self.breaks[index].0)
     }
 
-    /// Whether a thought at `at` may end a delegation, because one began since the previous thought. May be true without need.
+    /// Whether a thought at `at` may end a delegation, because a delegation began since the previous thought. May be
+    /// true without need.
     pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
         if self.delegations.is_empty() {
             return false;
@@ -84,7 +85,7 @@ impl Conversation {
         (self.delegations, self.aliases) = (delegations, aliases);
         if self.names != names {
             self.names = names;
-            // A hook without a turn belongs to its delegation's turn.
+            // If such a hook has no turn, it belongs to the turn of its delegation.
             self.move_turns();
         }
     }

@@ -12,7 +12,8 @@ use crate::correlate::turn_layout::Turn;
 use crate::model::event::{Event, EventKind};
 use crate::model::time::Timestamp;
 
-/// A turn that is about to leave: its name and start, the hooks and the conversations below it, and how many facts leave.
+/// A turn that is about to be evicted: its name and start, the hooks and conversations below it, and the number of
+/// facts that are evicted with it.
 pub(crate) struct Leaving {
     pub(crate) generation: Arc<str>,
     pub(crate) start: Timestamp,
@@ -31,7 +32,8 @@ struct Gone {
 }
 
 impl Conversation {
-    /// Whether every fact of a turn can be reloaded with the same result. A fact whose time is not the wall clock's cannot.
+    /// Whether every fact of a turn can be reloaded with the same result. This is impossible for a fact whose time is
+    /// not the wall clock's.
     pub(crate) fn is_sealable(&self, turn: &Turn) -> bool {
         !self.sealed.contains(&turn.generation)
             && self.facts(turn).iter().all(|fact| fact.is_by_the_clock())
@@ -95,7 +97,7 @@ impl Conversation {
         let turns = self.turns.get(places.clone())?;
         let start = turns.first()?.start;
         let next = self.turns.get(places.end)?.start;
-        // A delegation that began in them needs the first fact after it.
+        // A delegation that began in these turns still needs the first fact after it.
         let begins_here = |at: &Timestamp| (start..next).contains(at);
         if self
             .delegations
@@ -113,11 +115,11 @@ impl Conversation {
         Some((freed, children))
     }
 
-    /// Keeps, of the prompts and breaks in a period, only those that earlier turns may need: the first ones.
+    /// Of the prompts and breaks in a period, keeps only those that earlier turns may need: the first ones.
     fn thin_out(&mut self, start: Timestamp, next: Timestamp) {
         let mut inside = self.prompts.split_off(&(start, 0));
         let mut after = inside.split_off(&(next, 0));
-        // The first may be the previous turn's own prompt.
+        // The first prompt may be the previous turn's own.
         let mut names: Vec<Arc<str>> = Vec::new();
         inside.retain(|_, generation| {
             let is_first = names.len() < 2 && !names.contains(generation);
@@ -133,7 +135,7 @@ impl Conversation {
         }
     }
 
-    /// The entry of the sealed turn that an event belongs to, or that lies at its time.
+    /// The entry of the sealed turn that an event belongs to: by name, or by the event's time.
     pub(crate) fn sealed_turn_of(&self, event: &Event) -> Option<Arc<str>> {
         if self.sealed.is_empty() {
             return None;
@@ -144,7 +146,7 @@ impl Conversation {
             return Some(own.clone());
         }
         let id = call_id(&event.kind).filter(|id| {
-            // A start belongs to a new call, and an open call in memory is closer.
+            // A start belongs to a new call. For any other hook, an open call in memory comes first.
             let is_start = matches!(event.kind, EventKind::ToolStart(_));
             event.generation.is_empty() && !is_start && !self.placed.homes.contains_key(*id)
         });
@@ -161,7 +163,7 @@ impl Conversation {
         last.map(|turn| turn.generation.clone())
     }
 
-    /// Prepares for the facts of a sealed turn, which are handed in next.
+    /// Removes a sealed turn's entry. The caller adds the turn's facts next.
     pub(crate) fn unseal(&mut self, name: &Arc<str>) -> Option<Sealed> {
         let sealed = self.sealed.take(name)?;
         if sealed.turns() > 1 {
@@ -173,7 +175,7 @@ impl Conversation {
         Some(sealed)
     }
 
-    /// Call this when the reloaded facts were handed in.
+    /// Ends a reload. Call it after all reloaded facts were added.
     pub(crate) fn end_reload(&mut self) {
         self.reload = None;
     }

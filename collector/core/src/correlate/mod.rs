@@ -1,4 +1,4 @@
-//! From events to turns: which hooks belong together, and when a turn begins and ends. Knows no bytes of payloads.
+//! Turns events into turns: finds which hooks belong together, and when a turn begins and ends. Does not read payloads.
 
 pub(crate) mod call_home;
 pub(crate) mod call_match;

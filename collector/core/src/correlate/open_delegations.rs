@@ -1,4 +1,4 @@
-//! Delegations, by the period in which their child may begin.
+//! Finds delegations by the period in which their child may begin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ impl<'a> Candidate<'a> {
         delegation: &'a Delegation,
     ) -> Option<Self> {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        // Its own end proves that it ran, even beyond its turn, as long as a child that began since is in memory.
+        // The delegation's own end proves that it ran, even beyond its turn, as long as memory holds a child that began
+        // since.
         let over = parent.over(start, delegation);
         let end = match (delegation.stop, over) {
             (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
@@ -36,8 +37,8 @@ impl<'a> Candidate<'a> {
         Some(Self { parent: &parent.id, key, delegation, start, end })
     }
 
-    /// If the same delegation was requested again and nothing shows that it ran, it was denied. An end that arrives when the
-    /// session would have ended proves nothing in time.
+    /// A delegation that was requested again, and of which nothing shows that it ran, was denied. An end proves nothing
+    /// if it arrives only after the session would have ended.
     fn tried_again(mut self, parent: &Conversation, starts: &Starts<'_>) -> Self {
         if is_unproven(parent, self.delegation)
             && !self.delegation.background
@@ -63,7 +64,7 @@ pub(crate) fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidat
     })
 }
 
-/// Whether no end of a delegation arrived while its session would have waited.
+/// Whether no end of a delegation arrived before its session would have ended.
 fn is_unproven(parent: &Conversation, delegation: &Delegation) -> bool {
     let start = delegation.start;
     delegation
@@ -89,7 +90,7 @@ impl<'a> Starts<'a> {
         Self { by_task }
     }
 
-    /// When the same was requested after `start`, in a later answer of the model.
+    /// When the same work was requested again after `start`, in a later answer of the model.
     fn next(&self, delegation: &Delegation, start: Timestamp) -> Option<Timestamp> {
         let starts = self.by_task.get(&(delegation.task, delegation.agent.as_deref()))?;
         starts.get(starts.partition_point(|at| *at < start.plus(AT_ONCE))).copied()

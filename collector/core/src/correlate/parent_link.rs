@@ -15,7 +15,7 @@ use crate::model::tolerance::DISORDER;
 
 /// Maximum number of candidates that a child links to. The others are only counted.
 pub(crate) const MAX_CANDIDATES: usize = 8;
-/// If more delegations than this were open when a child began, their later events are not checked.
+/// If more delegations than this were open when a child began, the later events of these delegations are not compared.
 pub(crate) const CROWD: usize = 64;
 
 /// A child conversation's place below its parent.
@@ -44,7 +44,7 @@ impl Link {
         Self { parent, key, confidence, source, below: None, candidates, resumed }
     }
 
-    /// All delegations that the child worked for, in order; otherwise the turn that it is linked to.
+    /// The delegations that the child worked for, in order. If none is known: the turn that the child is linked to.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Box<str>> {
         let keys = self.key.iter().chain(self.resumed.iter().map(|(_, key)| key));
         keys.chain(self.below.iter())
@@ -58,7 +58,7 @@ impl Link {
     }
 }
 
-/// The key for children that are linked to a turn itself.
+/// The key for children that are linked to a turn and not to a delegation.
 pub(crate) fn below_turn(generation: &str) -> Box<str> {
     format!("?{generation}").into()
 }
@@ -79,7 +79,8 @@ fn turn_of_child<'a>(parent: &'a Conversation, child: &Conversation) -> Option<&
     Some(&turns.get(before.saturating_sub(1))?.generation)
 }
 
-/// Delegations that a child may belong to: their number, and the last [`MAX_CANDIDATES`] that began before it.
+/// Delegations that a child may belong to: how many there are, and those that began last before the child, at most
+/// [`MAX_CANDIDATES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
     pub(crate) count: usize,
@@ -87,7 +88,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Their number, which ones, and their starts.
+    /// Covers the number of candidates, which ones they are, and their starts.
     pub(crate) fn fingerprint(&self, conversations: &Conversations) -> Fingerprint {
         let all = Fingerprint::of(Made::Candidates).with(self.count as u64);
         self.kept.iter().fold(all, |all, (parent, key)| {
@@ -100,12 +101,12 @@ impl Candidates {
 
 pub(crate) type Conversations = BTreeMap<Arc<str>, Conversation>;
 pub(crate) type Links = BTreeMap<Arc<str>, Link>;
-/// Children whose candidates have different parents. Each stays a root, and says so.
+/// Children whose candidates have different parents. Each remains a root, and its span says that the link is unclear.
 pub(crate) type Unclear = BTreeMap<Arc<str>, Candidates>;
 /// Children by parent and subagent key.
 pub(crate) type Children = BTreeMap<(Arc<str>, Box<str>), Vec<Arc<str>>>;
 
-/// Children that several delegations of one parent fit, by root.
+/// Children that fit several delegations of one parent, by root.
 pub(crate) type Strays = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 
 /// Delegations that have a child, by parent and key.
@@ -146,7 +147,7 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
             continue;
         };
         let told = told_call(conversation, parent);
-        // Its root knows nothing of it but its own hooks.
+        // The root knows this child only by the child's own hooks.
         if told.as_ref().is_some_and(|key| !parent.delegations.contains_key(key))
             && let Some((parent, key)) = claims.of_sibling(conversation)
         {
@@ -165,7 +166,7 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
             taken.insert((parent.id.clone(), key.clone()));
         }
         let mut link = Link::new(parent.id.clone(), key, confidence);
-        // A call without any hook cannot be shown.
+        // A call cannot be shown if no hook describes it.
         if link.key.as_ref().is_none_or(|key| !parent.delegations.contains_key(key)) {
             let turn = turn_of_child(parent, conversation).map(|turn| below_turn(turn));
             let is_told = link.key.is_some();
@@ -206,7 +207,7 @@ fn told_call(child: &Conversation, parent: &Conversation) -> Option<Box<str>> {
         return Some(parent.aliases.get(subagent).map_or(subagent, |key| &**key).into());
     }
     let (_, evidence) = child.evidence.as_ref()?;
-    // A call without any hook could not be shown.
+    // A call could not be shown if no hook describes it.
     let told = |call: &&str| parent.delegations.contains_key(*call);
     evidence.call.as_deref().filter(told).map(Into::into)
 }
@@ -217,7 +218,8 @@ fn only_delegation(open: &OpenDelegations<'_>, child: &Conversation) -> Option<B
     (found.len() == 1).then(|| open.get(found[0]).key.into())
 }
 
-/// A delegation without a child of its own, while a child that had ended works again: the call resumed that child.
+/// Links a child that ended and works again to a delegation that has no child of its own: the delegation resumed the
+/// child.
 fn resume(conversations: &Conversations, links: &mut Links, taken: &mut Taken) {
     let mut siblings: BTreeMap<Arc<str>, Vec<Arc<str>>> = BTreeMap::new();
     for (id, link) in &*links {
@@ -305,7 +307,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
         if child.root_only || linked.links.contains_key(&child.id) || child.count == 0 {
             continue;
         }
-        // Its own hooks name another parent, which has not arrived yet, or itself.
+        // The child's own hooks name a different parent that has not arrived yet, or name the child itself.
         if child.lineage.as_ref().is_some_and(|lineage| !lineage.parent.is_empty())
             || names_itself(child)
         {
@@ -333,7 +335,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
     }
 }
 
-/// The one workspace of the repository in whose worktree a child works.
+/// The workspace of the repository in whose worktree a child works, if exactly one workspace matches.
 fn of_worktree(child: &Conversation, names: &BTreeMap<Option<&Arc<str>>, usize>) -> Option<usize> {
     let repository = path::worktrees_of(child.workspace()?)?;
     let is_its = |name: &Option<&Arc<str>>| name.is_some_and(|name| path::name(name) == repository);
@@ -342,8 +344,8 @@ fn of_worktree(child: &Conversation, names: &BTreeMap<Option<&Arc<str>>, usize>)
     fits.next().is_none().then_some(only)
 }
 
-/// Assigns, for one child after another, the only delegation that fits. An assigned delegation fits no other child, which may
-/// decide others: the first of those is next.
+/// Assigns delegations to children. A child for which only one delegation fits gets it. The delegation then fits no
+/// other child, and this may leave only one for another child. Of several such children the first is next.
 fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     let mut wanted: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, Guess { workspace, fits, .. }) in guesses.iter().enumerate() {
@@ -377,8 +379,8 @@ fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     }
 }
 
-/// Records that several delegations fit a child. If they have one parent, or lie below one root, it is still a child. Otherwise
-/// it stays a root.
+/// Records that several delegations fit a child. If all of them have one parent, or lie below one root, the child is
+/// linked there. Otherwise it remains a root.
 fn undecided(
     conversations: &Conversations,
     child: &Conversation,
@@ -412,13 +414,14 @@ fn undecided(
     linked.links.insert(child.id.clone(), Link { candidates, below, ..link });
 }
 
-/// The topmost ancestor of a conversation, within the maximum chain length.
+/// The topmost ancestor of a conversation. The search stops at the maximum chain length.
 fn top<'a>(links: &'a Links, conversation: &'a Arc<str>) -> &'a Arc<str> {
     let above = |at: &&'a Arc<str>| links.get(*at).map(|link| &link.parent);
     std::iter::successors(Some(conversation), above).take(32).last().unwrap_or(conversation)
 }
 
-/// Drops delegations of another model, and delegations that ended while the child still worked. True if one is left.
+/// Drops delegations with a different model, and delegations that ended while the child still worked. Returns whether
+/// any is left.
 fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize>) -> bool {
     if fits.len() > 1 {
         let model = |at: &usize| open.get(*at).delegation.model.as_deref();
@@ -435,7 +438,7 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
         if fits.iter().any(|at| !stopped(at)) {
             fits.retain(|at| !stopped(at));
         }
-        // The child's label supports one of them if every start named its model.
+        // The child's model label is evidence for a delegation only if the start of every delegation named a model.
         let agrees = |at: &usize| label.is_some() && model(at) == label;
         if fits.iter().all(|at| model(at).is_some())
             && fits.iter().filter(|at| agrees(at)).count() == 1
@@ -446,14 +449,14 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
     fits.len() == 1
 }
 
-/// Whether two labels may name one model. The phases of a turn name it with and without its effort.
+/// Whether two labels may mean one model. Hooks of one turn name the model with and without its effort.
 fn is_one_model(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let rest = long.strip_prefix(short);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// A forged circle of parents is cut at its smallest id. A chain of more than 32 is cut, too.
+/// Cuts a circle of parents, which only forged hooks can make, at its smallest id. A chain of more than 32 is cut, too.
 fn break_cycles(links: &mut Links) {
     let is_nested = |link: &Link| links.contains_key(&link.parent);
     let nested = links.iter().filter(|(_, link)| is_nested(link)).map(|(child, _)| child.clone());

@@ -10,7 +10,7 @@ pub(super) type SaidAt = (Timestamp, u64, Arc<str>);
 /// Maximum number of values kept by [`note_first`]: the first ones.
 const MAX_VALUES: usize = 8;
 
-/// Records the first time of a value. Values are ordered by that time, in whatever order they are recorded.
+/// Records when a value was first seen. Values are ordered by that time, no matter in which order they are recorded.
 pub(super) fn note_first(
     known: &mut Vec<SaidAt>,
     (at, seq): (Timestamp, u64),

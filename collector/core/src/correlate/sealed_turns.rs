@@ -1,6 +1,6 @@
-//! Turns whose facts were evicted (sealed turns). For each turn the hook numbers in the raw log stay, so that the caller can
-//! reload them when a late hook arrives. Old turns share entries: a bundle stands for consecutive turns and costs some 30 bytes
-//! per turn.
+//! Turns whose facts were evicted (sealed turns). For each turn the numbers of its hooks in the raw log are kept, so
+//! that the caller can reload them when a late hook arrives. Old turns share entries: a bundle stands for several
+//! consecutive turns and takes some 30 bytes per turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::correlate::fact::Fact;
 use crate::model::fingerprint::{digest, mix};
 use crate::model::time::Timestamp;
 
-/// The low bits of a key are the bundle's number, the others are a hash.
+/// The low bits of a key are the number of the bundle. The high bits are a hash.
 const BUNDLE_BITS: u32 = 20;
 const BUNDLE_MASK: u64 = (1 << BUNDLE_BITS) - 1;
-/// Bytes that count as one fact in memory.
+/// Number of bytes that weigh as much as one fact in memory.
 const FACT_BYTES: usize = 1_024;
 
 /// The source of a key.
@@ -30,9 +30,9 @@ pub(crate) struct Sealed {
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) closed: Option<Timestamp>,
-    /// Hook numbers of each turn and its descendants:
+    /// The hooks of each turn and its descendants, in the form that [`pack`] writes.
     hooks: Box<[u8]>,
-    /// Children whose conversations were evicted with it. Children of a bundle are known only by their keys.
+    /// Children whose conversations were evicted with the turn. For a bundle, only the keys of the children are kept.
     pub(crate) children: Box<[Arc<str>]>,
     /// How many turns it stands for.
     turns: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// A turn with its hooks and those of its descendants. `number` belongs to a turn without a name.
+    /// A turn with its own hooks and those of its descendants. `number` is set for a turn without a name.
     pub(crate) fn new(
         (first, last, closed): (Timestamp, Timestamp, Option<Timestamp>),
         number: Option<u64>,
@@ -53,7 +53,7 @@ impl Sealed {
         Self { first, last, closed, hooks, children, turns: 1, bundle: None }
     }
 
-    /// Its hooks in the raw log, turn by turn.
+    /// The turn's hooks in the raw log, turn by turn.
     pub(crate) fn hooks(&self) -> Vec<u64> {
         unpack(&self.hooks).into_iter().flat_map(|turn| turn.hooks).collect()
     }
@@ -63,7 +63,7 @@ impl Sealed {
         self.turns
     }
 
-    /// Its weight as a number of facts in memory.
+    /// The entry's weight, as a number of facts in memory.
     pub(crate) const fn weight(&self) -> usize {
         match self.bundle {
             // A key of eight bytes, and one or two bytes per hook.
@@ -80,8 +80,8 @@ struct Packed {
     hooks: Vec<u64>,
 }
 
-/// Appends a turn: its number plus one (0 for a turn with a name), how many hooks, and the gaps between their numbers. Each
-/// takes seven bits a byte: one or two bytes a hook.
+/// Appends a turn to `bytes`: its number plus one (0 for a turn with a name), the number of hooks, and the gaps between
+/// the hook numbers. Each value takes one byte per seven bits: one or two bytes per hook.
 fn pack(number: Option<u64>, hooks: &BTreeSet<u64>, bytes: &mut Vec<u8>) {
     let mut put = |mut value: u64| {
         while value > 0x7f {
@@ -151,9 +151,9 @@ pub(crate) struct SealedTurns {
     begins: Timestamp,
     /// Number of turns minus number of entries.
     hidden: usize,
-    /// Unnamed turns that were sealed before: their facts name them now.
+    /// Turns without a name that were sealed before. Their facts carry a made-up name now.
     numbered: BTreeSet<Arc<str>>,
-    /// Number of those that are in bundles.
+    /// How many of `numbered` are in bundles.
     numbers_in_bundles: usize,
 }
 
@@ -198,12 +198,12 @@ impl SealedTurns {
         self.numbered.len() + self.numbers_in_bundles
     }
 
-    /// Number of turns that share an entry with the previous one, and the start of the last bundle.
+    /// How many turns share an entry with a previous turn, and the start of the last bundle.
     pub(crate) const fn hidden(&self) -> (usize, Timestamp) {
         (self.hidden, self.begins)
     }
 
-    /// Whether an event `at` may belong to one of them.
+    /// Whether an event at `at` may belong to a sealed turn.
     pub(crate) fn reach(&self, at: Timestamp) -> bool {
         at <= self.until
     }
@@ -214,7 +214,7 @@ impl SealedTurns {
         own.or_else(|| self.bundle_of(Of::Generation, generation))
     }
 
-    /// The entry of a call's turn, if that is kept.
+    /// The entry of the turn of a call, if the call is known.
     pub(crate) fn entry_of_call(&self, id: &str) -> Option<&Arc<str>> {
         let own = self.calls.get(&digest(&[id.as_bytes()])).filter(|turn| self.contains(turn));
         own.or_else(|| self.bundle_of(Of::Call, id))
@@ -235,7 +235,7 @@ impl SealedTurns {
         self.bundles.get(&bundle)
     }
 
-    /// Adds a turn. `calls` are its calls, if hooks come without a generation.
+    /// Adds a turn. `calls` are the turn's calls; they are needed if hooks come without a generation.
     pub(crate) fn insert<'a>(
         &mut self,
         name: Arc<str>,
@@ -267,7 +267,7 @@ impl SealedTurns {
         Some(sealed)
     }
 
-    /// Bundles consecutive turns. Returns by how much their weight decreases, and their children.
+    /// Bundles consecutive turns. Returns by how much the weight decreases, and the children of these turns.
     pub(crate) fn bundle(&mut self, names: &[Arc<str>]) -> Option<(usize, Vec<Arc<str>>)> {
         let bundle = self.free_number()?;
         let mut turns: Vec<(&Arc<str>, Sealed)> = Vec::with_capacity(names.len());
@@ -334,9 +334,9 @@ fn of_hash(of: Of, hash: u64, bundle: u32) -> u64 {
 /// Turns whose hooks are being reloaded.
 #[derive(Debug)]
 pub(crate) struct Reload {
-    /// Index in `names` of each hook's turn. One hook may describe several calls.
+    /// For each hook: the index of its turn in `names`. A hook may describe several calls, so its entry stays.
     hooks: BTreeMap<u64, usize>,
-    /// Names known so far: most turns of a bundle are named by their own hooks.
+    /// Names known so far. Most turns of a bundle get their name from their own hooks.
     names: Vec<Option<Arc<str>>>,
     /// Facts that do not name their turn, kept until a hook names it.
     waiting: Vec<(usize, Fact)>,

@@ -16,10 +16,10 @@ pub(crate) struct World<'a> {
     pub(crate) unclear: &'a Unclear,
     /// Children by parent and subagent key.
     pub(crate) children: &'a Children,
-    /// Conversations without any event that only a root can have.
+    /// Conversations without an event that only a root can have.
     pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
-    /// How far time has passed for this group.
+    /// The time up to which this group is complete.
     pub(crate) clock: Timestamp,
-    /// Whether time was advanced early, to free memory.
+    /// Whether the clock was moved ahead to free memory.
     pub(crate) evicted: bool,
 }

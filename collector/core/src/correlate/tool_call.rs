@@ -40,25 +40,25 @@ impl<'a> Call<'a> {
         self.hooks().find_map(|hook| tool_facts(&hook.kind).and_then(&get))
     }
 
-    /// The duration that its hooks report. For a call through another tool: the duration of the call itself.
+    /// The duration that the call's hooks report. If the call went through another tool: the call's own duration.
     pub(crate) fn duration_ms(&self) -> Option<f64> {
         let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
         let inner = self.after.filter(|_| is_wrapped).and_then(|fact| tool_facts(&fact.kind));
         inner.and_then(|tool| tool.duration_ms).or_else(|| self.find(|tool| tool.duration_ms))
     }
 
-    /// The duration in the hook that ended it.
+    /// The duration in the hook that ended the call.
     pub(crate) fn measured(hook: Option<&Fact>) -> Option<f64> {
         tool_facts(&hook?.kind)?.duration_ms
     }
 
-    /// Receipt of the hook that opened it.
+    /// When the hook that opened the call was received.
     pub(crate) fn opened(&self) -> Option<Timestamp> {
         self.opening().map(|fact| fact.at)
     }
 
-    /// Receipt of the hook that ended it. If the clock was set meanwhile: [`Self::opened`] plus the time that the machine ran
-    /// since.
+    /// When the hook that ended the call was received. If the clock was set in between: [`Self::opened`] plus the time
+    /// that has passed since, by the time since boot.
     pub(crate) fn ended(&self) -> Option<Timestamp> {
         let closing = self.post.or(self.after)?;
         match self.opening().filter(|opening| closing.clock_step(opening).is_some()) {
@@ -67,12 +67,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether it left something running in the background.
+    /// Whether the call left something running in the background.
     pub(crate) fn is_background(&self) -> bool {
         self.find(|tool| tool.more()?.background) == Some(true)
     }
 
-    /// By how much the clock was set during the call, see [`Fact::clock_step`].
+    /// How far the clock was set during the call, see [`Fact::clock_step`].
     pub(crate) fn clock_step(&self) -> Option<i64> {
         self.post.or(self.after)?.clock_step(self.opening()?)
     }

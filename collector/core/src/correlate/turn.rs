@@ -1,4 +1,4 @@
-//! Reads one turn: summarises its facts before spans are made.
+//! Reads the facts of one turn and summarises them, before spans are made.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,7 +19,8 @@ use crate::model::tool::ToolClass;
 /// Number of earlier facts that a late hook is compared with to detect a repeated delivery.
 const MAX_EARLIER: usize = 256;
 
-/// Number of earlier thoughts or responses that one is compared with, to find the same one in other words.
+/// Maximum number of earlier thoughts or responses that a thought or response is compared with, to find the same one in
+/// other words.
 const MAX_WORDINGS: usize = 8;
 
 /// Maximum number of unknown hooks that a turn shows. The others are counted by name, and stay in the raw log.
@@ -28,7 +29,7 @@ pub(crate) const MAX_UNKNOWN: usize = 64;
 /// How often a key was seen, and its last index.
 type Seen<'a> = BTreeMap<&'a str, (usize, Option<usize>)>;
 
-/// A thought, a response or a compaction: its key, its first hook, and the facts of the hook that says most.
+/// A thought, a response or a compaction: its key, its first hook, and the facts of the hook with the most details.
 type Told<'a, T> = (String, &'a Fact, &'a T);
 
 /// A turn, read.
@@ -71,7 +72,8 @@ pub(crate) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    /// Whether nothing but an id is said of it: Claude Code has helpers of its own that stop, and never started.
+    /// Whether hooks tell nothing but the subagent's id. Claude Code has internal helpers that stop without having
+    /// started.
     pub(crate) fn says_nothing(&self) -> bool {
         let is_bare = |facts: &SubagentFacts| {
             facts.agent.is_none()
@@ -101,7 +103,7 @@ impl<'a> Reading<'a> {
         Self::after(facts, None, names)
     }
 
-    /// Reads facts that follow others. `earlier` counts the equal thoughts of those.
+    /// Reads facts that follow `earlier` facts. Equal thoughts in those are counted.
     pub(crate) fn after(
         facts: &[&'a Fact],
         earlier: Option<&'a BTreeMap<String, usize>>,
@@ -190,7 +192,7 @@ impl<'a> Reading<'a> {
         self.tool_model.or(self.thought_model).or(self.response_model)
     }
 
-    /// Token counts, counted once: from the stop, otherwise from the last response that has any.
+    /// Token counts. They are taken from one hook only: the stop, otherwise the last response that has any.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         let stop = self.stop.map(|(_, stop)| stop.tokens).unwrap_or_default();
         let responses = self.responses.iter().rev().map(|(_, _, response)| response.tokens);
@@ -198,7 +200,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// End of a compaction that began `from`, if it was reported before the `next` one began.
+/// End of a compaction that began at `from`, if it was reported before the next compaction began at `next`.
 pub(crate) fn compaction_end(
     ends: &[Timestamp],
     from: Timestamp,
@@ -213,8 +215,8 @@ pub(crate) fn label(fact: &Fact) -> Option<&str> {
     fact.model.as_deref().filter(|model| !model.is_empty() && *model != "default")
 }
 
-/// Index of the same thought in other words: one of the two names its step, and of two equal texts of one moment nothing else
-/// differs.
+/// Index of the same thought in other words. Two such hooks have the same text and moment, and only one of them names
+/// its step.
 fn other_wording(thoughts: &[Told<'_, Thought>], fact: &Fact, thought: &Thought) -> Option<usize> {
     let near = thoughts.iter().enumerate().rev().take(MAX_WORDINGS);
     let mut near = near.take_while(|(_, (_, other, _))| fact.at.since(other.at) <= DISORDER);
@@ -226,7 +228,8 @@ fn other_wording(thoughts: &[Told<'_, Thought>], fact: &Fact, thought: &Thought)
     near.find(|(_, (_, _, old))| is_it(old)).map(|(at, _)| at)
 }
 
-/// Adds a thought, unless `thoughts` have it already. Of two deliveries with different keys, the one of a step stays.
+/// Adds a thought, unless `thoughts` already contains it. If it was delivered twice with different keys, the delivery
+/// that names the step is kept.
 fn add_thought<'a>(
     thoughts: &mut Vec<Told<'a, Thought>>,
     (steps, texts): (&mut Seen<'a>, &mut Seen<'a>),
@@ -245,8 +248,8 @@ fn add_thought<'a>(
     add((thoughts, seen), &thought.key, fact, thought, thought.step);
 }
 
-/// Whether a response is the previous one in other words: of two equal texts of one moment, one lacks its tokens or its
-/// duration. The fuller one stays.
+/// Whether a response is the previous one in other words: both have the same text and moment, and one lacks tokens or
+/// duration. The more complete one is kept.
 fn richer_response<'a>(
     responses: &mut [Told<'a, Response>],
     fact: &'a Fact,
@@ -303,8 +306,8 @@ fn add<'a, T: PartialEq>(
     list.push((key, fact, value));
 }
 
-/// Pairs starts with stops: by the delegation that both name or were matched with, otherwise with the oldest open start of the
-/// same type.
+/// Pairs starts with stops. Both belong to one delegation if they name it or were matched with it. Otherwise a stop
+/// belongs to the oldest open start of the same type.
 fn pair_agents<'a>(
     facts: &[(&'a Fact, &'a SubagentFacts, bool)],
     calls: &[Call<'a>],
@@ -349,7 +352,7 @@ fn pair_agents<'a>(
             agents[at].start.get_or_insert((fact, agent));
             continue;
         }
-        // A hook may keep an agent from stopping: then its last stop is its end.
+        // A hook can prevent an agent from stopping. The last stop is then the agent's end.
         let is_new = agents[at].stop.is_none_or(|(first, _)| !is_repeat(first, fact));
         if is_new {
             agents[at].stop = Some((fact, agent));

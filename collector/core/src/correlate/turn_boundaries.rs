@@ -1,5 +1,5 @@
-//! Divides a conversation into turns. A fact that names its generation belongs to that turn. Other (loose) facts belong to the
-//! turn that was open then, or open one.
+//! Divides a conversation into turns. A fact that names its generation belongs to that turn. Any other fact (a loose
+//! fact) belongs to the turn that was open at its time, or opens a turn.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -34,8 +34,9 @@ impl Conversation {
         self.placed.count = self.loose.len();
     }
 
-    /// Whether a fact of a generation may change the turns of earlier loose facts. Usually all loose facts are older: then a
-    /// continuing turn affects none of them, and a new turn only those just before it.
+    /// Whether a fact of a generation may change to which turns loose facts belong. Usually all loose facts are older
+    /// than the fact. Then a fact of an existing turn affects none of them, and a new turn affects only those just
+    /// before it.
     pub(super) fn moves_loose(&mut self, generation: &Arc<str>, fact: &Fact) -> bool {
         let is_stop = |fact: &Fact| matches!(fact.kind, EventKind::Stop(_));
         if self.loose.is_empty() && !is_stop(fact) {
@@ -48,9 +49,9 @@ impl Conversation {
         if is_stop(fact) {
             let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
             if first_stop.is_none_or(|first| fact.at < first) {
-                // A stop that names the turn ends it, even if a loose stop came first.
+                // A stop that names the turn ends it, even if a stop without a generation came first.
                 let is_it = |turn: &Turn| turn.generation == *generation;
-                // A turn that began in this batch has no place yet, so it is not searched among the others.
+                // A turn that began in this batch has no place yet, so the search leaves it out.
                 let may_have_place =
                     self.placed.named.contains(generation) || generation.starts_with('~');
                 let turn = may_have_place.then(|| self.turns.iter().rposition(is_it)).flatten();
@@ -129,7 +130,7 @@ impl Conversation {
                 generation
             }
         };
-        // An id names a call only while it is open: a later start belongs to another call.
+        // An id identifies a call only while the call is open. A later start with the same id belongs to another call.
         if let Some(id) = id
             && (is_start || !self.placed.homes.contains_key(&id))
         {
@@ -137,7 +138,7 @@ impl Conversation {
         }
     }
 
-    /// Drops loose facts of evicted turns. The others move up.
+    /// Drops loose facts of evicted turns. The facts behind them move up.
     pub(super) fn drop_loose(&mut self, gone: &BTreeSet<usize>) {
         let sealed = &self.sealed;
         self.placed.homes.retain(|_, (_, generation)| !sealed.contains(generation));
@@ -180,7 +181,7 @@ impl Conversation {
         }
     }
 
-    /// Removes the entry of several turns that are reloaded.
+    /// Removes the shared entry of several turns that are being reloaded.
     pub(super) fn part_places(&mut self, name: &Arc<str>, start: Timestamp) {
         self.placed.named.remove(name);
         let from = self.turns.partition_point(|turn| turn.start < start);
@@ -220,7 +221,7 @@ impl Conversation {
         homes.max_by_key(|(at, _)| (*at <= fact.at.plus(DISORDER), *at)).map(|(_, home)| home)
     }
 
-    /// The last turn, if a fact repeats a fact in it.
+    /// The last turn, if the fact repeats a fact of that turn.
     fn turn_of_repeat(&self, fact: &Fact) -> Option<usize> {
         let last = self.turns.len().checked_sub(1)?;
         let loose = self.turns[last].loose.iter().rev().take(MAX_REPEATS);
@@ -285,7 +286,7 @@ impl Conversation {
 }
 
 impl Conversation {
-    /// A named turn, without loose facts. Any fact with a generation proves that the turn exists.
+    /// A turn made from the facts that name it. Any fact with a generation proves that the turn exists.
     fn opened(&self, generation: &Arc<str>, facts: &[Fact]) -> Option<(Turn, Opened)> {
         let start = facts.first()?.at;
         let stop = facts.iter().find(|fact| matches!(fact.kind, EventKind::Stop(_)));
@@ -309,7 +310,7 @@ enum Place {
     Outside,
 }
 
-/// Whether an event without a generation makes a turn exist.
+/// Whether an event without a generation is enough to open a turn.
 fn opens_turn(kind: &EventKind) -> bool {
     use EventKind as K;
     !matches!(

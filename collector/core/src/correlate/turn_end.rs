@@ -15,12 +15,13 @@ use crate::model::time::Timestamp;
 /// Why and when a turn closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Close {
-    /// The time that closed it: a hook's, or the deadline.
+    /// When the turn closed: the time of a hook, or the deadline.
     pub(crate) at: Timestamp,
     pub(crate) reason: EndReason,
 }
 
-/// Separates facts from late facts. The end of a delegation is never late, because the delegation outlived its turn.
+/// Separates a turn's facts from late facts. The end of a delegation is never late, because a delegation may outlive
+/// its turn.
 pub(crate) fn split<'a>(
     root: &'a Conversation,
     facts: Vec<&'a Fact>,
@@ -50,7 +51,8 @@ pub(crate) fn close(
         root.session_end_after(turn.start).map(|at| Close { at, reason: EndReason::Stopped });
     let around = [prompt, ended].into_iter().flatten().min_by_key(|close| close.at);
     let stop = stop.map(|at| Close { at, reason: EndReason::Matched });
-    // Hooks of one moment may arrive in any order: a stop just after the event that closed its turn is still the turn's end.
+    // Hooks of one moment may arrive in any order. A stop just after the event that closed its turn is still the end of
+    // that turn.
     let first = match (stop, around) {
         (Some(stop), Some(around)) if stop.at > around.at.plus(config.settle_delay_ns) => {
             Some(around)
@@ -111,7 +113,7 @@ impl OpenCalls {
         self.calls.iter().filter(open).map(|(_, over)| *over)
     }
 
-    /// How long after `at` nothing may happen before the turn is idle.
+    /// After `at`, the turn is idle once nothing has happened for this long.
     fn idle_after(&self, at: Timestamp, config: &Config) -> i64 {
         match self.at(at).next() {
             Some(_) => config.session_idle_ns.max(config.generation_idle_ns),
@@ -119,7 +121,7 @@ impl OpenCalls {
         }
     }
 
-    /// Whether a call that is open at `at` ends later. Then the turn was not idle.
+    /// Whether a call that is open at `at` ends later. If so, the turn was not idle.
     fn ends_after(&self, at: Timestamp) -> bool {
         self.at(at).any(|over| over.is_some())
     }

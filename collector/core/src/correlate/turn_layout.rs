@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::time::Timestamp;
 
-/// A turn, or several that share an entry.
+/// The entry of one turn, or of several turns that share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) generation: Arc<str>,
@@ -15,14 +15,14 @@ pub(crate) struct Turn {
     pub(crate) loose: Vec<usize>,
 }
 
-/// How many loose facts are assigned, and the state that decides the next one.
+/// The number of loose facts that have a turn, and the state that decides the turn of the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     /// Loose facts before this index are assigned.
     pub(super) count: usize,
     /// State of each turn.
     pub(super) turns: Vec<Opened>,
-    /// For each call id: time of its loose fact, and the generation that the fact was assigned to.
+    /// For each call id: the time of the loose fact that opened the call, and the generation that the fact belongs to.
     pub(super) homes: BTreeMap<Box<str>, (Timestamp, Arc<str>)>,
     /// Named turns that have a place.
     pub(super) named: BTreeSet<Arc<str>>,
@@ -36,6 +36,6 @@ pub(crate) struct Opened {
     pub(super) closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     pub(super) prompt: Option<usize>,
-    /// The turn's last loose hook opened a call, so the turn waits for its end.
+    /// Whether the turn's last loose hook opened a call. Then the turn waits for the end of that call.
     pub(super) waits: bool,
 }

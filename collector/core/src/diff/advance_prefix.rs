@@ -18,7 +18,7 @@ use crate::model::time::Timestamp;
 use crate::model::tolerance::{DISORDER, REPEAT};
 use crate::model::tool::ToolClass;
 
-/// Minimum number of finished facts: moving them is work too.
+/// Minimum number of finished facts. Moving fewer would cost more than it saves.
 const WORTH: usize = 64;
 
 /// Moves the finished part of an open turn into a window. Returns the new window and the spans that it contains.
@@ -101,7 +101,7 @@ impl Window {
     }
 }
 
-/// Hooks of nodes that stay outside the window.
+/// Hooks of nodes that are not moved into the window.
 fn kept(tree: &Tree<'_>, done: &[usize]) -> BTreeSet<u64> {
     let nodes = tree.nodes.iter().enumerate().filter(|(at, _)| done.binary_search(at).is_err());
     nodes.flat_map(|(_, node)| hooks(node)).map(|fact| fact.seq).collect()
@@ -130,7 +130,8 @@ fn content(fact: &Fact) -> Content {
     }
 }
 
-/// Facts after `edge` that belong to no node because they repeat another fact. That other fact must stay beside them.
+/// Facts after `edge` that belong to no node because they repeat another fact. They must stay outside the window
+/// together with that fact.
 fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> BTreeMap<Content, Vec<&'a Fact>> {
     let taken = kept(tree, &[]);
     let all = tree
@@ -151,16 +152,17 @@ fn unclaimed<'a>(tree: &Tree<'a>, edge: Timestamp) -> BTreeMap<Content, Vec<&'a 
     unclaimed
 }
 
-/// The condition for a finished node.
+/// The condition under which a node is finished.
 struct Rule {
     clock: Timestamp,
     /// The node must have ended before this time.
     edge: Timestamp,
-    /// A node of events without an id must lie before this time, because a repeat of a later event may still arrive.
+    /// A node made from events without an id must end before this time, because a repeat of a later event may still
+    /// arrive.
     repeats: Timestamp,
-    /// No node runs at this time, and no node before it is still open.
+    /// At this time no node runs, and every node before it has ended.
     calm: Timestamp,
-    /// When nodes may settle before the turn does.
+    /// The delay after which nodes may settle before their turn; `None` if they may not.
     flush: Option<Timestamp>,
     /// Hooks that name the turn's model.
     labels: [Option<u64>; 2],
@@ -174,7 +176,7 @@ impl Rule {
         edge: Timestamp,
         last: Timestamp,
     ) -> Option<Self> {
-        // A delegating call without an end takes the next event's time as its end.
+        // A delegating call without an end takes the time of the next event as its end.
         let waits = |node: &Node<'_>| matches!(&node.what, What::Call(call) if call.class() == ToolClass::Task && call.ended().is_none());
         if tree.nodes.iter().any(waits) {
             return None;
@@ -189,7 +191,7 @@ impl Rule {
             flush,
             labels: [first_label(tree, true), first_label(tree, false)],
         };
-        // Cut at a time where nothing runs, so that the shares of parallel time do not change.
+        // The window must end at a time when nothing runs. Otherwise the shares of parallel time would change.
         let end = |node: &Node<'_>| node.end.map_or(Timestamp(i64::MAX), |end| end.at);
         let leaves = tree.nodes.iter().filter_map(|node| Some((end(node), first_instant(node)?)));
         let mut leaves: Vec<(Timestamp, Timestamp)> = leaves.collect();

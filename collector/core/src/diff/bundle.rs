@@ -4,10 +4,10 @@ use crate::assemble::turn_totals::Tally;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::time::Timestamp;
 
-/// The part of its session's totals that comes from a bundle of turns.
+/// What the turns of a bundle add to their session's totals.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub(crate) tally: Tally,
-    /// Trace, span and start of its last turn.
+    /// Trace, span and start of the bundle's last turn.
     pub(crate) last: (TraceId, SpanId, Timestamp),
 }

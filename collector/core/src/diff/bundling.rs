@@ -1,4 +1,4 @@
-//! Evicted settled turns share entries (bundles), so that a session of any length takes bounded memory.
+//! Lets evicted settled turns share entries (bundles), so that the memory for a session is bounded however long it is.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::diff::settled_turns::Past;
 /// Sizes of bundles.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
-    /// Turns per bundle. The same number of newest settled turns keep their own entry.
+    /// Number of turns per bundle. As many of the newest settled turns keep an entry of their own.
     turns: usize,
-    /// Maximum hooks of a bundle: all of them are read again for one late hook.
+    /// Maximum number of hooks of a bundle. One late hook causes all of them to be read again.
     hooks: usize,
 }
 
@@ -63,7 +63,7 @@ impl Group {
         None
     }
 
-    /// How many turns lie before the entry at `position` in its segment.
+    /// Number of turns before the entry at `position` in its segment.
     pub(crate) fn turns_before_in_segment(
         &self,
         conversation: &Conversation,
@@ -76,7 +76,7 @@ impl Group {
         conversation.turns_before(position).saturating_sub(conversation.turns_before(first))
     }
 
-    /// Prepares for the facts of sealed turns, which are handed in next.
+    /// Prepares for the facts of sealed turns. The caller adds these facts next.
     pub(crate) fn unseal(&mut self, name: &Arc<str>) {
         self.lag = Lag::default();
         self.sealed_turns = 0;
@@ -102,7 +102,7 @@ impl Group {
             }
         }
         let (Some(mut bundle), Some(first)) = (bundle, turns.first()) else { return };
-        // The session links to its first turns only.
+        // A session links only to its first turns.
         bundle.tally.links.truncate(MAX_LINKS.saturating_sub(before));
         bundle.tally.links.shrink_to_fit();
         self.bundles.insert(first.generation.clone(), bundle);

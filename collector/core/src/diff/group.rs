@@ -1,4 +1,4 @@
-//! State of a root conversation and all its descendants (a group), kept between two derivations.
+//! The state of a group (a root conversation and all its descendants) between two derivations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,41 +21,42 @@ use crate::model::time::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) clock: Timestamp,
-    /// Time was advanced early, to free memory.
+    /// The clock was moved ahead to free memory.
     pub(crate) evicted: bool,
-    /// Derive every turn again, even with an unchanged fingerprint.
+    /// The next derivation reads every turn again, even those whose fingerprint has not changed.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lag: Lag,
     /// Number of handled events after which settled turns may leave memory.
     pub(crate) next_seal: u64,
-    /// Number of turns, from the first, that were evicted. They are not read again until one of them comes back.
+    /// Number of turns at the beginning of the session that were evicted. They are read again only after one of them is
+    /// reloaded.
     pub(crate) sealed_turns: usize,
-    /// The turns above each conversation of the group, as last reported.
+    /// The last reported turns above each conversation of the group.
     pub(super) above: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Turns whose descendants have new facts. True if a link has changed, so that the turn must be read again.
+    /// Turns whose descendants have new facts. The value is true if a link has changed and the turn must be read again.
     pub(super) stirred: BTreeMap<Arc<str>, bool>,
-    /// Every turn has settled, so an eviction ends nothing.
+    /// Every turn has settled, so evicting the group ends nothing.
     pub(crate) quiet: bool,
     pub(super) turns: BTreeMap<Arc<str>, TurnState>,
-    /// Turns that time or a child may still change.
+    /// Turns that may still change by time or by a child.
     pub(super) watched: BTreeSet<Arc<str>>,
     /// Turns that share an entry, by the name of the entry.
     pub(super) bundles: BTreeMap<Arc<str>, Bundle>,
     pub(super) past: Past,
     pub(super) starts: Starts,
-    /// The segments as last computed: start, and the hook that ended them.
+    /// The segments as last computed: the start of each, and the time of the hook that ended it.
     pub(super) cuts: Vec<(Timestamp, Option<Timestamp>)>,
-    /// The layout of turns for which [`Self::turns`] was built.
+    /// The version of the layout for which [`Self::turns`] was built.
     pub(super) layout: u64,
     /// Turns of children that fit several delegations, by conversation and generation.
     pub(super) strays: BTreeMap<(Arc<str>, Arc<str>), Stray>,
     /// Spans outside turns, as last reported: session, compaction, tab.
     pub(super) around: BTreeMap<SpanId, Span>,
     pub(super) session: Option<SessionSummary>,
-    /// Spans that other groups reported and that belong here now. They must be reported again or withdrawn.
+    /// Spans that another group reported and that now belong to this one. They must be reported again or withdrawn.
     pub(crate) inherited: Shown,
-    /// The state at the last question for evidence, by parent conversation and turn.
+    /// The state in which evidence was last asked for, by parent conversation and turn.
     pub(super) asked: BTreeMap<(Arc<str>, Arc<str>), Fingerprint>,
 }
 
@@ -89,7 +90,7 @@ impl Default for Group {
 }
 
 impl Group {
-    /// How long a derivation may wait; `None` if it is due.
+    /// Time until which the next derivation may wait; `None` if it is due now.
     pub(crate) fn waits_until(&self, clock: Timestamp) -> Option<Timestamp> {
         self.lag.waits_until(clock)
     }
@@ -106,7 +107,7 @@ impl Group {
         self.past.turns()
     }
 
-    /// Whether nothing about a turn changes any more by itself.
+    /// Whether a turn can no longer change by time.
     pub(crate) fn is_final(&self, generation: &Arc<str>) -> bool {
         let is_settled = |state: &TurnState| {
             state.window.is_none()
@@ -118,7 +119,7 @@ impl Group {
             && self.turns.get(generation).is_some_and(is_settled)
     }
 
-    /// Drops the reported spans of a turn, but keeps its sums.
+    /// Drops the reported spans of a turn and keeps its totals.
     pub(crate) fn seal(&mut self, generation: &Arc<str>, children: &[Arc<str>]) {
         if let Some(state) = self.turns.get_mut(generation) {
             state.shown = Shown::new();
@@ -130,7 +131,8 @@ impl Group {
         });
     }
 
-    /// Makes the next derivation report the whole group again: if `always`, or if a derivation may have waited.
+    /// Makes the next derivation report the whole group again. It does so if `always`, or if the last derivation may
+    /// have been delayed.
     pub(crate) fn tell_again(&mut self, always: bool) -> bool {
         if !always && self.lag.is_light() {
             return false;
@@ -146,24 +148,25 @@ impl Group {
         true
     }
 
-    /// Notes that a child below a turn has another place.
+    /// Marks a turn because a child below it was moved.
     pub(crate) fn mark(&mut self, generation: Arc<str>) {
         self.stirred.insert(generation, true);
     }
 
-    /// Drops state that was kept per turn entry.
+    /// Drops the state that is kept per entry of turns.
     pub(super) fn forget_starts(&mut self) {
         self.starts = Starts::default();
     }
 
-    /// Start of a turn's segment as last computed, and whether the turn lies after the hook that ended it.
+    /// Start of the segment that a turn belongs to, and whether the turn lies after the hook that ended the segment.
     pub(super) fn segment_at(&self, start: Timestamp) -> Option<(Timestamp, bool)> {
         let at = self.cuts.partition_point(|(begin, _)| *begin <= start);
         let (begin, ended) = self.cuts.get(at.checked_sub(1)?)?;
         Some((*begin, ended.is_some_and(|ended| start > ended)))
     }
 
-    /// States of the turns that may show a span of `conversation`: all turns for the root `id` itself, else those above a child.
+    /// States of the turns that may contain a span of `conversation`: all turns if it is the root `id`, otherwise the
+    /// turns above that child.
     pub(super) fn turns_above<'a>(
         &'a self,
         id: &Arc<str>,
@@ -174,7 +177,8 @@ impl Group {
         own.into_iter().flatten().chain(above.filter_map(|turn| self.turns.get(turn)))
     }
 
-    /// States of the strays that may show a span of `conversation`: those of the conversation and of all above it.
+    /// States of the strays that may contain a span of `conversation`: strays of the conversation itself and of all
+    /// conversations above it.
     pub(super) fn strays_above<'a>(
         &'a self,
         conversation: &Arc<str>,
@@ -189,12 +193,12 @@ impl Group {
         })
     }
 
-    /// Withdraws the spans that only a root conversation has, because this conversation is now a child. Returns its other
-    /// reported spans.
+    /// Withdraws the spans that only a root conversation has. Called when this conversation turns out to be a child.
+    /// Returns its other reported spans.
     pub(crate) fn withdraw_session(self, changes: &mut VecDeque<Change>) -> Shown {
         let mut rest = self.inherited;
         let strays = self.strays.into_values().map(|stray| stray.state);
-        // `append` would rebuild the whole map for each turn.
+        // `append` would rebuild the whole map once per turn.
         for state in self.turns.into_values().chain(strays) {
             rest.extend(state.shown);
             rest.extend(state.aside);

@@ -1,12 +1,12 @@
-//! Delays the derivation of sessions that cost much to derive.
+//! Delays the derivation of sessions that are expensive to derive.
 
 use crate::model::time::Timestamp;
 use crate::model::tolerance::DERIVE_WAIT;
 
-/// Cost of a derivation, and number of new facts since the last one.
+/// The cost of the last derivation, and the number of new facts since.
 ///
-/// A derivation reads an open turn and everything outside turns again. The more there is, the more new facts it waits for, so
-/// the cost per fact stays about the same. Final results do not depend on the delay.
+/// A derivation reads an open turn, and everything outside turns, from the beginning. The more it has to read, the more
+/// new facts it waits for. So the cost per fact stays about the same. The delay does not affect final results.
 #[derive(Debug, Default)]
 pub(crate) struct Lag {
     /// Number of facts, spans and turns that the last derivation read.
@@ -18,10 +18,11 @@ pub(crate) struct Lag {
 impl Lag {
     /// Below this number, a derivation never waits.
     const LIGHT: usize = 1_024;
-    /// A derivation waits until this share of its last work is new, or [`DERIVE_WAIT`] per item has passed.
+    /// A derivation waits until new facts make up this share of its last work (one eighth), or [`DERIVE_WAIT`] per item
+    /// has passed.
     const SHARE: usize = 8;
 
-    /// Call this after a derivation that read this many items.
+    /// The state after a derivation that read `work` items.
     pub(crate) const fn after(work: usize, derived_at: Timestamp) -> Self {
         Self { work, fresh: 0, derived_at }
     }

@@ -1,4 +1,4 @@
-//! Finds out what changed since the last report, so that a poll costs only what changed.
+//! Finds what changed since the last report, so that the cost of a poll depends on the changes alone.
 
 pub(crate) mod advance_prefix;
 pub(crate) mod bundle;

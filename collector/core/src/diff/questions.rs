@@ -1,4 +1,4 @@
-//! Questions to the collector about evidence on disk.
+//! Asks the collector to look for evidence on disk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::model::event::Confidence;
 use crate::model::fingerprint::{Fingerprint, Made};
 
 impl Group {
-    /// Asks for evidence about subagents whose conversation is not proven, at their stop and at the turn's end. It asks once
-    /// per conversation and turn, and again only if something about them changed.
+    /// Asks for evidence about subagents whose conversation is not proven, when they stop and when the turn ends. For
+    /// each conversation and turn it asks once, and again only if something about the subagents changed.
     pub(super) fn ask(
         &mut self,
         tree: &Tree<'_>,

@@ -24,7 +24,7 @@ pub(crate) struct Out<'a> {
     pub(crate) links: &'a Links,
     pub(crate) unclear: &'a Unclear,
     pub(crate) children: &'a Children,
-    /// Children of the group that several delegations fit.
+    /// Children of the group that fit several delegations.
     pub(crate) strays: &'a [Arc<str>],
     pub(crate) perhaps_children: &'a BTreeSet<Arc<str>>,
     pub(crate) changes: &'a mut VecDeque<Change>,
@@ -33,8 +33,8 @@ pub(crate) struct Out<'a> {
 }
 
 impl Group {
-    /// Reports everything that changed. Of turns it reads those from `changed` on and the watched ones. Returns true if nothing
-    /// is left to do and the group may be dropped.
+    /// Reports everything that changed. Reads the turns that start at `changed` or later, and the watched turns.
+    /// Returns true if nothing can change any more and the group may be dropped.
     pub(crate) fn derive(&mut self, id: &Arc<str>, changed: Timestamp, out: Out<'_>) -> bool {
         let world = World {
             config: out.config,
@@ -51,7 +51,7 @@ impl Group {
         let inherited: BTreeSet<SpanId> = gone.keys().copied().collect();
         self.note_layout(conversation, &mut gone);
         if changed == Timestamp(i64::MIN) {
-            // An event between turns may separate or join segments.
+            // An event between turns may divide a segment or join two.
             self.past = Past::default();
         }
         let reach = self.reach(id, world, conversation, changed);
@@ -76,11 +76,11 @@ impl Group {
         self.schedule(world, conversation, &around.segments)
     }
 
-    /// Whether a span that a turn reported before is now reported elsewhere.
+    /// Whether a span that a turn reported before is now reported by another turn or group.
     fn is_told_elsewhere(&self, span: SpanId, old: &Told, told: &Retold<'_>) -> bool {
         let has =
             |state: &TurnState| state.shown.contains_key(&span) || state.aside.contains_key(&span);
-        // A span that moved within the group was reported by a turn of this derivation.
+        // If a span moved within the group, a turn of this derivation reported it.
         let mut turns = told.derived.iter().filter_map(|generation| self.turns.get(generation));
         turns.any(has)
             || self.strays_above(&old.conversation, told.links).any(has)
@@ -89,7 +89,7 @@ impl Group {
             || self.around.contains_key(&span)
     }
 
-    /// Drops state that was built for another layout of turns.
+    /// Drops the state that was built for another layout of turns.
     fn note_layout(&mut self, conversation: &Conversation, gone: &mut Shown) {
         if std::mem::replace(&mut self.layout, conversation.layout) != conversation.layout {
             self.drop_vanished(conversation, gone);
@@ -115,7 +115,8 @@ impl Group {
         self.bundles.retain(|name, _| alive.contains(name));
     }
 
-    /// Notes when time alone changes something next. True when nothing is left to do.
+    /// Records the next time at which something changes without a new hook. Returns true if nothing can change any
+    /// more.
     fn schedule(
         &mut self,
         world: World<'_>,
@@ -157,7 +158,7 @@ impl Group {
     }
 }
 
-/// The places that may now report a span that a turn no longer reports.
+/// Where a span may be reported now, if its turn no longer reports it.
 struct Retold<'a> {
     id: &'a Arc<str>,
     links: &'a Links,

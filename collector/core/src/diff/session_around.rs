@@ -1,4 +1,4 @@
-//! Derives the parts of a session outside its turns: its own spans, spans outside turns, and its row.
+//! Derives the parts of a session outside its turns: session spans, spans outside turns, and the session's row.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::model::change::{Change, SpanKey};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::span::Span;
 
-/// The parts outside turns, and how many items were read for them.
+/// The parts outside turns, and the number of items read for them.
 pub(super) struct Around {
     pub(super) segments: Vec<Segment>,
     pub(super) work: usize,
@@ -35,7 +35,7 @@ impl Group {
         let segments = segment::segments(world, conversation, &tallies);
         let spans = segment::spans(world, conversation, &segments, &tallies);
         let mut row = summary(world, conversation, &segments, &tallies);
-        // The last turn stays apart: the next one may still begin before it ended.
+        // The last turn is not counted as done: the next turn may still begin before it ended.
         let done = rest.split_last().map_or(&[][..], |(_, done)| done);
         for (tally, _) in done.iter().take_while(|(_, is_done)| *is_done) {
             if !self.past.take(tally, &segments) {
@@ -61,7 +61,7 @@ impl Group {
         Around { segments, work }
     }
 
-    /// The totals of the turns after the settled ones, each with whether it can still change.
+    /// The totals of each turn after the settled ones, and whether the turn can still change.
     fn tallies_after_past(&self, conversation: &Conversation) -> Vec<(Tally, bool)> {
         let tally = |turn: &Turn| match self.turns.get(&turn.generation) {
             Some(state) => {
@@ -85,7 +85,7 @@ impl Group {
         for span in spans {
             let told = self.around.get_mut(&span.id);
             let settles = span.settled && told.as_ref().is_some_and(|told| !told.settled);
-            // Compare without this field, because it has its own change.
+            // This field is left out of the comparison, because it is reported by a change of its own.
             let same = told.is_some_and(|told| {
                 told.settled |= settles;
                 *told == span

@@ -1,4 +1,4 @@
-//! Reports children that several delegations fit. Each of their turns has its own trace.
+//! Reports children that fit several delegations. Each of their turns has its own trace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::change::Change;
 use crate::model::id::TraceId;
 
 impl Group {
-    /// Reports children that several delegations fit, each turn in its own trace. Returns how many items were read.
+    /// Reports children that fit several delegations, each turn in its own trace. Returns the number of items read.
     pub(super) fn tell_strays(
         &mut self,
         id: &Arc<str>,

@@ -26,7 +26,7 @@ pub(super) struct Reach {
     changed: Timestamp,
     /// All turns are read again.
     force: bool,
-    /// Turns whose descendants have new facts. True if the turn must be read again.
+    /// Turns whose descendants have new facts. The value is true if the turn must be read again.
     stirred: BTreeMap<Arc<str>, bool>,
     /// Starts of the segments, if spans depend on them.
     segments: Vec<Timestamp>,
@@ -67,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Reports the changed turns. Returns them, and how many items were read.
+    /// Reports the changed turns. Returns them, and the number of items read.
     pub(super) fn tell_turns(
         &mut self,
         world: World<'_>,
@@ -99,7 +99,7 @@ impl Group {
         (derived, work)
     }
 
-    /// Reads a turn and reports it. Returns how many items were read.
+    /// Reads a turn and reports it. Returns the number of items read.
     fn tell_turn(
         &mut self,
         world: World<'_>,
@@ -138,7 +138,7 @@ impl Group {
         work
     }
 
-    /// Notes whether time or a child may still change a turn.
+    /// Watches a turn if it may still change by time or by a child.
     fn watch(&mut self, generation: &Arc<str>, state: &TurnState) {
         if state.deadline.is_some() || state.settle.is_none() {
             self.watched.insert(generation.clone());
@@ -147,8 +147,8 @@ impl Group {
         }
     }
 
-    /// Indexes of the turns to read: those from `changed` on, those whose descendants have new facts, and the watched ones that
-    /// are due.
+    /// Indexes of the turns to read: turns that start at `changed` or later, turns whose descendants have new facts,
+    /// and watched turns that are due.
     fn stale(&self, conversation: &Conversation, reach: &Reach) -> Vec<usize> {
         let turns = &conversation.turns;
         let from = turns.partition_point(|turn| turn.start < reach.changed);

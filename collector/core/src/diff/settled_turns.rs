@@ -4,8 +4,8 @@ use crate::assemble::session_segment::Segment;
 use crate::assemble::turn_totals::Tally;
 use crate::model::time::Timestamp;
 
-/// Totals of a session's first turns, which do not change any more, by segment. So a poll costs what changed and not the length
-/// of the session. If one of these turns changes after all, the totals are computed again.
+/// Totals of the turns at the beginning of a session that no longer change, by segment. They keep the cost of a poll
+/// independent of the session's length. If one of these turns changes after all, the totals are computed again.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     tallies: Vec<Tally>,
@@ -24,20 +24,20 @@ impl Past {
         &self.tallies
     }
 
-    /// Call this when the turn at `index` has changed.
+    /// Records that the turn at `index` has changed.
     pub(crate) fn note(&mut self, index: usize) {
         if index < self.turns {
             *self = Self::default();
         }
     }
 
-    /// Call this when so many of its turns share one entry now.
+    /// Records that this number of turns now share one entry.
     pub(crate) fn bundle(&mut self, turns: usize) {
         self.turns = (self.turns + 1).saturating_sub(turns);
     }
 
-    /// Adds the next turn. False if it lies in no segment. A turn after the hook that ended its segment is not added, because
-    /// the order of the two matters.
+    /// Adds the next turn. Returns false if the turn lies in no segment. A turn after the hook that ended its segment
+    /// is not added either, because the order of turn and hook matters.
     pub(crate) fn take(&mut self, turn: &Tally, segments: &[Segment]) -> bool {
         let at = segments.partition_point(|segment| segment.start <= turn.start);
         let Some(segment) = at.checked_sub(1).map(|at| &segments[at]) else { return false };

@@ -1,4 +1,4 @@
-//! State of children that several delegations fit. Each of their turns has its own trace.
+//! State of children that fit several delegations. Each of their turns has its own trace.
 
 use crate::correlate::conversation::Conversation;
 use crate::diff::turn::TurnState;
@@ -9,7 +9,7 @@ use crate::model::time::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) state: TurnState,
-    /// The input of that report: number of facts and description of the child, and its candidates.
+    /// What that report was made from: the number of the child's facts, its description, and its candidates.
     pub(crate) facts: usize,
     described: Fingerprint,
     candidates: Fingerprint,

@@ -20,13 +20,13 @@ pub(crate) struct Place {
     pub(crate) index: u64,
     pub(crate) previous: Option<(TraceId, SpanId, Timestamp)>,
     pub(crate) segment: usize,
-    /// The delegations that an unbound child may belong to.
+    /// The delegations that a child without a known parent may belong to.
     pub(crate) candidates: Option<Possible>,
-    /// The turn is reported below another root, which its candidates share.
+    /// The turn is reported below another root: all candidates for its parent are in that root's group.
     pub(crate) stray: bool,
 }
 
-/// The delegations that an unbound child may belong to.
+/// The delegations that a child without a known parent may belong to.
 #[derive(Clone, Debug)]
 pub(crate) struct Possible {
     /// Number of delegations.
@@ -55,7 +55,7 @@ impl Possible {
     }
 }
 
-/// The trace of a delegating call at any depth: the trace of the root's turn above it.
+/// The trace that contains a delegating call, at any depth: the trace of the root's turn above it.
 pub(crate) fn trace_of_call<'a>(
     mut conversation: &'a Conversation,
     mut key: &'a str,
@@ -93,8 +93,8 @@ pub(crate) fn trace(
     }
 }
 
-/// Fingerprint of a turn's own facts and its place. It does not cover the turn's descendants: new facts of a child mark the
-/// turn directly.
+/// Fingerprint of a turn's own facts and its place. The turn's descendants are not included: new facts of a child mark
+/// the turn directly.
 pub(crate) fn fingerprint(conversation: &Conversation, turn: &Turn, place: &Place) -> Fingerprint {
     let explicit = conversation.explicit.get(&turn.generation).map_or(0, Vec::len);
     let loose = turn.loose.iter().map(|&index| conversation.loose[index].seq);
@@ -119,7 +119,7 @@ mod tests {
     use crate::model::hook::Hook;
     use crate::read::reader::normalise;
 
-    /// Adds a hook, a second after the one before.
+    /// Adds a hook one second after the previous one.
     fn add(conversation: &mut Conversation, seq: u64, hook: &str) {
         let body = format!(r#"{{"conversation_id":"c","hook_event_name":{hook}}}"#).into_bytes();
         let observed_at = Timestamp(seq as i64 * 1_000);

@@ -1,4 +1,4 @@
-//! Reports a turn's changes: the difference between its tree and what was reported before.
+//! Reports the changes of a turn: the difference between its tree and the last report.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Told {
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
-    /// Fingerprint of its facts and its place, see [`crate::diff::trace_position::fingerprint`].
+    /// Fingerprint of the turn's facts and its place, see [`crate::diff::trace_position::fingerprint`].
     pub(crate) made_of: Fingerprint,
     /// Descendant conversations.
     pub(crate) below: BTreeSet<Arc<str>>,
@@ -163,7 +163,7 @@ fn possible_parents(tree: &Tree<'_>, world: World<'_>) -> BTreeMap<usize, (usize
     possible.collect()
 }
 
-/// Number of events of a turn and its descendants that were dropped.
+/// Number of dropped events of a turn and its descendants.
 fn lost(tree: &Tree<'_>) -> u64 {
     let mut turns: BTreeMap<(&Arc<str>, &Arc<str>), u64> = BTreeMap::new();
     for node in tree.nodes.iter().filter(|node| node.conversation.has_lost()) {
@@ -193,7 +193,7 @@ fn below(tree: &Tree<'_>) -> BTreeSet<Arc<str>> {
     below
 }
 
-/// Fingerprint of the values of the whole turn that its own span and its responses show.
+/// Fingerprint of values of the whole turn that appear on the turn's own span and on its responses.
 fn context(made_of: Fingerprint, shared: &Shared<'_>) -> Fingerprint {
     let links = shared.links.iter().map(|link| u64::from_be_bytes(link.span.0));
     made_of
@@ -205,7 +205,8 @@ fn context(made_of: Fingerprint, shared: &Shared<'_>) -> Fingerprint {
         .with(shared.lost)
 }
 
-/// Fingerprint of everything that a node's span is made from, except whether it has settled, which is reported separately.
+/// Fingerprint of everything that a node's span is made from, except whether the span has settled. That is reported
+/// separately.
 fn fingerprint(
     tree: &Tree<'_>,
     at: usize,
@@ -239,7 +240,7 @@ fn fingerprint(
             made_of.with(shared.tool_calls).with(shared.tool_errors)
         }
         SpanKind::Response => made_of.and(context),
-        // Deeper descendants are in none of these hooks.
+        // None of these hooks mentions deeper descendants.
         SpanKind::Subagent => {
             let calls = shared.calls_below.get(at).copied().unwrap_or_default();
             made_of.with(u64::from(node.depth)).with(calls)
@@ -261,7 +262,7 @@ mod tests {
     use crate::model::span::{End, EndReason};
     use crate::read::reader::normalise;
 
-    /// A turn with a delegation that has two hooks, a call, and a response.
+    /// A turn with a delegation that has two hooks, with a call, and with a response.
     fn conversation() -> Conversation {
         let mut conversation = Conversation::new(Arc::from("c"), Host::Cursor);
         let hooks = [
@@ -291,7 +292,8 @@ mod tests {
         Link { trace, span, kind: "previous_generation", at: Timestamp(at) }
     }
 
-    /// A covered value: its name, the kind of span it shows in (any, if `None`), and a change of it.
+    /// A value that the fingerprint covers: its name, the kind of span that shows it (`None`: any kind), and a function
+    /// that changes it.
     type Covered = (&'static str, Option<SpanKind>, fn(&mut Tree<'_>, &mut Shared<'_>, usize));
 
     const COVERED: &[Covered] = &[

@@ -1,4 +1,5 @@
-//! Keeps the links between conversations up to date: when they are searched again, and what a changed link affects.
+//! Keeps the links between conversations up to date: decides when to search for them again, and marks what a changed
+//! link affects.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +14,10 @@ use crate::model::change::Change;
 use crate::model::time::Timestamp;
 use crate::model::tolerance::LINK_WAIT;
 
-/// Searching links reads every conversation and delegation. Below this number it runs after every change.
+/// A search for links reads every conversation and delegation. If there are fewer of them than this, links are searched
+/// after every change.
 const LIGHT: usize = 512;
-/// Above that number it runs only once this share is new, or [`LINK_WAIT`] per item has passed.
+/// If there are more, links are searched only after one eighth of them is new, or [`LINK_WAIT`] per item has passed.
 const SHARE: usize = 8;
 
 /// Links between conversations, and the input of the last search.
@@ -43,7 +45,7 @@ pub(super) struct Kinship {
     delegating: usize,
     /// A child names a parent that is not in memory.
     waits: bool,
-    /// Cost and time of the last search, and number of events since.
+    /// How many items the last search read, when it ran, and how many events arrived since.
     work: usize,
     since: usize,
     looked_at: Timestamp,
@@ -57,7 +59,7 @@ impl Kinship {
     pub(super) fn note_new(&mut self, id: &Arc<str>) {
         self.new.push(id.clone());
         self.perhaps_children.insert(id.clone());
-        // Another conversation may have named it.
+        // A conversation that arrived before may have named this one as its parent.
         self.relink |= self.waits;
     }
 
@@ -74,7 +76,7 @@ impl Kinship {
         }
         self.delegating += usize::from(after.delegations > 0 && before.delegations == 0);
         let linked = self.links.get(id);
-        // A child's new turn may belong to a call that resumed the child.
+        // A child's new turn may belong to a call that resumed that child.
         let resumed = linked.is_some() && before.generations != after.generations;
         let several = linked.map_or_else(
             || self.unclear.get(id).map(|candidates| candidates.count),
@@ -118,7 +120,7 @@ impl Kinship {
         members
     }
 
-    /// Makes the next round search links, at any cost.
+    /// Makes the next round search for links, no matter what it costs.
     pub(super) fn link_soon(&mut self) {
         self.relink = true;
         self.work = 0;
@@ -144,7 +146,7 @@ impl Kinship {
         own.iter().for_each(|place| drop(self.children.remove(place)));
     }
 
-    /// Replaces the links. Returns what has changed.
+    /// Replaces the links. Returns the differences.
     fn replace(&mut self, linked: Linked, now: Option<Timestamp>) -> Relinked {
         self.relink = false;
         (self.work, self.since, self.waits) = (linked.work, 0, linked.waits);
@@ -170,7 +172,7 @@ impl Kinship {
         }
         let hangs = |link: &Link| link.keys().any(|key| turn_of_key(key).is_some());
         self.loose = self.links.values().any(hangs);
-        // A child without even a known turn is reported separately.
+        // A child for which not even the turn is known is reported separately.
         let is_stray = |link: &Link| link.keys().next().is_none();
         if !links.is_empty() && (!self.strays.is_empty() || self.links.values().any(is_stray)) {
             self.strays.clear();
@@ -182,7 +184,7 @@ impl Kinship {
         Relinked { links, unclear }
     }
 
-    /// Removes a child from its linked place.
+    /// Removes a child from the place that its link gave it.
     fn unplace(&mut self, child: &Arc<str>, link: &Link) {
         for key in link.keys() {
             let place = (link.parent.clone(), key.clone());
@@ -210,7 +212,7 @@ struct Relinked {
     unclear: Vec<Arc<str>>,
 }
 
-/// Keys whose values differ, in order. Each map is read once.
+/// Keys whose values differ, in order. Both maps are read once.
 fn different<T: PartialEq>(
     old: &BTreeMap<Arc<str>, T>,
     new: &BTreeMap<Arc<str>, T>,
@@ -245,7 +247,7 @@ fn remove_sorted(list: &mut Vec<Arc<str>>, id: &Arc<str>) {
 }
 
 impl Sessions {
-    /// Reports new conversations as roots. A link may change that later.
+    /// Reports new conversations as roots. A link may change this later.
     pub(super) fn bind_new(&mut self) {
         for id in std::mem::take(&mut self.kinship.new) {
             if self.conversations.contains_key(&id) && !self.kinship.bound.contains_key(&id) {
@@ -255,7 +257,7 @@ impl Sessions {
         }
     }
 
-    /// Searches links again, and marks everything that they change.
+    /// Searches for links again, and marks everything that changed links affect.
     pub(super) fn link(&mut self, now: Option<Timestamp>) {
         let linked = link(&self.conversations);
         self.room.work += linked.work as u64;
@@ -264,7 +266,7 @@ impl Sessions {
             let new = self.kinship.links.get(child).cloned();
             old.iter().chain(&new).for_each(|link| self.mark(link));
         }
-        // A link moves its child and the child's descendants.
+        // A changed link moves the child and the child's descendants.
         let moved: BTreeSet<Arc<str>> =
             links.iter().flat_map(|(child, _)| self.kinship.family(child)).collect();
         self.room.work += moved.len() as u64;
@@ -293,14 +295,14 @@ impl Sessions {
         }
     }
 
-    /// Marks the turns above a conversation whose root has changed, even if its own link has not.
+    /// Marks the turns above a conversation whose root has changed. The conversation's own link may be unchanged.
     fn remark(&mut self, id: &Arc<str>) {
         if let Some(link) = self.kinship.links.get(id).cloned() {
             self.mark(&link);
         }
     }
 
-    /// A conversation that is now a child no longer has its own session.
+    /// Drops the session of a conversation that turned out to be a child.
     fn give_up_group(&mut self, id: &Arc<str>, root: &Arc<str>) {
         let Some(group) = self.groups.remove(id) else { return };
         if let Some(at) = group.deadline {
@@ -310,7 +312,8 @@ impl Sessions {
         self.groups.entry(root.clone()).or_default().inherited.extend(rest);
     }
 
-    /// Marks the root's turns that a link affects. If no hook with an id tells which turn that is, all are read again.
+    /// Marks the turns of the root that a link affects. If no hook with an id tells which turn that is, all turns are
+    /// read again.
     fn mark(&mut self, link: &Link) {
         let keys = link.keys().map(|key| (link.parent.clone(), key.clone()));
         let mut above: Vec<(Arc<str>, Box<str>)> = keys.collect();
@@ -337,7 +340,7 @@ impl Sessions {
         }
     }
 
-    /// Whether the session could settle something at `now` although its links may still change.
+    /// Whether something in the session could settle at `now` although its links may still change.
     pub(super) fn may_settle_with_kin(&self, root: &Arc<str>, now: Timestamp) -> bool {
         let Some(conversation) = self.conversations.get(root) else { return false };
         let has_kin = !conversation.root_only

@@ -24,21 +24,21 @@ pub use room::{MAX_CONVERSATIONS, MAX_EVENTS};
 
 /// The fold.
 ///
-/// How it is driven, for each event:
+/// How to call it, for each event:
 ///
-/// 1. If it does not [hold](Self::holds) the event's conversation and the raw log has earlier hooks of the conversation or of
-///    its root, hand those in with [`Self::handle_history`].
-/// 2. If [`Self::poll_missing`] names hooks, hand those in with [`Self::handle_missing`].
-/// 3. Hand the event in with [`Self::handle`], in the order of `seq`.
+/// 1. If the fold does not [hold](Self::holds) the event's conversation, and the raw log has earlier hooks of that
+///    conversation or of its root, pass those hooks to [`Self::handle_history`].
+/// 2. If [`Self::poll_missing`] returns hooks, pass those hooks to [`Self::handle_missing`].
+/// 3. Pass the event to [`Self::handle`], in the order of `seq`.
 ///
 /// And for each batch:
 ///
 /// 4. Let time pass with [`Self::handle_deadline`].
-/// 5. Take [`Self::poll_change`] until it is `None`, and store all changes in one transaction with the hooks.
-/// 6. Ask [`Self::poll_deadline`] when to come back without an event.
+/// 5. Call [`Self::poll_change`] until it returns `None`, and store all changes in one transaction with the hooks.
+/// 6. Ask [`Self::poll_deadline`] when to call again if no event arrives.
 ///
-/// `handle_*` takes something in, `poll_*` gives something out that the caller must act on. After a replay whose changes were
-/// not stored, [`Self::handle_restart`] makes the next poll tell what may be missing from the store.
+/// A `handle_*` method takes input. A `poll_*` method returns output that the caller must act on. If a replay's changes
+/// were not stored, call [`Self::handle_restart`]: the next poll then reports what may be missing from the store.
 #[derive(Debug, Default)]
 pub struct Sessions {
     config: Config,
@@ -49,20 +49,21 @@ pub struct Sessions {
     touched: Vec<Arc<str>>,
     /// Roots whose derivation is due.
     dirty: BTreeSet<Arc<str>>,
-    /// `Some` during a round of derivations. It holds the time that the round has reached, or `None` if no time has passed.
+    /// `Some` while a round of derivations runs. It holds the time up to which the round derives, or `None` if no time
+    /// has passed.
     round: Option<Option<Timestamp>>,
     deadlines: BTreeSet<(Timestamp, Arc<str>)>,
     room: Room,
-    /// Conversations evicted together with a settled turn: their session and entry.
+    /// Conversations evicted together with a settled turn, each with its session and the entry of the turn.
     sealed_children: BTreeMap<Arc<str>, (Arc<str>, Arc<str>)>,
     /// Sessions with bundles: evicted turns that share entries.
     bundled: BTreeSet<Arc<str>>,
     /// The session whose evicted turn is being reloaded.
     reloading: Option<Arc<str>>,
-    /// Conversations whose past hooks are being handed in. Meanwhile no session ends, and time passes only for these
-    /// conversations.
+    /// Conversations whose past hooks are being replayed. During a replay no session ends, and time passes only for
+    /// these conversations.
     replayed: Option<BTreeSet<Arc<str>>>,
-    /// Sessions that would have ended while a history was handed in.
+    /// Sessions whose end became due during a replay.
     over: BTreeSet<Arc<str>>,
     /// Time of the newest event.
     newest: Timestamp,
@@ -76,7 +77,7 @@ impl Sessions {
         Self { config, ..Self::default() }
     }
 
-    /// An empty fold that holds about `max_events` events, besides those of sessions at work. [`Self::new`] uses
+    /// An empty fold that holds about `max_events` events. Sessions at work may hold more. [`Self::new`] uses
     /// [`MAX_EVENTS`].
     #[must_use]
     pub fn with_bound(config: Config, max_events: usize) -> Self {
@@ -98,8 +99,8 @@ impl Sessions {
         self.room.left_out
     }
 
-    /// Number of facts, spans, turns and conversations read so far. It does not depend on the machine, so tests can check that
-    /// a hook does not cost more in a longer stream.
+    /// Number of facts, spans, turns and conversations read so far. This number does not depend on the machine. Tests
+    /// use it to check that a hook does not cost more in a longer stream.
     #[must_use]
     pub const fn work(&self) -> u64 {
         self.room.work
@@ -111,14 +112,15 @@ impl Sessions {
         self.room.held
     }
 
-    /// How long sessions and turns wait, and how much is held.
+    /// The configured waiting times and memory limits.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether `conversation` or its session is in memory. If not, and the raw log has earlier hooks of it or its root, hand
-    /// those in first, see [`Self::handle_history`]. If so, see [`Self::poll_missing`].
+    /// Whether `conversation` or its session is in memory. If not, and the raw log has earlier hooks of the
+    /// conversation or its root, replay those first, see [`Self::handle_history`]. If it is in memory, see
+    /// [`Self::poll_missing`].
     #[must_use]
     pub fn holds(&self, conversation: &str) -> bool {
         self.conversations.contains_key(conversation)
@@ -133,7 +135,7 @@ impl Sessions {
         if event.conversation.is_empty() || nowhere {
             return;
         }
-        // What was seen of a repository makes no session: of one that was deleted meanwhile nothing comes back.
+        // The state of a repository alone does not create a session. Otherwise a deleted session could come back.
         let is_known = self.conversations.contains_key(&event.conversation);
         if matches!(event.kind, EventKind::Repository(_)) && !is_known {
             return;
@@ -190,10 +192,10 @@ impl Sessions {
         self.kinship.note_facts(&id, &before, &after, decides);
     }
 
-    /// Lets time pass. Effects carry the time of the deadline, not `now`, so calling late changes nothing.
+    /// Lets time pass. Its effects carry the time of the deadline and not `now`, so a late call changes nothing.
     ///
-    /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook handed in.
-    /// The wall clock would close turns whose other half is still in the backlog.
+    /// While a backlog is read (a journal after a stop, an import, a rebuild), pass the time of the last hook that was
+    /// handled. The wall clock would close turns whose other half is still in the backlog.
     pub fn handle_deadline(&mut self, now: Timestamp) {
         self.finish_round();
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
@@ -206,20 +208,20 @@ impl Sessions {
                 self.dirty.insert(root);
             }
         }
-        // Report new facts as of now, instead of once before and once after the deadline.
+        // Reports new facts as of now, and not once before and once after the deadline.
         self.begin_round(Some(now));
     }
 
-    /// When [`Self::handle_deadline`] is due next, once all changes have been polled.
+    /// When [`Self::handle_deadline`] must be called next. Ask after all changes were polled.
     #[must_use = "come back then"]
     pub fn poll_deadline(&self) -> Option<Timestamp> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         [first, self.kinship.due()].into_iter().flatten().min()
     }
 
-    /// The next change to store, until `None`.
+    /// The next change to store. Call it until it returns `None`.
     ///
-    /// Sessions are derived one at a time while changes are polled, so that the changes of a batch are never all in memory.
+    /// Sessions are derived one at a time while changes are polled, so the changes of a batch are never all in memory.
     #[must_use = "a change has to be stored"]
     pub fn poll_change(&mut self) -> Option<Change> {
         while self.out.is_empty() {
@@ -233,7 +235,7 @@ impl Sessions {
         self.out.pop_front()
     }
 
-    /// Marks everything that depends on new facts. It is derived as of `now` if time has passed.
+    /// Marks everything that depends on new facts. If time has passed, these parts are derived as of `now`.
     fn begin_round(&mut self, now: Option<Timestamp>) {
         self.round = Some(now);
         let touched = std::mem::take(&mut self.touched);
@@ -242,7 +244,7 @@ impl Sessions {
                 conversation.touched = false;
                 let layout = conversation.layout;
                 conversation.lay_out(&self.config);
-                // Children without a known delegation are linked to turns.
+                // Children without a known delegation are linked to turns, so a changed layout may move them.
                 self.kinship.relink |= self.kinship.loose && layout != conversation.layout;
             }
         }
@@ -270,13 +272,13 @@ impl Sessions {
         self.dirty.insert(root);
     }
 
-    /// Derives one session. False if none is due; then sessions are evicted if memory is short.
+    /// Derives one session. Returns false if no session is due. Then it evicts sessions if memory is short.
     fn go_on(&mut self) -> bool {
         let Some(now) = self.round else { return false };
         let Some(root) = self.dirty.pop_first() else {
             let is_crowded = self.conversations.len() > MAX_CONVERSATIONS;
             if is_crowded && self.replayed.is_none() && self.kinship.relink && self.needs_room() {
-                // A child without a link would be evicted as its own session.
+                // The links must be current: a child without its link would be evicted as a session of its own.
                 self.link(now);
                 return true;
             }
@@ -297,7 +299,7 @@ impl Sessions {
         true
     }
 
-    /// Whether a costly session waits for more new facts. Passing time ends the wait, too.
+    /// Whether an expensive session waits for more new facts. The wait also ends when enough time has passed.
     fn waits(&mut self, root: &Arc<str>, now: Option<Timestamp>) -> bool {
         let Some(group) = self.groups.get_mut(root) else { return false };
         let clock = now.unwrap_or(group.clock).max(group.clock);
@@ -311,13 +313,14 @@ impl Sessions {
         true
     }
 
-    /// Completes a round whose changes were not all polled.
+    /// Completes a round of which not all changes were polled.
     fn finish_round(&mut self) {
         while self.go_on() {}
     }
 
-    /// Makes the next poll repeat changes that may be missing from the store after a replay whose changes were not stored:
-    /// everything in memory if `always`, otherwise what costly sessions reported late.
+    /// Call this after a replay whose changes were not stored. The next poll repeats the changes that the store may not
+    /// have: everything in memory if `always`, otherwise the changes of expensive sessions, whose derivations may have
+    /// been delayed.
     pub fn handle_restart(&mut self, always: bool) {
         self.finish_round();
         for (root, group) in &mut self.groups {
@@ -360,7 +363,7 @@ impl Sessions {
         let done = group.derive(id, changed, out);
         self.room.work += group.lag.work() as u64;
         for (span, told) in moved {
-            // The group that has the conversation now reports the span again, or no group does.
+            // Either the group that now has the conversation reports the span again, or no group does.
             let home = root(&self.kinship.links, &told.conversation).clone();
             if self.conversations.contains_key(&home) {
                 self.groups.entry(home.clone()).or_default().inherited.insert(span, told);

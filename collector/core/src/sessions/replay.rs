@@ -1,4 +1,4 @@
-//! Replays evicted hooks of the past that the fold needs again.
+//! Replays past hooks of evicted conversations and turns.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use crate::model::change::Change;
 use crate::model::event::Event;
 use crate::model::time::Timestamp;
 
-/// A history is long if it has more than this multiple of the hooks kept for settled turns.
+/// A history counts as long if it has more hooks than this many times the number kept for settled turns.
 const LONG: usize = 8;
 
-/// Hands in hooks of the past. See [`Sessions::handle_history`] and [`Sessions::handle_missing`].
+/// Takes hooks of the past. See [`Sessions::handle_history`] and [`Sessions::handle_missing`].
 ///
-/// Their changes are in the store already and are left out. [`Self::finish`] returns changes that are not. While this value
-/// exists, the fold accepts no other call.
+/// Changes that follow from these hooks are already in the store, so they are not reported. [`Self::finish`] returns
+/// the changes that the store does not have. While this value exists, the fold accepts no other call.
 ///
 /// ```compile_fail,E0499
 /// # fn example(mut sessions: hookspan_core::Sessions, old: hookspan_core::Event, new: hookspan_core::Event) {
@@ -29,27 +29,27 @@ const LONG: usize = 8;
 /// ```compile_fail
 /// # #![deny(unused_must_use)]
 /// # fn example(mut sessions: hookspan_core::Sessions, event: hookspan_core::Event) {
-/// sessions.poll_missing(&event); // the hooks have to be handed in
+/// sessions.poll_missing(&event); // the hooks have to be passed to handle_missing
 /// # }
 /// ```
 #[derive(Debug)]
 #[must_use = "hand in the hooks, and then call `finish`"]
 pub struct Replay<'a> {
     sessions: &'a mut Sessions,
-    /// Changes that were pending before the replay.
+    /// Changes that were waiting to be polled when the replay began.
     before: VecDeque<Change>,
     told: Vec<Change>,
     /// Whether it is a part of another.
     nested: bool,
     /// Conversations whose hooks came.
     own: BTreeSet<Arc<str>>,
-    /// Another conversation belongs to these, so their changes are not in the store.
+    /// Another conversation turned out to be a child of the replayed ones. The store then lacks their changes.
     moves_others: bool,
 }
 
 impl Sessions {
-    /// Begins a replay of conversations that are not in memory: all their raw hooks before the next event, in the order of
-    /// `seq`. Needed if [`Self::holds`] returns false and the raw log has such hooks.
+    /// Begins a replay of conversations that are not in memory. Pass all their raw hooks before the next event, in the
+    /// order of `seq`. Needed if [`Self::holds`] returns false and the raw log has such hooks.
     pub fn handle_history(&mut self) -> Replay<'_> {
         self.tell_new();
         self.replayed = Some(BTreeSet::new());
@@ -57,15 +57,15 @@ impl Sessions {
         Replay::new(self, before, false)
     }
 
-    /// Whether this many hooks are a long history. During a long history time must pass, so that settled turns are evicted. See
-    /// [`Replay::handle_deadline`].
+    /// Whether this number of hooks makes a long history. While a long history is replayed, time must pass so that
+    /// settled turns are evicted. See [`Replay::handle_deadline`].
     #[must_use]
     pub const fn is_long(&self, hooks: usize) -> bool {
         hooks > self.config.settled_hooks.saturating_mul(LONG)
     }
 
-    /// Begins to hand in the hooks that [`Self::poll_missing`] named for `event`, in the order in which it named them. `event`
-    /// itself comes after [`Replay::finish`].
+    /// Begins to take the hooks that [`Self::poll_missing`] returned for `event`. Pass them in the order in which they
+    /// were returned. `event` itself is handled after [`Replay::finish`].
     pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
         let nested = self.replayed.is_some();
         self.finish_round();
@@ -76,7 +76,8 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Derive new facts before the replay: changes during the replay count as stored, but these are not.
+    /// Derives new facts before the replay. The store lacks their changes, whereas changes during the replay count as
+    /// stored.
     fn tell_new(&mut self) {
         self.finish_round();
         if !(self.touched.is_empty() && self.dirty.is_empty()) {
@@ -85,13 +86,13 @@ impl Sessions {
         }
     }
 
-    /// Whether time passes for a session: while a history is handed in, for that one alone. Hooks of others may still come that
-    /// are older than the history.
+    /// Whether time passes for a session. During a replay time passes only for the replayed conversations: other
+    /// sessions may still receive hooks that are older than the history.
     pub(super) fn has_time_pass(&self, root: &str) -> bool {
         self.replayed.as_ref().is_none_or(|own| own.contains(root))
     }
 
-    /// Lets sessions end at the next deadline that would have ended while a history was handed in.
+    /// Marks the sessions whose end became due during the replay. They end at the next deadline.
     fn end_what_is_over(&mut self) {
         for id in std::mem::take(&mut self.over) {
             let Some(group) = self.groups.get_mut(&id) else { continue };
@@ -118,27 +119,27 @@ impl<'a> Replay<'a> {
         self.sessions.handle(event);
     }
 
-    /// Lets time pass in a long history, so that what has settled in it leaves memory. `now` must not lie after a hook that is
-    /// still to come. No session ends meanwhile, and for other sessions no time passes.
+    /// Lets time pass within a long history, so that settled turns can be evicted. `now` must not be later than a hook
+    /// that still follows. No session ends during the replay, and time does not pass for other sessions.
     pub fn handle_deadline(&mut self, now: Timestamp) {
         self.sessions.handle_deadline(now);
         self.drain();
     }
 
-    /// Like [`Sessions::poll_missing`], for an event of the history.
+    /// Like [`Sessions::poll_missing`], for an event within the history.
     #[must_use = "the hooks have to be handed in before the event"]
     pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
         self.sessions.poll_missing(event)
     }
 
-    /// Like [`Sessions::handle_missing`], for an event of the history.
+    /// Like [`Sessions::handle_missing`], for an event within the history.
     pub fn handle_missing(&mut self, event: &Event) -> Replay<'_> {
         self.sessions.handle_missing(event)
     }
 
-    /// Ends it. Gives what may not be in the store: [`Change::Bind`], [`Change::Ask`] and [`Change::Forget`]; whatever is told of other
-    /// sessions; and everything, once the hooks show that another conversation is a child of theirs, because its spans have
-    /// another place now.
+    /// Ends the replay. Returns the changes that the store may not have: [`Change::Bind`], [`Change::Ask`] and
+    /// [`Change::Forget`], and all changes of other sessions. If the hooks show that another conversation is a child of
+    /// the replayed ones, it returns all changes, because spans of that child have moved.
     #[must_use = "the store does not have these changes"]
     pub fn finish(mut self) -> Vec<Change> {
         self.drain();
@@ -169,7 +170,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// What was to be told of a conversation before is older than what is told now.
+    /// Changes from before the replay are older than those from the replay, so they are reported first.
     fn tell_earlier_changes(&mut self) {
         if self.before.is_empty() {
             return;
@@ -177,7 +178,7 @@ impl<'a> Replay<'a> {
         self.told = self.before.drain(..).chain(self.told.drain(..)).collect();
     }
 
-    /// Whether a value belongs to a session of which no hooks were handed in: the store does not have it.
+    /// Whether a value belongs to a session that is not being replayed. The store does not have such a value.
     fn is_of_others(&self, change: &Change) -> bool {
         let conversation = match change {
             Change::Span(span) => &span.conversation,

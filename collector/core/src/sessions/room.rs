@@ -1,4 +1,4 @@
-//! Limits the fold's memory: evicts idle sessions, and drops events if that is not enough.
+//! Limits the fold's memory: evicts idle sessions, and drops events if evicting is not enough.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::model::event::{Event, EventKind};
 use crate::model::time::Timestamp;
 use crate::model::tolerance::{AT_WORK, LOOK, PAUSE};
 
-/// Maximum number of events before idle sessions are evicted. An event takes about 0.9 KiB including its share of reported
-/// spans (measured by the example `fold_speed`), so this is 15 MB. A call has two to four events.
+/// If more events than this are in memory, idle sessions are evicted. An event takes about 0.9 KiB including its share
+/// of reported spans (measured by the example `fold_speed`), so this is 15 MB. A call has two to four events.
 pub const MAX_EVENTS: usize = 16_384;
 
-/// Maximum number of conversations, even of busy sessions. A conversation with an open turn takes 19 to 21 KiB, so this is
-/// about 170 MB. Beyond it the longest idle sessions are evicted, even busy ones, except those of more than 4,096 events. At
-/// twice the number, events of new conversations are dropped.
+/// Maximum number of conversations in memory. A conversation with an open turn takes 19 to 21 KiB, so this is about 170
+/// MB. Beyond it the sessions that are idle longest are evicted, even busy ones, but not sessions of more than 4,096
+/// events. Beyond twice this number, events of new conversations are dropped.
 pub const MAX_CONVERSATIONS: usize = 8_192;
 
-/// Conversations held before idle sessions are evicted.
+/// If more conversations than this are in memory, idle sessions are evicted.
 const MANY_CONVERSATIONS: usize = 2_048;
 
-/// A session of at most this many events may be evicted between turns at once: nothing ends because of it, and reloading costs
-/// little.
+/// A session with at most this many events may be evicted between turns at once: nothing ends because of it, and
+/// reloading the session is cheap.
 const SMALL: usize = 4_096;
 
 /// Checking this many conversations costs almost nothing.
@@ -34,7 +34,7 @@ const FEW: usize = 512;
 pub(super) struct Room {
     /// Events in memory.
     pub(super) held: usize,
-    /// How many may be; `None` is [`MAX_EVENTS`].
+    /// The configured maximum; `None` means [`MAX_EVENTS`].
     max_events: Option<usize>,
     pub(super) evicted: u64,
     pub(super) left_out: u64,
@@ -44,11 +44,12 @@ pub(super) struct Room {
     pub(super) work: u64,
     /// Events handled.
     pub(super) handled: u64,
-    /// No session is idle enough before this time.
+    /// Before this time, no session is idle for long enough.
     next_look: Timestamp,
-    /// A check reads every session, so it is made only after this many events.
+    /// A check reads every session, so the next check waits until this many events were handled.
     next_look_at: u64,
-    /// The last check above [`MAX_CONVERSATIONS`] found too few sessions, so the next one waits for this many events.
+    /// The last check above [`MAX_CONVERSATIONS`] found too few sessions. The next one waits until this many events
+    /// were handled.
     barren_until: u64,
 }
 
@@ -58,7 +59,7 @@ impl Room {
     }
 }
 
-/// A session, as a candidate for eviction. The longest idle one is first.
+/// A session that may be evicted. Candidates are ordered by idle time, the longest first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Idle {
     last: Timestamp,
@@ -116,7 +117,7 @@ impl Sessions {
         over && !waits
     }
 
-    /// Events held before idle sessions are evicted.
+    /// The number of events above which idle sessions are evicted.
     fn bound(&self) -> usize {
         self.room.max_events.unwrap_or(MAX_EVENTS).min(self.config.held_hooks)
     }
@@ -139,7 +140,7 @@ impl Sessions {
                 continue;
             }
             self.evict_one(&root, last, quiet);
-            // Free a little more than needed, so that not every event causes a check of all sessions.
+            // Frees a little more than needed. Otherwise every event would cause a check of all sessions.
             let (held, count) = (self.room.held, self.conversations.len());
             if held <= bound - bound / 8 && count <= MANY_CONVERSATIONS / 8 * 7 {
                 self.room.next_look = Timestamp(i64::MIN);
@@ -181,8 +182,8 @@ impl Sessions {
         let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
         let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
         group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK));
-        // A session between turns ends as if its idle time were over. That becomes visible only if the session continues. The
-        // same holds for a session that is idle by the clock and waits for time to pass.
+        // A session between turns is evicted as if its idle time were over. That is visible only if the session
+        // continues later. A session that is idle by the clock, and waits for time to pass, is treated in the same way.
         let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);
         group.evicted = !quiet && !idle_by_now;
         group.force = !quiet;
@@ -208,7 +209,7 @@ impl Sessions {
     }
 }
 
-/// Whether an event is a lifecycle event: the begin, end or result of a turn, a session or a subagent.
+/// Whether an event is a lifecycle event: one that begins, ends or concludes a turn, a session or a subagent.
 fn is_lifecycle(kind: &EventKind) -> bool {
     use EventKind as K;
     matches!(

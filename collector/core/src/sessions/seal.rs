@@ -1,5 +1,5 @@
-//! Evicts settled turns of long sessions, with the conversations below them. A late hook for such a turn reloads the turn
-//! first.
+//! Evicts settled turns of long sessions, together with the conversations below them. If a late hook arrives for such a
+//! turn, the turn is reloaded first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
 
-/// Undecided delegations that a child may belong to. They stay in memory.
+/// Delegations that a child may belong to, as long as that is undecided. Their turns stay in memory.
 #[derive(Default)]
 struct Wanted {
     delegations: BTreeSet<(Arc<str>, Box<str>)>,
-    /// Parents all of whose delegations count.
+    /// Parents whose delegations are all undecided.
     parents: BTreeSet<Arc<str>>,
 }
 
 impl Sessions {
-    /// Raw hooks, by number, that must be handed in before `event` because their turn was evicted. If there are any, use
-    /// [`Self::handle_missing`].
+    /// Numbers of the raw hooks that must be passed to [`Self::handle_missing`] before `event`, because their turn was
+    /// evicted. Empty if there are none.
     #[must_use = "the hooks have to be handed in before the event"]
     pub fn poll_missing(&mut self, event: &Event) -> Vec<u64> {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return Vec::new() };
@@ -31,7 +31,8 @@ impl Sessions {
         }
         self.finish_round();
         if self.groups.get(&root).is_some_and(|group| group.lag.fresh > 0) {
-            // Its derivation may have waited. Report everything now, because the following changes are not reported.
+            // The derivation of this group may have been delayed. It must report now, because changes during the reload
+            // are not reported.
             self.derive_group(&root, None);
         }
         let conversation = self.conversations.get(&root);
@@ -39,7 +40,7 @@ impl Sessions {
         sealed.map(|sealed| sealed.hooks()).unwrap_or_default()
     }
 
-    /// Prepares for the hooks that [`Self::poll_missing`] named.
+    /// Prepares for the hooks that [`Self::poll_missing`] returned.
     pub(super) fn unseal(&mut self, event: &Event) {
         let Some((root, generation)) = self.sealed_turn_of(event) else { return };
         let Some(conversation) = self.conversations.get_mut(&root) else { return };
@@ -58,7 +59,7 @@ impl Sessions {
         }
     }
 
-    /// Call this when all existing hooks named by [`Self::poll_missing`] were handed in.
+    /// Call this after all hooks that [`Self::poll_missing`] returned, and that still exist, were handled.
     pub(super) fn end_reload(&mut self) {
         let root = self.reloading.take();
         if let Some(conversation) = root.and_then(|root| self.conversations.get_mut(&root)) {
@@ -66,7 +67,7 @@ impl Sessions {
         }
     }
 
-    /// Evicted turns that were reloaded for a late hook.
+    /// Number of evicted turns that were reloaded for a late hook.
     #[must_use]
     pub const fn reloads(&self) -> u64 {
         self.room.reloaded
@@ -82,7 +83,7 @@ impl Sessions {
         self.bundle_of_child(&event.conversation)
     }
 
-    /// Session and entry of a child that was evicted with one of several turns.
+    /// Session and entry of a child that was evicted with a bundle.
     pub(super) fn bundle_of_child(&self, child: &str) -> Option<(Arc<str>, Arc<str>)> {
         self.bundled.iter().find_map(|root| {
             let bundle = self.conversations.get(root)?.sealed.bundle_of_child(child)?;
@@ -90,7 +91,7 @@ impl Sessions {
         })
     }
 
-    /// Evicts settled turns of a session, oldest first, if the session holds much more than it should.
+    /// Evicts settled turns of a session, the oldest first, if the session holds far more hooks than configured.
     pub(super) fn seal(&mut self, root: &Arc<str>) {
         let keep = self.config.settled_hooks;
         let Some(group) = self.groups.get_mut(root) else { return };
@@ -131,7 +132,7 @@ impl Sessions {
         }
     }
 
-    /// The oldest turns that may be evicted, with up to this many facts, and the number of evicted turns afterwards.
+    /// The oldest turns that may be evicted, with at most `excess` facts, and the number of evicted turns afterwards.
     fn leaving(&self, root: &Arc<str>, mut excess: usize) -> (Vec<Leaving>, usize) {
         let (Some(conversation), Some(group)) =
             (self.conversations.get(root), self.groups.get(root))
@@ -157,7 +158,7 @@ impl Sessions {
                     excess = excess.saturating_sub(leaving.facts);
                     all.push(leaving);
                 }
-                // Turns without a name are numbered in order.
+                // Turns without a name are numbered, and the numbers must be given in order.
                 None if !conversation.loose.is_empty() => break,
                 None => {}
             }
@@ -188,7 +189,7 @@ impl Sessions {
         let below = below_turn(&turn.generation);
         for key in keys.into_iter().chain([&*below]) {
             let place = (conversation.id.clone(), Box::from(key));
-            // What hangs below the turn itself is named by no call.
+            // A child that is linked to the turn itself is named by no call.
             let is_home = turn_of_key(key).is_some()
                 || conversation.home(key).is_none_or(|home| home == turn.generation);
             if !is_home || wanted.has(&place) {

@@ -1,5 +1,5 @@
-//! Where each hook of a made-up session is visible: the sum over all spans is the number of hooks, less those that say
-//! what another hook said.
+//! Checks where each hook of a generated session is visible. Over all spans, the sum must be the number of hooks,
+//! without the hooks that repeat another one.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ pub(crate) fn shown(store: &Store) -> usize {
     store.spans.values().map(of).sum()
 }
 
-/// Within this, an equal hook may be the same one delivered again.
+/// Two equal hooks within this time may be one hook that was delivered twice.
 const REPEAT_NS: i64 = 5_000_000_000;
 
-/// Number of hooks that may be copies of an earlier one: they say the same, whatever the spelling of the roots.
+/// Number of hooks that may be copies of an earlier hook: they have the same content, except for the spelling of the
+/// roots.
 pub(crate) fn copies(hooks: &[Hook]) -> usize {
     let mut last: BTreeMap<String, Timestamp> = BTreeMap::new();
     let mut sorted: Vec<&Hook> = hooks.iter().collect();
@@ -39,7 +40,7 @@ fn of(span: &Span) -> usize {
     match span.kind {
         SpanKind::Tool => hooks(span),
         SpanKind::Thought | SpanKind::Response | SpanKind::Compaction => 1,
-        // Only the start says whether it is parallel, and only the stop has a status.
+        // Only the start hook says whether the subagent runs in parallel, and only the stop hook has a status.
         SpanKind::Subagent => has("cursor.subagent.parallel") + has("cursor.subagent.status"),
         // The prompt and unknown hooks are events.
         SpanKind::Generation => span.events.len() + has("cursor.status"),

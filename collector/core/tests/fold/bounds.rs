@@ -7,14 +7,15 @@ use serde_json::json;
 use crate::shapes::{self, SHAPES};
 use crate::support::{self, Store};
 
-/// More than a session at work has open at once, and three times as many.
+/// Lengths of the streams. The first is more than a busy session has open at once, the second is three times as long.
 const HOOKS: [usize; 2] = [2_000, 6_000];
 /// Hooks between two polls.
 const BATCH: usize = 10;
-/// Maximum ratio of the cost per hook in the longer stream. It would be three if each poll read everything open.
+/// Maximum ratio of the cost per hook between the longer and the shorter stream. It would be three if each poll read
+/// everything that is open.
 const MOST: f64 = 1.8;
 
-/// One of each kind; `examples/hostile.rs` measures all of them, and larger.
+/// One shape of each kind. `examples/hostile.rs` measures all shapes, at greater lengths.
 const COSTLY: [&str; 8] = [
     "delegations, then as many children that nothing proves",
     "few delegations, many children",
@@ -42,7 +43,8 @@ fn a_hook_costs_about_the_same_in_any_stream_however_long() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each child causes a search of all links and a new reading of the open turn. Both wait in proportion to their cost.
+/// Each child causes a search for links and a new reading of the open turn. Both are delayed in proportion to their
+/// cost.
 #[test]
 fn a_child_costs_as_much_however_many_there_were_before() {
     let shape =
@@ -55,7 +57,7 @@ fn a_child_costs_as_much_however_many_there_were_before() {
     assert!(work[1] < work[0] * 1.3 && work[1] < 30.0, "{work:.1?} for each hook");
 }
 
-/// Before, each turn that left memory had every call id in memory looked up: ten times the time in this stream.
+/// Earlier, each evicted turn searched all call ids in memory. That took ten times as long in this stream.
 #[test]
 fn what_stays_of_a_long_session_costs_its_next_hooks_next_to_nothing() {
     let shape = SHAPES.iter().find(|shape| shape.name == "turns of a long session").unwrap();
@@ -74,7 +76,7 @@ fn no_stream_makes_the_fold_hold_more_than_its_bounds() {
         let hooks = (shape.hooks)(1_000);
         let (cost, _) = shapes::cost(&hooks, 50, Sessions::new(config.clone()));
         let room = config.held_hooks + config.held_hooks / 8;
-        // A batch is filed before anybody can leave.
+        // All hooks of a batch are filed before anything is evicted.
         assert!(cost.held <= room + 64, "{}: {cost:?}", shape.name);
     }
 }
@@ -90,7 +92,7 @@ fn conversations_beyond_their_bound_leave_the_longest_idle_first() {
     assert_eq!(sessions.left_out(), 0);
 }
 
-/// A hook of a workspace, `at` milliseconds after the first.
+/// A hook of a workspace, `at` milliseconds after the first hook.
 fn hook(at: u64, name: &str, conversation: &str, more: serde_json::Value) -> Hook {
     let mut body = json!({"hook_event_name": name, "conversation_id": conversation,
         "generation_id": "g", "workspace_roots": ["/w/app"]});
@@ -103,7 +105,7 @@ fn hook(at: u64, name: &str, conversation: &str, more: serde_json::Value) -> Hoo
     }
 }
 
-/// A root with so many subagents at once, and a child that may be any of them.
+/// A root with this number of subagents at once, and a child that may be any of them.
 fn one_of(delegations: u64) -> Store {
     let mut hooks = vec![hook(0, "beforeSubmitPrompt", "root", json!({"prompt": "go"}))];
     hooks.extend((1..=delegations).map(|at| {
@@ -116,9 +118,9 @@ fn one_of(delegations: u64) -> Store {
     support::fold(Config::default(), &hooks, 10)
 }
 
-/// The span of a turn, and what an attribute of it says.
+/// The span of a turn, and the value of one of its attributes.
 fn turn<'a>(store: &'a Store, conversation: &str, key: &str) -> (&'a Span, Option<String>) {
-    // A child of no known delegation is a subagent below the turn.
+    // A child without a known delegation is a subagent below the turn.
     let kinds = [SpanKind::Generation, SpanKind::Subagent];
     let is_it = |span: &&Span| kinds.contains(&span.kind) && *span.conversation == *conversation;
     let span = store.spans.values().find(is_it).unwrap();
@@ -134,7 +136,7 @@ fn an_ambiguous_child_links_to_eight_delegations_and_says_how_many_there_were() 
         let possible: Vec<_> =
             span.links.iter().filter(|link| link.kind == "subagent_candidate").collect();
         assert_eq!(possible.len(), links, "of {delegations}");
-        // Those that began last before the child.
+        // The links lead to the delegations that began last before the child.
         let first = 1_780_000_000_000 + (delegations as i64 + 1 - links as i64);
         assert!(possible.iter().all(|link| link.at.0 / 1_000_000 >= first), "{possible:?}");
         let all_linked = delegations == links as u64;
@@ -155,7 +157,7 @@ fn a_turn_that_lost_hooks_to_a_bound_says_how_many() {
     for batch in [1, 10, 200] {
         let store = support::fold(config.clone(), &hooks, batch);
         let (_, lost) = turn(&store, "c", "hookspan.hooks_left_out");
-        // The prompt and 63 calls are held; the stop has room of its own.
+        // The prompt and 63 calls are kept. The stop is a lifecycle event and has extra room.
         assert!(lost.as_deref().is_some_and(|lost| lost.contains("37")), "{lost:?} by {batch}");
     }
     let whole = support::fold(Config::default(), &hooks, 10);
@@ -252,7 +254,7 @@ fn a_name_of_a_megabyte_in_any_field_is_cut_before_the_fold_holds_it() {
             .collect();
         let store = support::fold(Config::default(), &hooks, 3);
         let told = format!("{:?}{:?}{:?}", store.spans, store.sessions, store.turns);
-        // Ids of 512 bytes and paths of 4 KiB, in the few spans of nine hooks.
+        // Nine hooks make few spans, with ids of 512 bytes and paths of 4 KiB.
         if told.len() >= 128 << 10 {
             wrong.push(format!("{field}: {} bytes", told.len()));
         }

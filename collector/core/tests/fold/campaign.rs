@@ -1,4 +1,5 @@
-//! Sessions made up by the hundred thousand, each lived through in every way a stream can arrive.
+//! Plays generated sessions in every way in which a stream can arrive; the example `stories` plays hundreds of
+//! thousands.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use crate::support::{Player, Store, fold, render};
 use crate::truth::score;
 use crate::world::{Dice, Flavor, Surface, World, make};
 
-/// Hooks reach the journal this much out of order.
+/// Maximum time by which hooks reach the journal out of order.
 const DISORDER_NS: i64 = 200_000_000;
 
-/// What was found wrong, with what is needed to see it again.
+/// An error describes the difference and how to reproduce it.
 pub(crate) type Verdict = Result<(), String>;
 
-/// Lives through the session of `seed`. Errors say what differs.
+/// Plays the session of `seed` in every way. Errors describe the difference.
 pub(crate) fn live(seed: u64) -> Verdict {
     let surface = match seed % 4 {
         0 => Surface::Cli,
@@ -40,7 +41,7 @@ pub(crate) fn live(seed: u64) -> Verdict {
     on_its_way(&odd, &store, &mut dice, false).map_err(|what| format!("odd: {what}"))
 }
 
-/// Everything arrives: the spans are the truth.
+/// If everything arrives, the spans equal the truth.
 fn whole(world: &World) -> Result<Store, String> {
     let store = fold(Config::default(), &world.hooks, usize::MAX);
     sound(&store)?;
@@ -51,7 +52,8 @@ fn whole(world: &World) -> Result<Store, String> {
     Err(format!("the whole stream: {score:#?}\n{}", render(&store)))
 }
 
-/// Every hook is visible in one span. Only a hook that says the same as one shortly before it may count as its copy instead; `again` hooks say in other words what another one said.
+/// Checks that every hook is visible in exactly one span. A hook may instead count as a copy if it equals another one
+/// shortly before. `again` is the number of hooks that repeat another hook in other words.
 fn accounted(store: &Store, hooks: &[Hook], again: usize) -> Verdict {
     let (shown, sent) = (shown(store), hooks.len() - again);
     if shown == sent || (shown < sent && sent - shown <= copies(hooks)) {
@@ -60,14 +62,15 @@ fn accounted(store: &Store, hooks: &[Hook], again: usize) -> Verdict {
     Err(format!("{shown} of {sent} hooks are shown\n{}", render(store)))
 }
 
-/// Shuffled, in pieces, with a restart, and `twice` by two sources: the spans are the same. Of two equal commands at once
-/// that come twice each, nothing tells which hook is the copy; so crowded sessions come once.
+/// Checks that the spans stay the same if hooks are shuffled, arrive in pieces, survive a restart, and (if `twice`)
+/// come from two sources. Crowded sessions come from one source: if two equal commands run at once and each is reported
+/// twice, nothing tells which hook is the copy.
 fn on_its_way(world: &World, expected: &Store, dice: &mut Dice, twice: bool) -> Verdict {
     let mut stream: Vec<(i64, Event)> = Vec::new();
     for event in world.hooks.iter().map(normalise) {
         let delay = dice.roll(DISORDER_NS as u64) as i64;
         stream.push((event.at.0 + delay, event.clone()));
-        // Every source runs: the second one is started some milliseconds later.
+        // Both sources run for each hook, the second some milliseconds later.
         if twice && dice.roll(3) == 0 {
             let late = 5_000_000 + dice.roll(4_000_000) as i64;
             let (seq, at) = (event.seq + 1_000_000, event.at.plus(late));
@@ -97,7 +100,7 @@ fn on_its_way(world: &World, expected: &Store, dice: &mut Dice, twice: bool) -> 
     same(expected, &store).map_err(|what| format!("on its way: {what}"))
 }
 
-/// One kind of hook never arrives: exactly the stated degradation.
+/// Checks that the loss of one kind of hook causes exactly the documented degradation.
 fn without(world: &World, lost: &str) -> Verdict {
     let left = world.without(lost);
     let store = fold(Config::default(), &left, 16);
@@ -109,7 +112,7 @@ fn without(world: &World, lost: &str) -> Verdict {
     Err(format!("without {lost}: {score:#?}\n{}", render(&store)))
 }
 
-/// Any hooks are lost: whatever is left hangs together.
+/// Checks that spans stay connected if random hooks are lost.
 fn some_lost(world: &World, dice: &mut Dice) -> Verdict {
     let left: Vec<Hook> = world.hooks.iter().filter(|_| dice.roll(4) > 0).cloned().collect();
     let store = fold(Config::default(), &left, 5);
@@ -117,7 +120,7 @@ fn some_lost(world: &World, dice: &mut Dice) -> Verdict {
     accounted(&store, &left, 0).map_err(|what| format!("some lost: {what}"))
 }
 
-/// What holds in every store: parents exist and cover their children, everything is final, parts add up.
+/// Checks what must hold in every store: parents exist and cover their children, everything is final, parts add up.
 fn sound(store: &Store) -> Verdict {
     store.check();
     for span in store.spans.values() {
@@ -129,7 +132,7 @@ fn sound(store: &Store) -> Verdict {
             && !late
         {
             let end = |end: Option<hookspan_core::End>| end.map_or(Timestamp(i64::MAX), |e| e.at);
-            // A delegation may outlive its turn.
+            // A delegation is allowed to outlive its turn.
             let outlives = parent.kind == SpanKind::Generation && is_delegation(span);
             let is_inside = outlives || end(span.end) <= end(parent.end);
             if span.start < parent.start || !is_inside {

@@ -1,4 +1,4 @@
-//! What hooks say of the wall clock and of the time since boot.
+//! Tests how the wall clock and the time since boot are used together.
 
 use hookspan_core::{Config, Hook, Span, SpanKind, Value};
 use serde_json::json;
@@ -8,8 +8,8 @@ use crate::support::{Player, fold, hooks};
 const SECOND: i64 = 1_000_000_000;
 const KEY: &str = "hookspan.clock_step_ms";
 
-/// A turn of four seconds with a call of two in it, while the clock is set by so many seconds and `boot` seconds have passed
-/// since the last boot at each hook.
+/// A turn of four seconds with a call of two seconds. During the call the wall clock is set by `step` seconds. `boot`
+/// holds the seconds since the last boot at each hook.
 fn turn(step: i64, boot: [u64; 4]) -> Vec<Hook> {
     let line = |name: &str, more: serde_json::Value| {
         let mut event =
@@ -80,7 +80,7 @@ fn a_restart_while_the_clock_is_set_changes_nothing() {
 
 #[test]
 fn a_machine_that_slept_was_not_set() {
-    // The time since boot runs on while it sleeps.
+    // The time since boot continues while the machine sleeps.
     let (call, turn) = spans(&turn(600, [100, 101, 703, 704]));
     assert_eq!((took(&call), step(&call), step(&turn)), (602 * SECOND, None, None));
 }

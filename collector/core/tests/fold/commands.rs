@@ -1,4 +1,4 @@
-//! A shell command in whole hooks: no word of an assignment or an argument reaches a span.
+//! Tests complete hooks of shell commands: no word of an assignment or an argument may reach a span.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::support::{Store, fold};
 
-/// Stands where no program may stand. Nothing about a span contains it.
+/// A word placed where no program can stand. No part of a span may contain it.
 const PLANTED: &str = "planted";
 
 /// Values of assignments and arguments.
@@ -28,7 +28,7 @@ const VALUES: [&str; 14] = [
     "https://a:planted@b/planted",
 ];
 
-/// What may stand before a program; `@` is a value.
+/// Texts that may stand before a program; `@` stands for a value.
 const BEFORE: [&str; 14] = [
     "",
     "A=@ ",
@@ -83,7 +83,7 @@ fn spans_of(command: &str) -> Store {
     fold(Config::default(), &hooks, 1)
 }
 
-/// Everything that a span, a session or a turn says.
+/// All texts of a span, a session or a turn.
 fn all_of(store: &Store) -> String {
     let mut all = format!("{:?} {:?}", store.sessions, store.turns);
     for span in store.spans.values() {

@@ -1,4 +1,4 @@
-//! Bodies that somebody made to break something, or that something broke on the way: through the fold, not only read.
+//! Plays bodies that someone crafted, or that were damaged on the way, through the whole fold.
 
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{Config, Event, EventKind, Hook, normalise};

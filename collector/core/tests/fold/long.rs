@@ -7,17 +7,17 @@ use serde_json::json;
 use crate::shapes::{self, SHAPES};
 use crate::support::{Player, Store, render};
 
-/// Keeps little, so that a short session is a long one.
+/// Keeps so few hooks that a short session already counts as a long one.
 fn few() -> Config {
     Config { settled_hooks: 16, ..Config::default() }
 }
 
-/// Plays hooks in batches, time passing with them.
+/// Plays hooks in batches, letting time pass between them.
 fn play(config: Config, hooks: &[Hook], batch: usize) -> (Store, usize, u64) {
     let mut player = Player::new(config);
     let mut held = 0;
     for chunk in hooks.chunks(batch) {
-        // While nothing comes, time passes all the same.
+        // Time passes even while no hook arrives.
         player.pass(chunk[0].observed_at.plus(-1_000_000_000));
         player.feed(chunk);
         let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
@@ -53,15 +53,15 @@ fn a_session_that_leaves_memory_turn_by_turn_has_the_same_spans_turns_and_totals
             let (left, held, reloads) = play(few(), &hooks, batch);
             same(&whole, &left);
             assert_eq!(reloads, 0, "{}", shape.name);
-            // What is kept, a batch, and one for each turn.
+            // The number of hooks kept, one batch, and one entry for each turn.
             let turns = left.turns.len();
             assert!(held <= 32 + 2 * batch + turns + 32, "{}: {held} by {batch}", shape.name);
         }
     }
 }
 
-/// Maximum characters of an old evicted turn in a printout of the fold: a byte takes four characters, the key of a turn, a call
-/// or a child 22. A turn with its facts in memory takes about 5,000.
+/// Maximum number of characters that an old evicted turn takes in a printout of the fold. A byte takes four characters;
+/// the key of a turn, a call or a child takes 22. A turn with its facts in memory takes about 5,000.
 const MOST_WRITTEN: usize = 300;
 
 #[test]
@@ -79,7 +79,7 @@ fn a_turn_that_left_long_ago_takes_next_to_nothing() {
                 turns.push(player.store.turns.len());
             }
         }
-        // How much of it has its turn to leave goes up and down; the middle of many does not.
+        // The number of evicted facts varies from batch to batch; the median does not.
         let middle = |list: &[usize]| list.iter().sum::<usize>() / list.len();
         let quarter = written.len() / 4;
         let (early, late) = (quarter..2 * quarter, 3 * quarter..written.len());
@@ -184,7 +184,8 @@ fn a_session_that_is_ended_and_goes_on_at_once_leaves_memory_as_well() {
     }
 }
 
-/// The fold forgets a session that is idle for an hour. Its next hook brings the history back, which is longer than what is kept.
+/// The fold evicts a session that is idle for an hour. Its next hook causes a replay of its history, which is longer
+/// than what the fold keeps.
 #[test]
 fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
     for shape in SHAPES.iter().filter(|shape| LONG.contains(&shape.name)) {
@@ -202,7 +203,8 @@ fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
     }
 }
 
-/// An import of something old is at work when a long session comes back. Its hooks are older than the history.
+/// An old recording is being imported when a long session continues. The recording's hooks are older than the session's
+/// history.
 #[test]
 fn a_long_history_lets_no_time_pass_for_other_sessions() {
     let mut hooks = (SHAPES.iter().find(|shape| shape.name == LONG[0]).unwrap().hooks)(480);

@@ -1,4 +1,4 @@
-//! How pages name the file of a call, whoever spelled it and its root.
+//! Tests how pages name the file of a call, for every spelling of the file and its root.
 
 use hookspan_core::{Config, Span, SpanKind, path};
 
@@ -10,7 +10,7 @@ fn played(name: &str) -> Store {
     fold(Config::default(), &hooks(&text), 1_000)
 }
 
-/// Of each call with an id: the file as it is shown.
+/// For each call with an id: the file as pages show it.
 fn shown(store: &Store) -> Vec<(String, String)> {
     let calls = store.spans.values().filter(|span| span.kind == SpanKind::Tool);
     let named = |span: &Span| {

@@ -11,7 +11,7 @@ fn with_argument(argument: &str, body: &str) -> Event {
     normalise(&Hook { argument, body: body.as_bytes().to_vec(), ..Hook::default() })
 }
 
-/// `name host conversation generation`, and what kind of event it became.
+/// The event in short: `name host conversation generation`, and its kind.
 fn brief(event: &Event) -> String {
     let kind = format!("{:?}", event.kind);
     let kind = kind.split(['(', ' ', '{']).next().unwrap().to_owned();
@@ -191,7 +191,7 @@ fn ids_are_recovered_from_a_torn_body() {
 
 #[test]
 fn the_folder_of_the_program_is_not_the_project() {
-    // Hooks of a user's own configuration run in Cursor's folder.
+    // Hooks from the user's own configuration run in Cursor's folder.
     let body = br#"{"hook_event_name":"stop","status":"completed","workspace_roots":["/w/app"]}"#;
     let mut hook = Hook { body: body.to_vec(), ..Hook::default() };
     let plain = normalise(&hook);

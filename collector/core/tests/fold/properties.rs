@@ -1,4 +1,5 @@
-//! Whatever becomes of a stream on its way, the settled spans are the same; whatever is lost, no span is an orphan.
+//! Properties: the settled spans are the same no matter how a stream arrives, and no span is an orphan no matter what
+//! is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use crate::story::{self, tell};
 use crate::support::{Player, Store, fold, render};
 use crate::world::{Flavor, ODDITIES, Surface, make};
 
-/// Hooks may be written this much out of order.
+/// Maximum time by which hooks are written out of order.
 const DISORDER_NS: i64 = 200_000_000;
 
-/// What happens many times in one turn: calls of every kind, failures, thoughts, a response; 32 is a step of time.
+/// Things that happen many times in one turn: calls of every kind, failures, thoughts, a response. 32 lets time pass.
 const LONG: [u8; 20] = [3, 51, 4, 52, 5, 53, 6, 54, 3, 51, 32, 33, 34, 12, 37, 13, 14, 38, 39, 51];
 
 fn settled(store: &Store) -> Vec<(SpanId, Span)> {
@@ -41,7 +42,7 @@ fn same(expected: &Store, got: &Store) -> Result<(), TestCaseError> {
     Err(TestCaseError::fail(format!("{difference}{sessions}\n{trees}")))
 }
 
-/// While a turn is open, who gets which share of its time is provisional; that the shares add up is not.
+/// While a turn is open, the individual shares of its time are provisional. Only their sum is fixed.
 fn share_parts(whole: &mut Store, shown: &Store) {
     for (key, turn) in &mut whole.turns {
         let Some(other) = shown.turns.get(key) else { continue };
@@ -51,7 +52,7 @@ fn share_parts(whole: &mut Store, shown: &Store) {
     }
 }
 
-/// `hooks` in an order that differs from theirs by less than [`DISORDER_NS`].
+/// `hooks`, reordered by less than [`DISORDER_NS`].
 fn disturbed(hooks: &[Hook], noise: &[u8]) -> Vec<Hook> {
     let mut keyed: Vec<(i64, &Hook)> = hooks
         .iter()
@@ -65,8 +66,8 @@ fn disturbed(hooks: &[Hook], noise: &[u8]) -> Vec<Hook> {
     keyed.into_iter().map(|(_, hook)| hook.clone()).collect()
 }
 
-/// The gate tells the same stories every time, so that it fails by a change and not by chance. A search for new ones:
-/// `PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$RANDOM cargo test -p hookspan-core --release --test fold properties`.
+/// The gate always uses the same stories, so that it fails because of a change and not by chance. To search for new
+/// ones: `PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$RANDOM cargo test -p hookspan-core --release --test fold properties`.
 fn cases() -> ProptestConfig {
     let asked = ProptestConfig::default();
     let is_search = matches!(asked.rng_seed, RngSeed::Fixed(_));
@@ -101,7 +102,7 @@ proptest! {
         for chunk in disturbed(&hooks, &noise).chunks(batch) {
             player.feed(chunk);
             let last = chunk.iter().map(|hook| hook.observed_at).max().unwrap_or_default();
-            // What is still on its way is younger than this.
+            // Hooks that have not arrived yet are later than this.
             player.pass(last.plus(-DISORDER_NS));
         }
         let store = player.finish();
@@ -141,7 +142,8 @@ proptest! {
         same(&expected, &player.finish())?;
     }
 
-    /// Other hosts name no turns, and a session may be one trace: what is kept between polls then shows nowhere either.
+    /// Other hosts do not name turns, and a session may be one trace. State kept between polls must not show there
+    /// either.
     #[test]
     fn without_generations_or_in_one_trace_it_is_the_same(
         ops in bytes(1..120),
@@ -155,7 +157,7 @@ proptest! {
         let config = Config { trace_mode, ..Config::default() };
         let read = |hooks: &[Hook]| -> Vec<Event> {
             let events = hooks.iter().map(normalise).map(|event| {
-                // All, none, or all but those of the layer that runs tools, as on the CLI.
+                // Remove the generation from all hooks, from none, or from all but those for tools (as on the CLI).
                 let is_specific = event.name.starts_with("before") || event.name.starts_with("after");
                 let is_named = named == 0 || (named == 1 && !is_specific);
                 let generation = if is_named { event.generation } else { Arc::default() };
@@ -231,10 +233,11 @@ fn generated_sessions_have_every_oddity() {
     assert_eq!(all, ODDITIES.into_iter().collect());
 }
 
-/// The first of the hundred thousand; all of them: `cargo run --release -p hookspan-core --example stories -- 100000`.
+/// The first of the hundred thousand seeds. To run all: `cargo run --release -p hookspan-core --example stories --
+/// 100000`.
 #[test]
 fn generated_sessions_come_out_as_they_happened() {
-    // And those of the rest that once came out wrong.
+    // Also the later seeds that once failed.
     let mut seeds = (0..40).chain([98_544]);
     let wrong = seeds.find_map(|seed| Some((seed, campaign::live(seed).err()?)));
     if let Some((seed, what)) = wrong {

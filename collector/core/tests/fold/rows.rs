@@ -122,7 +122,7 @@ fn tab_events_are_rolled_up_or_single_or_nothing() {
     }
 }
 
-/// A call that begins in `conversation` and does not end.
+/// A call in `conversation` that begins and does not end.
 fn begin(conversation: &str, seq: u64, second: i64) -> Hook {
     let body = json!({"hook_event_name": "preToolUse", "conversation_id": conversation, "generation_id": "g",
         "tool_name": "Read", "tool_use_id": format!("call-{seq}"), "tool_input": {"file_path": "/a.rs"}});
@@ -195,7 +195,8 @@ fn the_longest_idle_session_makes_room_and_says_so() {
     assert!(!sessions.holds("old") && sessions.holds("busy"));
 }
 
-/// Late hooks hold time back in a rebuild; what is idle by then ends there as it did when it happened.
+/// In a rebuild, late hooks delay the passing of time. Sessions that are idle by then must end as they did the first
+/// time.
 #[test]
 fn a_session_that_is_idle_by_the_clock_is_not_called_evicted() {
     let config = Config {
@@ -229,8 +230,8 @@ fn only_sessions_at_work_hold_more_than_the_bound() {
         Hook { body: body.to_string().into_bytes(), ..begin(conversation, seq, second) }
     };
     for second in 0..600_i64 {
-        // Every second a session of one turn comes and goes, and every fourth one is left in the middle. One is at work
-        // for a while, with an open turn.
+        // Each second a session with one turn comes and goes, and every fourth of them is left in the middle of its
+        // turn. One session is busy throughout, with an open turn.
         let short = format!("short-{second}");
         let mut hooks = vec![begin(&short, seq + 1, second)];
         if second % 4 != 0 {
@@ -246,14 +247,15 @@ fn only_sessions_at_work_hold_more_than_the_bound() {
         sessions.handle_deadline(Timestamp(second * 1_000_000_000));
         store.drain(&mut sessions);
         let worked = if sessions.holds("at work") { 100.min(second as usize + 1) } else { 0 };
-        // One in four was left in the middle within five minutes; one between turns settles in two seconds.
+        // Every fourth session of the last five minutes was left in the middle of its turn. A session between turns
+        // settles within two seconds.
         let left_open = 300 / 4 + 1;
         let room = BOUND.max(worked + left_open + 8);
         assert!(sessions.held() <= room, "{} at {second}, {worked} at work", sessions.held());
         beyond += usize::from(sessions.held() > BOUND);
     }
     assert!(beyond > 0 && sessions.evicted() > 300, "{beyond} {}", sessions.evicted());
-    // Nobody has been at work for a while: one more event, and what is idle has made room.
+    // No session was busy for a while. After one more event, the idle ones have been evicted.
     sessions.handle(normalise(&begin("last", seq + 1, 1_000)));
     store.drain(&mut sessions);
     assert!(sessions.held() <= BOUND, "{}", sessions.held());
@@ -283,7 +285,7 @@ fn a_session_at_work_holds_so_many_hooks_and_what_ends_it_after_them() {
         hand(&mut sessions, "postToolUse", call);
     }
     assert_eq!((sessions.held(), sessions.left_out()), (64, 137));
-    // Others do not suffer, and the session does not end.
+    // Other sessions are not affected, and the session does not end.
     hand(&mut sessions, "beforeSubmitPrompt", json!({"of": "other", "prompt": "go"}));
     let stop = json!({"of": "busy", "status": "completed", "input_tokens": 7, "output_tokens": 1});
     hand(&mut sessions, "stop", stop);
@@ -317,11 +319,11 @@ fn sessions_at_work_hold_so_many_hooks_together() {
     (0..30).for_each(|second| hand(&mut sessions, "paused", second));
     (0..33).for_each(|at| hand(&mut sessions, "busy", 30 + at / 2));
     assert_eq!((sessions.held(), sessions.evicted()), (63, 0));
-    // Both are at work. The one that paused leaves, and comes back with its history when it goes on.
+    // Both are busy. The one that paused is evicted, and its history is replayed when it continues.
     hand(&mut sessions, "busy", 46);
     assert_eq!((sessions.held(), sessions.evicted(), sessions.left_out()), (34, 1, 0));
     assert!(!sessions.holds("paused") && sessions.holds("busy"));
-    // Nobody pauses: no more than that is held, and what is not is counted.
+    // No session pauses. The fold holds no more than its limit, and counts what it drops.
     (0..100).for_each(|at| hand(&mut sessions, if at % 2 == 0 { "busy" } else { "third" }, 47));
     assert_eq!((sessions.held(), sessions.evicted(), sessions.left_out()), (64, 1, 70));
     store.check();

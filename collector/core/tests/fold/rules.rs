@@ -1,5 +1,5 @@
-//! The rules of matching, and for each the change of the source that leaves it out. The example `rules` measures what the
-//! streams come to without each one.
+//! The rules of matching, with the change to the source that leaves each of them out. The example `rules` measures how
+//! many streams become wrong without each rule.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ pub(crate) struct Rule {
     pub(crate) name: &'static str,
     /// Below `src`.
     pub(crate) file: &'static str,
-    /// Text that stands in the file once, and what replaces it.
+    /// Text that occurs exactly once in the file, and its replacement.
     pub(crate) with: &'static str,
     pub(crate) without: &'static str,
 }
@@ -192,7 +192,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// The heading of the part of `SCORECARD.md` that the example `rules` writes.
 pub(crate) const HEADING: &str = "\n## Without each rule\n";
 
-/// That part, as it stands in the file.
+/// That part as the file contains it now.
 pub(crate) fn section(package: &Path) -> String {
     let written = std::fs::read_to_string(package.join("../../SCORECARD.md")).unwrap_or_default();
     written.split_once(HEADING).map_or_else(String::new, |(_, rest)| format!("{HEADING}{rest}"))

@@ -26,7 +26,7 @@ pub(crate) fn line(name: &str, stream: &str, truth: &str) -> (Line, Store) {
     (Line { name: name.to_owned(), events: hooks.len(), score, why: truth.why }, store)
 }
 
-/// The files of all streams of a folder, by name.
+/// The stream files of a folder, by name.
 pub(crate) fn streams(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut streams: Vec<_> =
@@ -73,7 +73,7 @@ pub(crate) fn row(line: &Line) -> String {
     )
 }
 
-/// The table, its sum, and the reasons for what is not zero.
+/// The table with its sum, and the reasons for the values that are not zero.
 pub(crate) fn table(lines: &[Line]) -> String {
     let mut text = HEAD.to_owned();
     lines.iter().for_each(|line| text.push_str(&row(line)));

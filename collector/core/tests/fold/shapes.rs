@@ -1,4 +1,4 @@
-//! Streams that somebody made to cost much: each shape at any size, and what folding one hook of it costs.
+//! Streams made to be expensive: each shape at any length, and the cost of folding one hook of it.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub(crate) struct Cost {
     pub(crate) work: u64,
 }
 
-/// CPU time of this thread in seconds, without waiting for a core. Linux reports it; other systems use the clock.
+/// CPU time of this thread in seconds. Linux reports it; on other systems the wall clock is used instead.
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 pub(crate) fn cpu_time() -> f64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
@@ -35,7 +35,7 @@ pub(crate) fn cpu_time() -> f64 {
     ran.map_or_else(|| ORIGIN.get_or_init(Instant::now).elapsed().as_secs_f64(), |ns| ns / 1e9)
 }
 
-/// Folds `hooks` as a collector does: in batches, time passing with them. Reading the bodies is not timed.
+/// Folds `hooks` as a collector does: in batches, with time passing between them. Reading the bodies is not timed.
 pub(crate) fn cost(hooks: &[Hook], batch: usize, mut sessions: Sessions) -> (Cost, Sessions) {
     let mut reader = Reader::default();
     let mut cost = Cost {
@@ -62,7 +62,7 @@ pub(crate) fn cost(hooks: &[Hook], batch: usize, mut sessions: Sessions) -> (Cos
     (cost, sessions)
 }
 
-/// Writes hooks one after another, a millisecond apart.
+/// Writes hooks one after another, one millisecond apart.
 #[derive(Default)]
 struct Pen {
     now: i64,
@@ -75,7 +75,7 @@ impl Pen {
         Self { now: 1_780_000_000_000 * MS, step: MS, hooks: Vec::new() }
     }
 
-    /// A hook of `conversation`, of a turn unless `generation` is empty, with more fields.
+    /// A hook of `conversation` with the extra fields `more`. If `generation` is empty, the hook belongs to no turn.
     fn hook(&mut self, name: &str, conversation: &str, generation: &str, more: &str) {
         self.now += self.step;
         let generation = if generation.is_empty() {
@@ -128,7 +128,7 @@ fn tool(id: &str) -> String {
     )
 }
 
-/// One hook in one turn of one conversation, `n` times.
+/// Writes `n` hooks into one turn of one conversation.
 fn in_one_turn(n: usize, mut write: impl FnMut(&mut Pen, usize)) -> Vec<Hook> {
     let mut pen = Pen::new();
     pen.prompt("c", "g");
@@ -513,7 +513,7 @@ pub(crate) fn long_session(n: usize) -> Vec<Hook> {
     pen.hooks
 }
 
-/// The same, of a host that names no turns.
+/// The same for a host whose hooks name no turns.
 pub(crate) fn long_loose_session(n: usize) -> Vec<Hook> {
     let mut pen = Pen::new();
     for at in 0..n / 8 {
@@ -528,7 +528,7 @@ pub(crate) fn long_loose_session(n: usize) -> Vec<Hook> {
     pen.hooks
 }
 
-/// Turns of ten hooks, of which a subagent has four.
+/// Turns of ten hooks. Four of them belong to a subagent.
 pub(crate) fn long_family(n: usize) -> Vec<Hook> {
     let mut pen = Pen::new();
     for at in 0..n / 10 {

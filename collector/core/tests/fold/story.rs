@@ -1,9 +1,9 @@
-//! Tells a well-formed story from a list of numbers: each number is one thing that happens.
+//! Makes a well-formed story from a list of numbers. Each number stands for one thing that happens.
 
 use hookspan_core::{Hook, Timestamp};
 use serde_json::{Value, json};
 
-/// Every event name a story can hold.
+/// All event names that can occur in a story.
 pub(crate) const EVENTS: [&str; 21] = [
     "workspaceOpen",
     "sessionStart",
@@ -141,7 +141,7 @@ impl Teller {
         }
     }
 
-    /// What other builds and other hooks make of it: ids that are used twice, ends that say less, two wordings of one event.
+    /// Varies a hook as other builds and hosts do: ids used twice, ends with fewer facts, one event in two wordings.
     fn vague(&mut self, kind: u8, index: usize) {
         let read = json!({"file_path": "/w/app/v.rs"});
         let named = |tool: &str, input: &Value| json!({"tool_name": tool, "tool_input": input, "tool_use_id": "call_0"});

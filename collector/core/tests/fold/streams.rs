@@ -1,4 +1,4 @@
-//! Every stream in `streams/` gives the tree written beside it.
+//! Checks that every stream in `streams/` gives the tree in the file beside it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn every_stream_gives_the_tree_beside_it() {
         let expected = std::fs::read_to_string(folder.join(&tree)).unwrap_or_default();
         let got = render(&store);
         if got != expected {
-            // Left outside the repository, to be read as a diff and moved over the expectation by hand.
+            // The result is written outside the repository. Compare it with the expectation, and move it there by hand.
             std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(tree), &got).unwrap();
             wrong.push(format!("{name}\n--- expected\n{expected}--- got\n{got}"));
         }

@@ -1,4 +1,4 @@
-//! Plays streams of hooks into the fold and keeps what a store would keep.
+//! Plays streams of hooks into the fold, and keeps what a store would keep.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,12 +17,12 @@ pub(crate) struct Store {
     pub(crate) roots: BTreeMap<String, String>,
     pub(crate) asked: Vec<String>,
     pub(crate) forgotten: Vec<String>,
-    /// Changes taken, for tests of how much is told.
+    /// Number of changes received, for tests of how much is reported.
     pub(crate) changes: usize,
 }
 
 impl Store {
-    /// Takes everything the fold has to tell.
+    /// Receives all changes that the fold reports.
     pub(crate) fn drain(&mut self, sessions: &mut Sessions) {
         while let Some(change) = sessions.poll_change() {
             self.apply(change);
@@ -33,13 +33,13 @@ impl Store {
         self.changes += 1;
         match change {
             Change::Span(mut span) => {
-                // Like a store: a place in the export queue stays, the rest is replaced.
+                // Like a store: a settled span keeps its place in the export queue; everything else is replaced.
                 let old = self.spans.get(&span.id);
                 span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);
             }
             Change::Settle(SpanKey { id, .. }) => {
-                // After a restart it may be told once more.
+                // After a restart, a span may be reported as settled once more.
                 self.spans.get_mut(&id).expect("only what was told settles").settled = true;
             }
             Change::Withdraw(SpanKey { id, .. }) => {
@@ -65,7 +65,8 @@ impl Store {
         }
     }
 
-    /// Every span's parent exists; every ended span says why and does not end before it starts.
+    /// Checks that every span's parent exists, and that every ended span has a reason and does not end before it
+    /// starts.
     #[track_caller]
     pub(crate) fn check(&self) {
         for span in self.spans.values() {
@@ -131,7 +132,7 @@ pub(crate) fn time(text: &str) -> Timestamp {
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// Folds hooks in the order given, `batch` at a time, then lets a day pass.
+/// Folds hooks in the given order, `batch` at a time. Then lets a day pass.
 pub(crate) fn fold(config: Config, hooks: &[Hook], batch: usize) -> Store {
     let mut player = Player::new(config);
     for chunk in hooks.chunks(batch.max(1)) {
@@ -140,7 +141,7 @@ pub(crate) fn fold(config: Config, hooks: &[Hook], batch: usize) -> Store {
     player.finish()
 }
 
-/// Drives the fold like the collector's engine: history on demand, changes into the store.
+/// Drives the fold like the collector's engine: replays histories when needed, and puts changes into the store.
 pub(crate) struct Player {
     config: Config,
     sessions: Sessions,
@@ -156,13 +157,13 @@ impl Player {
         Self { config, sessions, store, reader, log: Vec::new() }
     }
 
-    /// Hands in a batch and stores what it changes.
+    /// Handles a batch and stores the changes.
     pub(crate) fn feed(&mut self, batch: &[Hook]) {
         let events: Vec<Event> = batch.iter().map(|hook| self.reader.read(hook)).collect();
         self.take(events);
     }
 
-    /// Hands in a batch that is read already.
+    /// Handles a batch of events that were read before.
     pub(crate) fn take(&mut self, batch: impl IntoIterator<Item = Event>) {
         for event in batch {
             if !self.sessions.holds(&event.conversation) {
@@ -191,7 +192,7 @@ impl Player {
         replay.finish().into_iter().for_each(|change| self.store.apply(change));
     }
 
-    /// Hands in the hooks of a turn that has left memory. What the fold tells meanwhile was told before.
+    /// Reloads the hooks of an evicted turn. Changes reported meanwhile are already in the store.
     fn bring_back(&mut self, event: &Event) {
         let missing = self.sessions.poll_missing(event);
         if missing.is_empty() {
@@ -223,7 +224,7 @@ impl Player {
         self.store.drain(&mut self.sessions);
     }
 
-    /// Loses all memory, as a crash does, and reads everything again.
+    /// Loses all memory, as in a crash, and reads everything again.
     pub(crate) fn restart(&mut self) {
         self.sessions = Sessions::new(self.config.clone());
         for event in &self.log {
@@ -240,7 +241,7 @@ impl Player {
     }
 }
 
-/// Hands in an event of a history, behind the hooks of its turn where that has left memory.
+/// Replays an event of a history. If its turn was evicted, reloads the hooks of the turn first.
 fn replay_one(replay: &mut Replay<'_>, event: &Event, log: &[Event]) {
     let missing = replay.poll_missing(event);
     if !missing.is_empty() {
@@ -297,7 +298,7 @@ pub(crate) fn render(store: &Store) -> String {
     text
 }
 
-/// What came of a session, where its calls tell more than that files may have changed.
+/// The outcome of a session. Empty if its calls tell no more than that files may have changed.
 fn outcome(row: &SessionSummary) -> String {
     let work = &row.work;
     if work.last_test.is_none() && work.pull_request.is_none() {

@@ -1,14 +1,15 @@
-//! The truth of a stream, from a file beside it or from its generator, and the difference between a store and that truth.
+//! The truth about a stream, from the file beside it or from its generator, and the difference between a store and that
+//! truth.
 //!
 //! ```text
 //! why: what the input does not tell
 //! cursor.session 0..3048
 //! invoke_agent cursor 0..3048 tokens=100/60/20/7
-//!   execute_tool Read 1082.86..1084 id=call_1
+//! execute_tool Read 1082.86..1084 id=call_1
 //! ```
 //!
-//! Times are milliseconds since the first hook, `?` where nothing in the input tells; tokens are input, cache read, cache
-//! write, output of the turn.
+//! Times are milliseconds since the first hook, or `?` if nothing in the input tells them. Tokens are input, cache
+//! read, cache write and output of the turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +37,7 @@ pub(crate) struct Fact {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Truth {
     pub(crate) facts: Vec<Fact>,
-    /// What the input does not tell, when it does not tell everything.
+    /// What cannot be learnt from the input, if anything.
     pub(crate) why: Option<String>,
 }
 
@@ -52,9 +53,9 @@ pub(crate) struct Score {
     pub(crate) orphans: usize,
     pub(crate) wrong_parents: Vec<String>,
     pub(crate) wrong_durations: Vec<String>,
-    /// Times that nothing in the input tells.
+    /// Number of times that cannot be learnt from the input.
     pub(crate) untold: usize,
-    /// Tokens too many or too few, in the rows and on the spans that carry usage.
+    /// Tokens too many or too few, in rows and on the spans that carry token counts.
     pub(crate) token_error: u64,
 }
 
@@ -70,7 +71,7 @@ impl Score {
 }
 
 impl Truth {
-    /// Reads the text form. `hooks` say when time begins.
+    /// Reads the text form. Time 0 is the time of the first of `hooks`.
     pub(crate) fn parse(text: &str, hooks: &[Hook]) -> Self {
         let zero = hooks.iter().map(|hook| hook.observed_at.0).min().unwrap_or_default();
         let mut truth = Self::default();
@@ -138,7 +139,7 @@ fn id_of(span: &Span) -> Option<String> {
     text(span, key).map(|id| id.escape_debug().to_string())
 }
 
-/// Nanoseconds between what is told and what was found.
+/// Nanoseconds between the true times and the times found.
 fn distance(fact: &Fact, span: &Span) -> i64 {
     let off = |told: Option<i64>, found: Option<Timestamp>| match (told, found) {
         (Some(told), Some(found)) => found.since(Timestamp(told)).saturating_abs(),
@@ -148,7 +149,7 @@ fn distance(fact: &Fact, span: &Span) -> i64 {
     off(fact.start, Some(span.start)).saturating_add(off(fact.end, span.end.map(|end| end.at)))
 }
 
-/// Gives every fact the span that is most like it.
+/// Assigns to every fact the span that is most similar to it.
 fn matched<'a>(truth: &Truth, store: &'a Store) -> Vec<Option<&'a Span>> {
     let mut free: BTreeSet<SpanId> = store.spans.keys().copied().collect();
     let mut found: Vec<Option<&Span>> = Vec::new();
@@ -158,7 +159,7 @@ fn matched<'a>(truth: &Truth, store: &'a Store) -> Vec<Option<&'a Span>> {
                 && span.name == fact.name
                 && fact.id.as_ref().is_none_or(|id| id_of(span).as_ref() == Some(id))
         };
-        // Of equals, the one in the right place.
+        // Among equal spans, the one below the right parent.
         let above = fact.parent.and_then(|at| found[at]).map(|parent| parent.id);
         let spans = store.spans.values().filter(fits);
         let span = spans.min_by_key(|span| (distance(fact, span), span.parent != above));
@@ -214,7 +215,7 @@ pub(crate) fn score(truth: &Truth, store: &Store) -> Score {
 }
 
 fn token_error(truth: &Truth, store: &Store) -> u64 {
-    // A missing count is not 0: for each count, how often it was reported, and the sum.
+    // A missing count is not 0. So for each count, both the sum and how often it was reported are compared.
     let sum = |counts: &mut dyn Iterator<Item = Tokens>| {
         counts.fold([(0_u64, 0_u64); 4], |sum, tokens| {
             let more = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write];

@@ -1,5 +1,5 @@
-//! Makes up sessions and knows what really happened in them: hooks as Cursor would send them, and the spans that should
-//! exist given which kinds of hook arrive.
+//! Generates sessions and knows what really happened in them: the hooks that Cursor would send, and the spans that
+//! should exist if only some kinds of hook arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ mod odd;
 
 const MS: i64 = 1_000_000;
 
-/// Where the agent runs; each sends its own part of the hooks.
+/// Where the agent runs. Each surface sends its own subset of the hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Surface {
     Ide,
@@ -25,16 +25,16 @@ pub(crate) enum Surface {
     Print,
 }
 
-/// What a session may hold besides the plain things.
+/// What a session may contain besides ordinary things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flavor {
-    /// Equal commands and files, subagents in parallel: only a whole stream tells them apart.
+    /// Equal commands and files, and subagents in parallel. Only a complete stream can tell them apart.
     pub(crate) crowded: bool,
-    /// Ids that are missing or used again, other roots, cut bodies, and whatever else hosts do.
+    /// Missing or reused ids, other roots, cut bodies, and other things that hosts do.
     pub(crate) odd: bool,
 }
 
-/// Small, seeded numbers; the same seed makes the same session for ever.
+/// A generator of small seeded numbers. The same seed always makes the same session.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ impl Dice {
     }
 }
 
-/// A thing that happened, and which hooks tell of it.
+/// A thing that happened, and the hooks that report it.
 #[derive(Clone, Debug)]
 enum Thing {
     Session {
@@ -80,7 +80,7 @@ enum Thing {
         at: i64,
     },
     Call(Told),
-    /// A delegating call: its pre, and what ends it.
+    /// A delegating call: its pre hook, and the event that ends it.
     Task {
         tool: &'static str,
         agent: &'static str,
@@ -97,11 +97,11 @@ enum Thing {
     },
 }
 
-/// The hooks of one call, by when they were received.
+/// The hooks of one call, each with the time at which it was received.
 #[derive(Clone, Debug, Default)]
 struct Told {
     name: String,
-    /// Its name when only the specific layer is left.
+    /// The call's name if only the specific layer remains.
     bare: String,
     id: String,
     pre: i64,
@@ -111,7 +111,7 @@ struct Told {
     /// Name and time of the end in the generic layer.
     post: Option<(&'static str, i64)>,
     run: i64,
-    /// Whether the specific end tells the duration too.
+    /// Whether the specific end hook contains the duration, too.
     after_has_run: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct World {
     /// The event of each hook.
     names: Vec<String>,
     things: Vec<(Thing, Option<usize>)>,
-    /// Number of hooks that say what another hook said, in other words.
+    /// Number of hooks that repeat another hook in other words.
     pub(crate) again: usize,
     /// The odd things in it.
     pub(crate) oddities: BTreeSet<&'static str>,
@@ -152,9 +152,9 @@ struct Maker {
     now: i64,
     count: u64,
     again: usize,
-    /// Nothing else runs in the actor's conversation.
+    /// Nothing else runs at the same time in the actor's conversation.
     serial: bool,
-    /// The id of the last call of each conversation that is over.
+    /// For each conversation, the id of the last call that has ended.
     over: BTreeMap<String, String>,
     /// Conversations with a hook.
     seen: BTreeSet<String>,
@@ -166,7 +166,7 @@ struct Maker {
 struct Actor {
     conversation: String,
     generation: String,
-    /// What exec-layer hooks of the CLI say instead.
+    /// The id that the CLI's hooks for tools contain instead of the generation.
     exec: String,
     model: &'static str,
     thing: usize,
@@ -201,7 +201,7 @@ impl World {
         self.names.iter().map(String::as_str).collect()
     }
 
-    /// The session's hooks but for those of one kind.
+    /// The session's hooks without those of one kind.
     pub(crate) fn without(&self, lost: &str) -> Vec<Hook> {
         let hooks = self.hooks.iter().zip(&self.names);
         hooks.filter(|(_, name)| *name != lost).map(|(hook, _)| hook.clone()).collect()

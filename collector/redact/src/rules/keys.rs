@@ -1,4 +1,4 @@
-//! Private keys in their armour, and tokens that base64 wraps.
+//! Private keys in PEM armour, and tokens inside base64.
 
 use super::{Check, Rule};
 

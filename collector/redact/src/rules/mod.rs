@@ -1,8 +1,8 @@
 //! The rules, as data.
 //!
-//! `tokens` lists values that have a form of their own: a provider's prefix and alphabet. `keys` lists private keys, and tokens
-//! that base64 wraps. `places` lists places where a secret stands: behind a name, a flag, a header or in a URL. Every pattern is our own; `source` names the public
-//! description of the form.
+//! `tokens` lists values that have a recognisable form: a provider's prefix and alphabet. `keys` lists private keys,
+//! and tokens inside base64. `places` lists places where a secret stands: after a name, a flag or a header, or in a
+//! URL. All patterns were written for hookspan; `source` names the public description of the form.
 
 mod keys;
 mod places;
@@ -25,11 +25,11 @@ pub struct Rule {
     pub about: &'static str,
     /// The rule runs only near these words. Case does not matter.
     pub keywords: &'static [&'static str],
-    /// The first group that takes part in a match is the secret.
+    /// The first group that takes part in a match contains the secret.
     pub pattern: &'static str,
     /// What a match must also fulfil.
     pub check: Check,
-    /// Bytes before a keyword where a match may start.
+    /// Maximum number of bytes before a keyword at which a match may start.
     pub before: usize,
     /// Bytes after a keyword where a match usually ends. A match that reaches the limit is extended.
     pub after: usize,
@@ -40,19 +40,19 @@ pub struct Rule {
 /// What a match must also fulfil.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The form is enough, except for a row of equal characters.
+    /// The form is enough, except if all characters are equal.
     Form,
-    /// Least entropy of the secret, in hundredths of a bit per character.
+    /// Minimum entropy of the secret, in hundredths of a bit per character.
     Random(u32),
     /// The secret is a plausible value for a name such as `password`.
     Value,
-    /// The secret is no reference, stand-in, path or code. An ordinary word passes.
+    /// The secret is not a reference, placeholder, path or code. Ordinary words count as secrets.
     Password,
-    /// As `Password`, without ordinary words.
+    /// Like `Password`, but ordinary words do not count as secrets.
     Argument,
     /// The secret's first part decodes to the header of a JSON Web Token.
     Jwt,
-    /// The secret holds a long run of base64.
+    /// The secret contains a long run of base64.
     Armour,
     /// The secret decodes to text that holds a token.
     Wrapped,
@@ -65,7 +65,7 @@ pub(crate) struct Compiled {
     regex: OnceLock<Option<Regex>>,
 }
 
-/// Memory of the lazy automaton of one rule.
+/// Maximum memory of the lazy automaton of one rule.
 const AUTOMATON_MAX_BYTES: usize = 1 << 20;
 
 impl Compiled {
@@ -73,7 +73,7 @@ impl Compiled {
         Self { rule, regex: OnceLock::new() }
     }
 
-    /// The expression. `None` only for a pattern that does not compile, which a test rules out.
+    /// The expression. `None` only if the pattern does not compile; a test makes sure that all patterns do.
     pub(crate) fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| compile(self.rule.pattern)).as_ref()
     }

@@ -1,4 +1,4 @@
-//! Places where a secret stands, whatever the secret looks like.
+//! Places where a secret stands, no matter what the secret looks like.
 
 use super::{Check, Rule};
 

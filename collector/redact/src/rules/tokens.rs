@@ -1,4 +1,4 @@
-//! Secrets that have a form of their own.
+//! Secrets with a recognisable form.
 
 use super::{Check, Rule};
 
@@ -13,7 +13,7 @@ const fn token(
     Rule { name, about, keywords, pattern, check: Check::Form, before: 20, after: 320, source }
 }
 
-/// A value without a prefix, which counts only near its provider's name.
+/// A value without a prefix. It counts only near the name of its provider.
 const fn near(
     name: &'static str,
     about: &'static str,

@@ -140,7 +140,7 @@ impl<'a> Found<'a> {
                 (call.pre, call.post) = (Some(pre), Some(fact));
                 return;
             }
-            // The same end, described differently.
+            // The same end, sent twice with different details.
             if fact.at.since(post.at) <= REPEAT {
                 return;
             }
@@ -188,8 +188,8 @@ impl Equals {
         self.calls.get(self.ended).copied()
     }
 
-    /// The oldest call that has an end but no beginning, if its end arrived before `start` and the call can have begun as late
-    /// as `start`. Hooks of one moment may arrive in any order.
+    /// The oldest call that has an end but no beginning, if `start` may be its beginning: the end arrived before
+    /// `start`, and the call is short enough to have begun that late. Hooks of one moment may arrive in any order.
     fn first_that_ended_before(&self, start: &Fact, calls: &[Call<'_>]) -> Option<usize> {
         let is_one = |call: &Call<'_>| {
             let Some(post) = call.post.filter(|_| call.pre.is_none()) else { return false };

@@ -119,14 +119,14 @@ fn facts(hook: Option<&Fact>) -> Option<&ToolFacts> {
     tool_facts(&hook?.kind)
 }
 
-/// Whether both have a hook for the same place.
+/// Whether both calls have a hook in the same role.
 fn collide(one: &Call<'_>, other: &Call<'_>) -> bool {
     (one.before.is_some() && other.before.is_some())
         || (one.after.is_some() && other.after.is_some())
 }
 
-/// Evidence from input and duration. If nothing speaks against it, an equal duration goes first, because it tells equal calls
-/// apart.
+/// Evidence from input and duration. An equal duration counts as the stronger evidence, because it tells calls with
+/// equal inputs apart.
 fn weigh(same_content: Option<bool>, same_length: Option<bool>) -> Option<Found> {
     let (rank, strength) = match (same_content, same_length) {
         (Some(true), Some(true)) => (0, Strength::Exact),
@@ -186,7 +186,7 @@ fn other_layer(part: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     if !part.hooks().all(|fact| call.overlaps(fact.at)) || same_length == Some(false) {
         return None;
     }
-    // A different input is accepted only if all of it lies between the two hooks of the call.
+    // A different input is accepted only if the whole specific call lies between the two generic hooks.
     let whole = call.pre.is_some() && call.post.is_some();
     let found = weigh(content, same_length.filter(|_| whole))?;
     // The specific layer uses one name for all tools of a kind, except MCP tools.

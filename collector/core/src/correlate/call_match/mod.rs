@@ -27,7 +27,7 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     calls
 }
 
-/// The calls around a time, from many in order.
+/// Of the ordered calls, those around a time.
 fn near<'b>(equals: &'b [usize], calls: &[Call<'_>], at: Timestamp) -> &'b [usize] {
     if equals.len() <= NEAR {
         return equals;

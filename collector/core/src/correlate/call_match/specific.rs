@@ -69,9 +69,9 @@ pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     }
 }
 
-/// The call among `equals` that a specific hook belongs to: the call with its exact duration, which both layers report to the
-/// last bit; otherwise a call whose pre hook came before it and whose post hook did not. For edits, a call with the same text
-/// goes first, and a call with another text last.
+/// The call among `equals` that a specific hook belongs to. First choice: the call with exactly the same duration,
+/// which both layers report to the last bit. Otherwise: a call whose pre hook came before this hook and whose post hook
+/// did not. For edits, a call with the same text is preferred, and a call with another text is the last choice.
 fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) -> Option<usize> {
     let free = |at: &&usize| {
         let call = &calls[**at];
@@ -89,13 +89,13 @@ fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) ->
     let found = free().filter(overlaps).find(equal_length);
     let found = found.or_else(|| free().filter(opened).find(equal_text));
     let found = found.or_else(|| free().filter(opened).find(no_text));
-    // An edit that a call has already is no other call's.
+    // If a call already has this edit, the hook is a copy and belongs to no other call.
     let is_copy = |at: &usize| calls[*at].after.is_some_and(|other| is_repeat(other, fact));
     let found = found.or_else(|| free().find(opened).filter(|_| !equals.iter().any(is_copy)));
     found.or_else(|| free().find(equal_length)).copied()
 }
 
-/// Inputs of MCP tools, and missing inputs, are equal more often than names.
+/// For MCP tools, names are compared, too: different tools often have equal or missing inputs.
 fn may_be_one(one: &ToolFacts, other: &ToolFacts) -> bool {
     (other.class != ToolClass::Mcp && other.content != 0) || same_name(one, other) != Some(false)
 }
@@ -158,7 +158,8 @@ impl<'a> Left<'a> {
         left
     }
 
-    /// Assigns the last matching end to a lone post hook: after the call ran, and of the same duration.
+    /// Assigns the last matching end to a lone post hook. The end must come after the call ran and have the same
+    /// duration.
     fn give_end(&mut self, call: &mut Call<'a>) {
         let Some((post, tool)) = lone_post(call) else { return };
         let from = tool.duration_ms.map_or(Timestamp(i64::MIN), |ms| post.at.plus(-nanos(ms)));
@@ -180,7 +181,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Removes the openings of calls whose end matches no post hook: these calls had ended.
+    /// Removes the openings of calls whose end matches no post hook. These calls had ended before.
     fn close_openings(&mut self) {
         for (place, ends) in &self.ends {
             let Some(starts) = self.starts.get(place) else { continue };
@@ -252,7 +253,7 @@ fn alone(
 ) -> Found {
     let is_one = |at: &&usize| calls[**at].find(Some).is_none_or(|other| may_be_one(other, tool));
     let free = |at: &&usize| !calls[**at].has(&fact.kind);
-    // A start never joins an end that came before it.
+    // A start never belongs to a call whose end came before it.
     let fits = |at: &&usize| {
         **at >= generic
             && !is_start(&fact.kind)

@@ -1,4 +1,4 @@
-//! Calls of a made-up session, and the work it hands on.
+//! The calls of a generated session, and the work that it delegates.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ impl Maker {
         if specific && !(fails && kind < 2) {
             let inner = input.to_string();
             let before = match kind {
-                // The layers need not spell a file alike.
+                // The two layers may spell a file differently.
                 0 => Some(("beforeReadFile", json!({"file_path": file, "content": "x"}))),
                 1 => Some((
                     "beforeReadFile",
@@ -117,7 +117,7 @@ impl Maker {
         self.add(Thing::Call(told), Some(actor.thing));
     }
 
-    /// Hands work to a child, as the IDE tells it.
+    /// Delegates work to a child, with the IDE's hooks.
     pub(super) fn delegate(&mut self, actor: &Actor) {
         let parallel = self.flavor.crowded && actor.depth == 0 && self.dice.roll(3) == 0;
         let models: &[&'static str] =
@@ -163,7 +163,7 @@ impl Maker {
                 thing: *agent,
                 depth: actor.depth + 1,
             };
-            // Something that names the child before anything else in it does.
+            // The child's first call, which names the child before anything else does.
             self.call(&child);
             self.wait(300, 900);
             for step in 0..self.dice.roll(4) {
@@ -197,7 +197,7 @@ impl Maker {
         }
     }
 
-    /// Hands work to a child, as the CLI tells it: only the next thought of the parent ends it.
+    /// Delegates work to a child, with the CLI's hooks: only the parent's next thought ends the delegation.
     pub(super) fn delegate_on_the_cli(&mut self, actor: &Actor) {
         let number = self.next();
         let id = format!("toolu_{number}");
@@ -235,7 +235,7 @@ impl Maker {
             self.wait(300, 900);
         }
         self.wait(2_000, 9_000);
-        // Beyond every step of the turn itself: a step is a thought's key.
+        // The step number is beyond every step of the turn itself, because a step is the key of a thought.
         let at = self.think(actor, 100 + number);
         self.things[task].0 =
             Thing::Task { tool: "Task", agent: "prober", id, pre, stop: None, thought: Some(at) };

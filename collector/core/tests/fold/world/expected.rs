@@ -1,4 +1,4 @@
-//! The spans that a made-up session should come to.
+//! The spans that should result from a generated session.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::{Surface, Thing, Told, World};
 use crate::truth::{Fact, Truth};
 
 impl World {
-    /// The spans that should exist when hooks of the kind `lost` never arrive. This is the stated degradation:
+    /// The spans that should exist if hooks of the kind `lost` never arrive. This is the documented degradation:
     ///
-    /// * what only the lost hook tells (a thought, a response, a compaction) is missing; everything else is there, below
-    ///   the same parent or, if that is missing, below the next one up;
-    /// * a time only the lost hook tells is not told; a duration in another hook still is;
-    /// * on the CLI, without the pre of a delegating call nothing names the delegation, and the child is a session of its
-    ///   own; in print mode, without thoughts, calls before the first delegation are a turn of their own.
+    /// * If only the lost hook reports something (a thought, a response, a compaction), that is missing. Everything
+    ///   else is there, below the same parent. If the parent is missing, it is below the next parent up.
+    /// * A time that only the lost hook reports is unknown. A duration in another hook is still known.
+    /// * On the CLI, a delegation without the pre hook of its call has no name, and the child is a session of its own.
+    ///   In print mode without thoughts, calls before the first delegation are a turn of their own.
     pub(crate) fn truth(&self, lost: Option<&str>) -> Truth {
         let mut truth = Truth::default();
         let mut index: Vec<Option<usize>> = vec![None; self.things.len()];
         let has = |name: &str| lost != Some(name);
         let split = self.split(lost);
         let mut early = None;
-        // Parents come before children, but a session only after all of its turns.
+        // Parents come before their children, except that a session comes after all of its turns.
         for (at, (thing, above)) in self.things.iter().enumerate() {
             let mut fact = Fact::default();
             match thing {
@@ -93,7 +93,7 @@ impl World {
                     }
                     fact.name = format!("invoke_agent {agent}");
                     if on_the_cli && !has("preToolUse") {
-                        // Nobody names the child's parent: a session and a turn of its own.
+                        // No hook names the child's parent, so the child is a session with one turn.
                         let session = Fact { name: "cursor.session".to_owned(), ..Fact::default() };
                         truth.facts.push(session);
                         fact.name = "invoke_agent cursor".to_owned();
@@ -129,7 +129,7 @@ impl World {
         truth
     }
 
-    /// The nearest thing above that has a span.
+    /// The nearest ancestor that has a span.
     fn above(&self, mut above: Option<usize>, index: &[Option<usize>]) -> Option<usize> {
         while let Some(at) = above {
             if let Some(fact) = index[at] {
@@ -153,7 +153,7 @@ impl World {
         })
     }
 
-    /// In print mode without thoughts, when the first hook comes that names the turn.
+    /// In print mode without thoughts: the time of the first hook that names the turn.
     fn split(&self, lost: Option<&str>) -> Option<i64> {
         if self.surface != Surface::Print || lost != Some("afterAgentThought") {
             return None;
@@ -166,7 +166,7 @@ impl World {
         named.map(|hook| hook.observed_at.0).min()
     }
 
-    /// When the first hook of a call came.
+    /// The time of the first hook of a call.
     fn first(&self, at: usize) -> Option<i64> {
         match &self.things[at].0 {
             Thing::Call(told) => Some(told.pre),
@@ -176,7 +176,7 @@ impl World {
 }
 
 impl Told {
-    /// The call's span, as far as the hooks that are left tell of it.
+    /// The call's span, as far as the remaining hooks describe it.
     fn fact(&self, lost: Option<&str>) -> Option<Fact> {
         let has = |hook: &(&'static str, i64)| lost != Some(hook.0);
         let pre = Some(self.pre).filter(|_| lost != Some("preToolUse"));

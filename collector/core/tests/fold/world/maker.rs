@@ -1,11 +1,11 @@
-//! A session as it goes: turns, steps, thoughts.
+//! Makes the parts of a session in order: turns, steps, thoughts.
 
 use hookspan_core::{Hook, Timestamp, Tokens};
 use serde_json::{Value, json};
 
 use super::{Actor, MS, Maker, Surface, Thing};
 
-/// One folder, in the spellings that hooks have for it. Whose child a conversation is may not depend on them.
+/// One folder in all the spellings that hooks use. The parent of a conversation must not depend on the spelling.
 const ROOTS: [&[&str]; 5] = [
     &["/w/app"],
     &["/w/app/"],
@@ -88,7 +88,7 @@ impl Maker {
         self.add(Thing::Session { start, end: last }, None);
     }
 
-    /// One turn. Gives the time of its last hook.
+    /// Makes one turn. Returns the time of its last hook.
     pub(super) fn turn(&mut self, root: &str, index: u64) -> i64 {
         let generation = format!("turn-{index}-{root}");
         let model = "gpt-5.5-medium";
@@ -200,7 +200,7 @@ impl Maker {
             11.. if self.surface == Surface::Ide => self.delegate(actor),
             11.. if actor.depth == 0 => self.delegate_on_the_cli(actor),
             3 | 4 => {
-                // In parallel: all begin before any ends.
+                // The calls run in parallel: all begin before any ends.
                 let begun = self.now;
                 let mut latest = begun;
                 self.serial = false;
@@ -217,7 +217,7 @@ impl Maker {
         self.wait(300, 2_000);
     }
 
-    /// A thought. Gives the time of its hook.
+    /// Makes a thought. Returns the time of its hook.
     pub(super) fn think(&mut self, actor: &Actor, step: u64) -> i64 {
         let run = self.dice.between(50, 280) * MS;
         self.now += run;

@@ -1,5 +1,5 @@
-//! Odd things that hooks do: an id twice, a thought in two wordings, missing ids, other roots, calls that wait for most of an
-//! hour, children that outlive their turn, bodies that are cut.
+//! Odd things that hooks do: reused ids, a thought in two wordings, missing ids, other roots, calls that wait for most
+//! of an hour, children that outlive their turn, bodies that are cut.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{Actor, MS, Maker, Surface, Thing};
 /// What is odd about a call.
 #[derive(Default)]
 pub(super) struct Oddity {
-    /// The id of an earlier call of the conversation, which is over.
+    /// The id of an earlier call of the conversation that has ended.
     pub(super) id: Option<String>,
     /// No hook has the call's id.
     pub(super) without_id: bool,
@@ -18,12 +18,12 @@ pub(super) struct Oddity {
     pub(super) says_less: bool,
     /// The body of the end is cut.
     pub(super) cut: bool,
-    /// How much longer it takes, because a person has to be asked.
+    /// How much longer the call takes, because a person is asked for approval.
     pub(super) asks: i64,
 }
 
 impl Maker {
-    /// What is odd about the next call of `actor`; nothing, unless the session is.
+    /// Decides what is odd about the next call of `actor`. Nothing, if the session is not odd.
     pub(super) fn oddity(&mut self, actor: &Actor, is_shell: bool) -> Oddity {
         if !self.flavor.odd {
             return Oddity::default();
@@ -50,13 +50,14 @@ impl Maker {
         odd
     }
 
-    /// Notes that the last hook says what another one said.
+    /// Counts the last hook as one that repeats another.
     pub(super) fn note_again(&mut self) {
         self.again += 1;
         self.oddities.insert("two wordings");
     }
 
-    /// Changes the envelope of a hook: another root, or one id less. What decides a conversation's project is its first hook.
+    /// Changes the envelope of a hook: gives it another root, or removes one id. The first hook of a conversation is
+    /// not changed, because it decides the project.
     pub(super) fn disturb(&mut self, body: &mut Map<String, Value>, conversation: &str) {
         if !self.flavor.odd || self.seen.insert(conversation.to_owned()) {
             return;
@@ -75,7 +76,7 @@ impl Maker {
         }
     }
 
-    /// Cuts the body of the last hook in the middle of its output. The output is the last field of the body.
+    /// Cuts the body of the last hook in the middle of its output, which is the last field of the body.
     pub(super) fn cut_output(&mut self) {
         let Some(hook) = self.hooks.last_mut() else { return };
         let mut body: Map<String, Value> = serde_json::from_slice(&hook.body).unwrap();
@@ -85,7 +86,7 @@ impl Maker {
         hook.body = format!(r#"{open},"tool_output":"{{\"output\":\"line 1\nli"#).into_bytes();
     }
 
-    /// Hands work to a child that works on after the turn. Returns what [`Self::hand_back`] needs.
+    /// Delegates work to a child that continues after the turn. Returns what [`Self::hand_back`] needs.
     pub(super) fn hand_over(&mut self, actor: &Actor) -> Outliving {
         self.oddities.insert("children that outlive");
         let number = self.next();
@@ -116,7 +117,7 @@ impl Maker {
         Outliving { id, root, pre, start, task, child }
     }
 
-    /// The rest of the child's work, after the stop of the turn that asked for it.
+    /// Makes the rest of the child's work, after the stop of the turn that delegated it.
     pub(super) fn hand_back(&mut self, outliving: Outliving) {
         let Outliving { id, root, pre, start, task, child } = outliving;
         self.wait(3_000, 20_000);
@@ -135,7 +136,7 @@ impl Maker {
     }
 }
 
-/// A delegation that is open when its turn stops.
+/// A delegation that is still open when its turn stops.
 pub(super) struct Outliving {
     id: String,
     root: String,
