@@ -1,12 +1,12 @@
-//! Decides whether this is the shipped build: profile `shim` on Linux links without libc and without std.
+//! Decides whether this is the shipped build. On Linux, profile `shim` links without libc and without std.
 //!
-//! Cargo tells a build script only the profile a custom one inherits from, so the profile's own name is read from the
-//! folder it builds into: `<target>[/<triple>]/shim/build/<package>/out`.
+//! Cargo tells a build script only from which profile a custom profile inherits. So the name of the profile is read
+//! from the output folder: `<target>[/<triple>]/shim/build/<package>/out`.
 
 use std::env;
 use std::path::{Component, Path};
 
-/// With the linker script, all that any linker needs to know. Understood by GNU ld and lld.
+/// Together with the linker script, all arguments that the linker needs. GNU ld and lld understand them.
 const FREESTANDING_LINK_ARGS: [&str; 6] =
     ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,norelro"];
 
@@ -29,7 +29,7 @@ fn main() {
     }
 }
 
-/// The component before the last `build`.
+/// The component of the path before the last `build`.
 fn profile_folder(out: &Path) -> Option<&str> {
     let names: Vec<Option<&str>> = out
         .components()

@@ -1,4 +1,4 @@
-//! The least a program can do: exit. What the benchmark measures the hook program against.
+//! Does the least that a program can do: exits. The benchmark compares the hook program with it.
 
 #![cfg_attr(freestanding, no_std, no_main)]
 

@@ -50,14 +50,15 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// The state directory in two parts: a base, and what follows it. `None` if no argument and no variable names one.
+    /// The state directory in two parts: a base, and what is appended to it. `None` if neither an argument nor a
+    /// variable names a directory.
     pub(crate) fn state_dir(&self) -> Option<(&'a [u8], &'static [u8])> {
         if !self.dir.is_empty() {
             Some((self.dir, b"/"))
         } else if !self.hookspan_dir.is_empty() {
             Some((self.hookspan_dir, b"/"))
         } else if self.state_home.starts_with(b"/") {
-            // The XDG specification says to ignore a relative path.
+            // The XDG specification requires relative paths to be ignored.
             Some((self.state_home, b"/hookspan/"))
         } else if !self.home.is_empty() {
             Some((self.home, BELOW_HOME))

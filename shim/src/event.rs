@@ -1,8 +1,8 @@
 //! The names of hooks.
 
-/// The hooks whose name this program knows. The numbers stand in the journal and never change.
+/// The hooks that this program knows by name. Their numbers are stored in the journal and never change.
 ///
-/// Source: <https://cursor.com/docs/hooks>; the last two are Claude names that Cursor maps to its own.
+/// Source: <https://cursor.com/docs/hooks>. The last two are Claude Code's names, which Cursor maps to its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "each is the hook of that name")]
@@ -33,10 +33,11 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event with this name; the case of the first letter does not matter.
+    /// The event with this name. The case of the first letter does not matter.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Self> {
-        // A match, not a table: a table of slices holds pointers, and pointers need a writable segment in the program file.
+        // This is a match and not a table: a table of slices contains pointers, and pointers need a writable segment in
+        // the program file.
         let (first, rest) = name.split_first()?;
         Some(match (first.to_ascii_lowercase(), rest) {
             (b's', b"essionStart") => Self::SessionStart,

@@ -1,16 +1,18 @@
-//! The failing path: where a hook goes when `journal` cannot simply be opened.
+//! The failing path: decides where a hook is stored if `journal` cannot simply be opened.
 //!
 //! The program tries these places in order:
-//! 1. the journal in the state directory. The directory and its parents are made where they are missing;
+//!
+//! 1. the journal in the state directory. Missing directories are created;
 //! 2. a spill file in the user's run-time directory, from which the collector takes the hook later;
-//! 3. `losses` in the state directory: the hook is gone, and is counted;
+//! 3. `losses` in the state directory: the hook is lost, and the loss is counted;
 //! 4. a file of losses in the run-time directory.
 //!
-//! Nothing that another user made is followed or written to. Directories are opened one by one, never through a link of
-//! another user, and must belong to the effective user before anything is made in them. Files are created with `O_EXCL`
-//! and mode 0600. A file that exists must be regular, belong to the effective user and be closed to everybody else: this
-//! is checked on the open descriptor before a byte is written. The mode of a directory is not checked: a user who may
-//! write to our directory can hide our files, but can neither read them nor replace them with files of our own.
+//! The program neither follows nor writes to anything that another user created. It opens directories one by one, never
+//! follows a link of another user, and creates something only in a directory that belongs to the effective user. Files
+//! are created with `O_EXCL` and mode 0600. An existing file must be regular, belong to the effective user and be
+//! closed to everybody else. This is checked on the open descriptor before a byte is written. The mode of a directory
+//! is not checked: a user who may write to our directory can hide our files, but can neither read them nor replace them
+//! with files of our own.
 
 use core::ffi::CStr;
 
@@ -25,52 +27,53 @@ use crate::hash::xxh64;
 use crate::path::PathBuffer;
 use crate::program::Place;
 
-/// The folder in the run-time directory that holds what belongs into state directories.
+/// The folder in the run-time directory for files that belong to state directories.
 pub const RUN_TIME_FOLDER: &CStr = c"hookspan";
-/// A spill file is called this, followed by [`place_id`] in hexadecimal.
+/// Prefix of a spill file's name. [`place_id`] in hexadecimal follows.
 pub const SPILL_PREFIX: &str = "spill-";
-/// A file of losses in the run-time directory is called this, followed by [`place_id`] in hexadecimal.
+/// Prefix of a loss file's name in the run-time directory. [`place_id`] in hexadecimal follows.
 pub const LOSSES_PREFIX: &str = "losses-";
 
 /// Target of the link that replaces the journal at its bound. The target does not exist.
 pub(crate) const STOP_TARGET: &CStr = c"journal-is-full";
-/// Flags for opening a file to append. A link is never followed. A FIFO gives an error at once.
+/// Flags for opening a file to append. Links are never followed, and opening a FIFO fails at once.
 pub(crate) const APPEND: OFlags = OFlags::WRONLY
     .union(OFlags::APPEND)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(SHARED_LOCK);
-/// macOS: all writers share a lock. The reader tries to lock alone, and so finds out whether a writer is left.
+/// On macOS, all writers hold a shared lock. The reader learns whether a writer is left by trying to take an exclusive
+/// lock.
 const SHARED_LOCK: OFlags =
     OFlags::from_bits_retain(if cfg!(target_os = "macos") { 0x10 } else { 0 });
-/// How a directory is opened. On Linux it need not be readable.
+/// Flags for opening a directory. On Linux the directory need not be readable.
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(LOOK_ONLY);
 #[cfg(target_os = "linux")]
 const LOOK_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const LOOK_ONLY: OFlags = OFlags::RDONLY;
 
-/// Mode of files: nobody else reads them.
+/// Mode of files: only the owner may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Rights of others, of which a file must have none.
+/// Rights that no file of ours may give to others.
 const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
-/// Maximum number of attempts. Each attempt fails only if the collector renames the file between creating and opening; it
-/// does that about once an hour.
+/// Maximum number of attempts. An attempt fails only if the collector renames the file between its creation and its
+/// opening. The collector renames it about once an hour.
 const TRIES: u32 = 8;
-/// The longest name of a file, with its NUL.
+/// Maximum length of a file name, including its NUL.
 const NAME_BYTES: usize = 256;
-/// Space reserved for two thousand losses, as the collector does it.
+/// Reserved space for two thousand losses. The collector reserves the same.
 #[cfg(target_os = "linux")]
 const LOSSES_BYTES: u64 = 64 << 10;
 
-/// What the environment says about places.
+/// The directories that the environment names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places<'a> {
-    /// The state directory; empty when nothing says where it is.
+    /// The state directory; empty if the environment does not tell where it is.
     pub(crate) state_dir: &'a [u8],
-    /// Length of the home directory at the start of `state_dir`; 0 if the path does not start there. The program never makes the
-    /// home directory itself.
+    /// Length of the home directory at the start of `state_dir`; 0 if `state_dir` does not start with it. The program
+    /// never creates the home directory itself.
     pub(crate) home_bytes: usize,
     /// `XDG_RUNTIME_DIR`, or empty.
     pub(crate) run_time_dir: &'a [u8],
@@ -79,13 +82,15 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Opens a file for appending, and makes what is missing.
+    /// Opens a file for appending. Creates what is missing.
     ///
     /// # Errors
-    /// `ELOOP`: the journal has reached its bound. `EPERM`: something of another user, or no regular file, stands there.
-    /// Anything else: as the file system says.
+    ///
+    /// `ELOOP`: the journal has reached its bound. `EPERM`: the file belongs to another user, or is not a regular file.
+    /// Otherwise the file system's error.
     pub(crate) fn open(&self, place: Place) -> Result<OwnedFd, Errno> {
-        // A new file or directory gets its mode when it is made: the next hook may use it before a later `chmod`.
+        // A new file or directory needs its final mode at creation, because the next hook may use it before a later
+        // `chmod`.
         let before = umask(Mode::empty());
         let opened = match place {
             Place::Journal => self.journal(),
@@ -100,7 +105,8 @@ impl Places<'_> {
     fn journal(&self) -> Result<OwnedFd, Errno> {
         let mut at_bound = false;
         let opened = self.state_dir().and_then(|dir| {
-            // `losses` comes before the journal: while the disk has room, `losses` reserves some to count hooks that do not fit later.
+            // `losses` is created before the journal. While the disk has room, space in it is reserved to count hooks
+            // that later do not fit.
             let _ = losses(&dir);
             let opened = append_to(&dir, c"journal");
             at_bound = opened.is_err() && is_stop_link(&dir);
@@ -108,13 +114,13 @@ impl Places<'_> {
         });
         match opened {
             Err(_) if at_bound => Err(Errno::LOOP),
-            // Another link, perhaps to itself. Only the stop link means that the bound is reached.
+            // Some other link, perhaps to itself. Only the stop link means that the bound is reached.
             Err(Errno::LOOP) => Err(Errno::PERM),
             opened => opened,
         }
     }
 
-    /// The state directory, made where it is missing.
+    /// Opens the state directory. Creates it if it is missing.
     fn state_dir(&self) -> Result<OwnedFd, Errno> {
         let path = self.state_dir;
         let start = if path.starts_with(b"/") { c"/" } else { c"." };
@@ -132,7 +138,7 @@ impl Places<'_> {
         Ok(at)
     }
 
-    /// A file of this state directory in the first run-time directory that takes it.
+    /// A file for this state directory, in the first run-time directory where it can be opened.
     fn in_run_time_dir(&self, prefix: &str) -> Result<OwnedFd, Errno> {
         let id = place_id(self.state_dir, self.working_dir).ok_or(Errno::NOENT)?;
         let mut name = PathBuffer::<NAME_BYTES>::new();
@@ -145,16 +151,16 @@ impl Places<'_> {
                 return Ok(file);
             }
         }
-        // The variable may be absent or wrong: cron and some desktops do not set it, and `sudo -E` leaves
-        // another user's in it.
+        // The variable may be absent or wrong: cron and some desktops do not set it, and `sudo -E` keeps another user's
+        // value.
         in_folder(own_run_time_dir()?.as_c_str()?, name.as_c_str()?)
     }
 }
 
-/// Names a state directory by its path, in which doubled slashes and dots are left out. `None` when there is no absolute
-/// path.
+/// Identifies a state directory by its path, without doubled slashes and dots. `None` if there is no absolute path.
 ///
-/// The name comes from the path, not the inode: the directory may not exist yet, or may be another user's and be replaced later.
+/// The path is used and not the inode, because the directory may not exist yet, or may belong to another user and be
+/// replaced later.
 #[must_use]
 pub fn place_id(state_dir: &[u8], working_dir: &[u8]) -> Option<u64> {
     let from: &[u8] = if state_dir.starts_with(b"/") { b"/" } else { working_dir };
@@ -169,7 +175,7 @@ pub fn place_id(state_dir: &[u8], working_dir: &[u8]) -> Option<u64> {
     Some(xxh64(path.as_c_str().ok()?.to_bytes(), 0))
 }
 
-/// `/run/user/UID`, which exists while the user is logged in.
+/// `/run/user/UID`. It exists while the user is logged in.
 #[cfg(target_os = "linux")]
 fn own_run_time_dir() -> Result<PathBuffer<NAME_BYTES>, Errno> {
     let mut path = PathBuffer::new();
@@ -184,7 +190,7 @@ fn own_run_time_dir() -> Result<PathBuffer<NAME_BYTES>, Errno> {
     Err(Errno::NOENT)
 }
 
-/// Opens the directory `part` of `at`, and makes it if that is allowed and `at` is ours.
+/// Opens the directory `part` of `at`. Creates it if that is allowed and `at` belongs to us.
 fn enter(at: &OwnedFd, part: &[u8], may_make: bool, may_follow: bool) -> Result<OwnedFd, Errno> {
     let mut name = PathBuffer::<NAME_BYTES>::new();
     name.push(part)?;
@@ -222,7 +228,7 @@ fn in_folder(base: &CStr, name: &CStr) -> Result<OwnedFd, Errno> {
     append_to(&folder, name)
 }
 
-/// Opens a regular file of ours, closed to others, for appending; makes it where there is none.
+/// Opens a regular file of ours, closed to others, for appending. Creates it if it is missing.
 fn append_to(dir: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
     for _ in 0..TRIES {
         match openat(dir, name, APPEND | OFlags::CREATE | OFlags::EXCL, PRIVATE) {
@@ -249,13 +255,14 @@ fn losses(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     if fstat(&file)?.st_size == 0 {
         use rustix::fs::{FallocateFlags, fallocate};
-        // A failed reservation is ignored: without it, a full disk only counts fewer losses.
+        // A failed reservation is ignored. Without reserved space, fewer losses can be counted on a full disk.
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, LOSSES_BYTES);
     }
     Ok(file)
 }
 
-/// Whether `journal` is the stop link, so the journal has reached its bound. Any other link is a person's mistake.
+/// Whether `journal` is the stop link, which means that the journal has reached its bound. A person must have made any
+/// other link by mistake.
 fn is_stop_link(dir: &OwnedFd) -> bool {
     let mut target = [0; NAME_BYTES];
     let bytes = readlinkat_raw(dir, c"journal", &mut target).unwrap_or_default();
@@ -263,7 +270,8 @@ fn is_stop_link(dir: &OwnedFd) -> bool {
 }
 
 /// # Errors
-/// `EPERM`: it belongs to another user.
+///
+/// `EPERM`: the file or directory belongs to another user.
 pub(crate) fn must_be_ours(found: &Stat) -> Result<(), Errno> {
     if is_ours(found) { Ok(()) } else { Err(Errno::PERM) }
 }
@@ -296,7 +304,8 @@ mod tests {
         assert_eq!(place_id(&too_long, b""), None);
     }
 
-    /// Some file systems refuse `O_NOATIME` even to the owner. Then the journal is opened here, without it.
+    /// Some file systems refuse `O_NOATIME` even to the file's owner. Then the journal is opened here, without that
+    /// flag.
     #[test]
     fn a_journal_that_is_there_is_opened_again() {
         use std::os::unix::ffi::OsStrExt as _;

@@ -22,24 +22,24 @@ use crate::hash::xxh64;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 40;
-/// The most bytes a frame may carry behind its header.
+/// Maximum number of bytes after a frame's header.
 pub const PAYLOAD_MAX: usize = 262_144;
 /// The first four bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"\xffHSJ";
 /// The format this code writes.
 pub const VERSION: u8 = 1;
 
-/// Flag of the final frame of a record.
+/// Flag of the last frame of a record.
 pub const LAST: u8 = 1;
-/// Flag: standard input was not closed in time; what came until then is kept.
+/// Flag: standard input was not closed in time. What arrived until then is stored.
 pub const NO_EOF: u8 = 2;
-/// Flag: the body went over the cap and its rest was thrown away.
+/// Flag: the body was longer than the maximum, and its rest was dropped.
 pub const CUT: u8 = 4;
 
 /// A header that has passed its own check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// [`LAST`], [`NO_EOF`], [`CUT`] and whatever a later version adds.
+    /// [`LAST`], [`NO_EOF`], [`CUT`] and any flags that later versions add.
     pub flags: u8,
     /// Bytes of metadata at the start of the payload.
     pub meta_bytes: u16,
@@ -53,7 +53,7 @@ pub struct Header {
     pub checksum: u64,
 }
 
-/// What a reader finds in forty bytes.
+/// What the forty bytes of a possible header contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// A header of this version.
@@ -63,7 +63,7 @@ pub enum Decoded {
         /// Bytes behind the header.
         len: u32,
     },
-    /// Not a header, or a damaged one. No field may be trusted, the length least of all.
+    /// Not a header, or a damaged one. None of its fields can be trusted, least of all the length.
     Bad,
 }
 
@@ -109,16 +109,16 @@ impl Header {
         bytes
     }
 
-    /// Whether `payload` is complete and undamaged: `len` bytes with the right checksum.
+    /// Whether `payload` is complete and undamaged: it has `len` bytes and the right checksum.
     #[must_use]
     pub fn matches(&self, payload: &[u8]) -> bool {
         payload.len() == self.len as usize && xxh64(payload, self.id) == self.checksum
     }
 }
 
-/// Fills in a frame's header. The payload must already follow it.
+/// Fills in a frame's header. The payload must already be in place after it.
 ///
-/// `frame` is the header's forty bytes and the payload. Shorter slices are left as they are.
+/// `frame` is the header's forty bytes followed by the payload. A shorter slice is left unchanged.
 pub fn seal(frame: &mut [u8], id: u64, seq: u32, meta_bytes: u16, flags: u8) {
     let Some((header, payload)) = frame.split_first_chunk_mut::<HEADER_BYTES>() else { return };
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
@@ -183,7 +183,7 @@ mod tests {
         assert!(!header.matches(b"mmbod"));
     }
 
-    /// The format is on people's disks: these bytes may never change.
+    /// Journals on users' disks have this format, so these bytes must never change.
     #[test]
     fn the_header_is_frozen() {
         let frame = sealed(b"mmbody");

@@ -1,6 +1,6 @@
 //! XXH64, the checksum of frames.
 //!
-//! Implemented here because a crate would detect CPU features at every start, which costs time on every hook.
+//! It is implemented here because a library would detect CPU features at every start, which costs time on every hook.
 //! Source: <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>, "XXH64 Algorithm Description".
 
 const PRIME_1: u64 = 0x9E37_79B1_85EB_CA87;
@@ -18,7 +18,7 @@ pub fn xxh64(bytes: &[u8], seed: u64) -> u64 {
         let mut b = seed.wrapping_add(PRIME_2);
         let mut c = seed;
         let mut d = seed.wrapping_sub(PRIME_1);
-        // Four variables, not an array: with size optimisation the compiler would keep an array in memory.
+        // Four variables and not an array: with size optimisation, the compiler would keep an array in memory.
         while let Some((w, after)) = rest.split_first_chunk::<32>() {
             let ([w0, w1, w2, w3], []) = w.as_chunks::<8>() else { break };
             a = round(a, u64::from_le_bytes(*w0));

@@ -1,30 +1,31 @@
-//! The record of a loss: 32 bytes appended to `losses` in the state directory when a hook could be kept nowhere.
+//! The record of a loss: 32 bytes appended to `losses` in the state directory when a hook could not be stored anywhere.
 //!
 //! wall ns u64, id u64, errno u32, bytes u32, check u64 (XXH64 of the first 24 bytes), little-endian. The number of
-//! losses is the file's size divided by 32. Many writers can append safely at once; they could not safely increment a counter.
+//! losses is the file's size divided by 32. Several writers can append at once safely; incrementing a counter would not
+//! be safe.
 
 use crate::hash::xxh64;
 
 /// Bytes of one loss.
 pub const LOSS_BYTES: usize = 32;
-/// Maximum size of the file. Once it is reached, the count is a lower bound.
+/// Maximum size of the file. A file of this size gives only a lower bound of the losses.
 pub const LOSSES_MAX_BYTES: u64 = 16 << 20;
 
 /// A hook that could not be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Nanoseconds since the Unix epoch when the hook started.
+    /// When the hook started, in nanoseconds since the Unix epoch.
     pub wall_ns: u64,
     /// Id its record would have had.
     pub id: u64,
-    /// Error number of the operating system; 0 if a write was cut short.
+    /// Error number of the operating system; 0 if the write was cut short.
     pub errno: u32,
     /// Bytes of body that were read.
     pub bytes: u32,
 }
 
 impl Loss {
-    /// The loss as it stands in the file.
+    /// The loss as it is stored in the file.
     #[must_use]
     pub fn encode(&self) -> [u8; LOSS_BYTES] {
         let mut out = [0; LOSS_BYTES];
@@ -37,7 +38,7 @@ impl Loss {
         out
     }
 
-    /// Reads one loss, or `None` when its check fails.
+    /// Reads one loss. `None` if its checksum is wrong.
     #[must_use]
     pub fn decode(bytes: &[u8; LOSS_BYTES]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<8>();

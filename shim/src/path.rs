@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 use rustix::io::Errno;
 
-/// Longest path that the kernel accepts, including the NUL.
+/// Maximum length of a path that the kernel accepts, including the NUL.
 pub(crate) const PATH_BYTES: usize = 4_096;
 
 /// A path or a name, at most `BYTES` long with its NUL.

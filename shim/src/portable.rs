@@ -1,6 +1,6 @@
-//! The same program on std: macOS, Windows, other Unix systems, and every build that is not the shipped one.
+//! The same program on std: for macOS, Windows and other Unix systems, and for every build except the shipped one.
 //!
-//! std cannot wait for standard input with a timeout, so a thread reads it and another writes the answer.
+//! std cannot wait for standard input with a timeout. So one thread reads it, and another writes the answer.
 
 mod files;
 
@@ -32,7 +32,7 @@ pub fn main() {
     process::exit(0);
 }
 
-/// On a panic the program still prints the answer and exits with code 0, and prints no panic message.
+/// Makes the program answer and exit with code 0 after a panic, without a panic message.
 fn answer_after_panic(argument: Vec<u8>) {
     std::panic::set_hook(Box::new(move |_| {
         let reply = Verdict::of(Scan::default(), &argument, true).reply();
@@ -66,7 +66,7 @@ fn keep(dir: Option<OsString>, argument: &[u8]) {
     keep_portably(dir, argument, io::stdin(), io::stdout());
 }
 
-/// The program on std alone. `dir` overrides the state directory of the environment.
+/// Runs the program on std alone. `dir` replaces the state directory of the environment.
 pub fn keep_portably(
     dir: Option<OsString>,
     argument: &[u8],
@@ -88,7 +88,7 @@ fn keep_in(
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let invocation = Invocation {
         wall_ns: u64::try_from(wall.as_nanos()).unwrap_or_default(),
-        // Other processes do not share this clock, so the record has no boot time.
+        // The record has no boot time, because other processes do not share this clock.
         boottime_ns: 0,
         pid: process::id(),
         id: random_id(),
@@ -107,9 +107,9 @@ fn random_id() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The operating system as std shows it.
+/// The operating system, used through std.
 struct Portable<W> {
-    /// `None` when nothing says where it is.
+    /// `None` if nothing tells where the state directory is.
     state: Option<State>,
     started: Instant,
     chunks: Receiver<Vec<u8>>,
@@ -120,7 +120,7 @@ struct Portable<W> {
 
 impl<W> Portable<W> {
     fn new(state: Option<State>, mut stdin: impl io::Read + Send + 'static, stdout: W) -> Self {
-        // Bounded, so that an endless input is not collected in memory.
+        // Bounded, so that an endless input does not fill the memory.
         let (sender, chunks) = sync_channel(4);
         thread::spawn(move || {
             let mut chunk = vec![0; 64 << 10];
@@ -288,7 +288,8 @@ mod tests {
         assert_eq!(kept.windows(4).filter(|found| *found == crate::frame::MAGIC).count(), 2);
         assert_eq!(fs::read(state.join("losses")).unwrap(), b"");
 
-        // A file stands where the directory should be. In the first run the run-time directory takes the hook, in the second it does not.
+        // A file has the name of the state directory. In the first run the run-time directory accepts the hook, in the
+        // second it does not.
         let file = folder.join("file");
         fs::write(&file, "").unwrap();
         keep_at(&file, &run);

@@ -1,4 +1,4 @@
-//! The program on any operating system: read the hook, append it, answer. In that order.
+//! The program on any operating system: it reads the hook, appends it, and then answers.
 
 use core::mem;
 
@@ -8,16 +8,16 @@ use crate::record::{self, METADATA_MAX, Stamp};
 use crate::reply::Verdict;
 use crate::scan::Scanner;
 
-/// Bytes of the buffer for the first frames, including the header. A small buffer costs fewer page faults. With the most
-/// metadata, 16 KiB of body still fit.
+/// Size of the buffer for the first frames, including the header. A small buffer causes fewer page faults. Even with
+/// the longest metadata, 16 KiB of body fit.
 pub const FRAME_BYTES: usize = 20 << 10;
-/// Bytes of the buffer for the frames after the first `SMALL_FRAMES`.
+/// Size of the buffer for frames after the first `SMALL_FRAMES`.
 pub const LARGE_FRAME_BYTES: usize = 64 << 10;
 const SMALL_FRAMES: u32 = 4;
 
 /// Bytes of body that are kept.
 pub const BODY_MAX_BYTES: usize = 16 << 20;
-/// Maximum size of the journal. A journal this large means that no collector is reading it.
+/// Maximum size of the journal. It grows to this size only if no collector reads it.
 pub const JOURNAL_MAX_BYTES: u64 = 1 << 30;
 /// Maximum size of the spill file.
 pub const SPILL_MAX_BYTES: u64 = 64 << 20;
@@ -26,7 +26,7 @@ const FIRST_BYTE_MS: u64 = 2_000;
 const AFTER_COMPLETE_MS: u64 = 50;
 const AFTER_BRACE_MS: u64 = 250;
 const TOTAL_MS: u64 = 5_000;
-/// Number of reads between two looks at the clock, as long as input is available at once.
+/// Number of reads between two readings of the clock, as long as input is available at once.
 const READS_PER_LOOK: u32 = 16;
 
 /// Error number of opening a symbolic link that must not be followed. The journal at its bound is such a link.
@@ -55,13 +55,13 @@ pub trait System {
     /// # Errors
     /// The error number of the operating system.
     fn append(&mut self, file: &Self::File, bytes: &[u8]) -> Result<usize, u32>;
-    /// Size of an open file in bytes, or `None` when it cannot be told.
+    /// Size of an open file in bytes; `None` if the system does not tell it.
     fn size(&mut self, file: &Self::File) -> Option<u64>;
-    /// Replaces the journal with the stop link, so that the next program to open the journal fails at once.
+    /// Replaces the journal with the stop link. The next program that opens the journal then fails at once.
     fn stop_journal(&mut self, journal: &Self::File);
     /// A buffer of [`LARGE_FRAME_BYTES`], or `None` when there is no memory.
     fn large_buffer(&mut self) -> Option<&'static mut [u8]>;
-    /// Writes the answer, waiting for the host to take it until [`System::boottime_ns`] says `until_ns`.
+    /// Writes the answer. If the host does not take it, waits until [`System::boottime_ns`] returns `until_ns`.
     fn reply(&mut self, answer: &[u8], until_ns: u64);
 }
 
@@ -70,11 +70,11 @@ pub trait System {
 pub enum Place {
     /// `journal` in the state directory.
     Journal,
-    /// A file in the user's run-time directory that stands in for the journal.
+    /// A file in the user's run-time directory, used instead of the journal.
     Spill,
     /// `losses` in the state directory.
     Losses,
-    /// A file in the user's run-time directory that stands in for `losses`.
+    /// A file in the user's run-time directory, used instead of `losses`.
     SpareLosses,
 }
 
@@ -83,13 +83,13 @@ pub enum Place {
 pub enum Read {
     /// So many bytes, at least one.
     Bytes(usize),
-    /// So many bytes, fewer than the buffer holds, and the writer has closed its end.
+    /// This number of bytes, which does not fill the buffer, and the writer has closed its end.
     LastBytes(usize),
     /// End of file, or an error. Nothing more can be read.
     End,
     /// Nothing has come yet; ask again.
     Nothing,
-    /// Nothing has come in the time given.
+    /// Nothing arrived in the given time.
     TimedOut,
 }
 
@@ -100,13 +100,13 @@ pub struct Invocation<'a> {
     pub wall_ns: u64,
     /// Start time by [`System::boottime_ns`].
     pub boottime_ns: u64,
-    /// Process id, 0 where asking is not free.
+    /// Process id; 0 if reading it would cost a system call.
     pub pid: u32,
     /// Random id of the record.
     pub id: u64,
     /// The last argument: the event's name.
     pub argument: &'a [u8],
-    /// `CURSOR_VERSION`, empty when not set; so are the others.
+    /// `CURSOR_VERSION`; empty if it is not set. The same holds for the other texts.
     pub cursor_version: &'a [u8],
     /// `CURSOR_PROJECT_DIR`.
     pub project_dir: &'a [u8],
@@ -118,7 +118,7 @@ pub struct Invocation<'a> {
     pub pwd: &'a [u8],
 }
 
-/// Keeps one hook and answers it. `buffer` is [`FRAME_BYTES`] long.
+/// Stores one hook and answers it. `buffer` has [`FRAME_BYTES`].
 pub fn run<S: System>(system: &mut S, invocation: &Invocation<'_>, buffer: &mut [u8]) {
     let mut run = Run {
         system,
@@ -158,7 +158,7 @@ struct Run<'a, S: System> {
 enum Sink<F> {
     Unopened,
     Journal(F),
-    /// The error of opening the journal, in case the fallback fails too.
+    /// The error of opening the journal. It is counted if the fallback fails, too.
     Spill {
         file: F,
         errno: u32,
@@ -196,7 +196,7 @@ impl<S: System> Run<'_, S> {
         self.count_loss();
     }
 
-    /// Keeps the rest of a body that did not fit into the first frames.
+    /// Stores the rest of a body that did not fit into the first frames.
     fn keep_rest(&mut self, buffer: &mut [u8]) {
         loop {
             let mut filled = HEADER_BYTES;
@@ -211,7 +211,7 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// Reads until the buffer or the body is full (`None`) or nothing more comes.
+    /// Reads until the buffer or the body is full (`None`) or the input ends.
     fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> Option<End> {
         loop {
             let room = buffer.get_mut(*filled..).unwrap_or_default();
@@ -236,7 +236,7 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// Reads and drops the rest of the input. The flags say whether there was any.
+    /// Reads the rest of the input and drops it. The returned flags tell whether there was any.
     fn discard(&mut self, buffer: &mut [u8]) -> u8 {
         let mut flags = 0;
         let scratch = buffer.get_mut(HEADER_BYTES..).unwrap_or_default();
@@ -250,7 +250,7 @@ impl<S: System> Run<'_, S> {
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, End> {
         self.reads += 1;
-        // An endless input is always ready, so the waiting time never runs out: the clock must end it.
+        // An endless input is always ready, so waiting never times out. Only the clock can end it.
         if self.reads.is_multiple_of(READS_PER_LOOK) && self.elapsed_ms() >= TOTAL_MS {
             return Err(End::TimedOut);
         }
@@ -278,7 +278,7 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// How long to wait for the next byte, 0 when the wait is over.
+    /// How long to wait for the next byte; 0 if there is no time left to wait.
     fn patience_ms(&mut self) -> u64 {
         let (limit, since_start) = if self.body_bytes == 0 {
             (FIRST_BYTE_MS, FIRST_BYTE_MS)
@@ -290,7 +290,7 @@ impl<S: System> Run<'_, S> {
             (TOTAL_MS, TOTAL_MS)
         };
         self.waits += 1;
-        // After at most one wait, at most two seconds have passed. Reading the clock is not needed.
+        // After one wait, at most two seconds have passed, so the clock need not be read.
         if self.waits == 1 || (self.waits == 2 && limit < TOTAL_MS - FIRST_BYTE_MS) {
             return limit;
         }
@@ -337,7 +337,7 @@ impl<S: System> Run<'_, S> {
         Verdict::of(self.scanner.found, given.argument, !given.cursor_version.is_empty())
     }
 
-    /// Completes the frame and appends it to the first file that takes it.
+    /// Completes the frame and appends it to the first file that accepts it.
     fn emit(&mut self, buffer: &mut [u8], filled: usize, flags: u8) {
         let Some(frame) = buffer.get_mut(..filled) else { return };
         let meta_bytes = if self.seq == 0 { self.meta_bytes } else { 0 };
@@ -388,8 +388,8 @@ impl<S: System> Run<'_, S> {
         }
     }
 
-    /// The journal takes no more. Past the journal's bound a hook is only counted. For any other reason the hook goes to the
-    /// spill file, if that has room.
+    /// Called if the journal accepts no more. If the journal has reached its bound, the hook is only counted. For any
+    /// other reason the hook goes to the spill file, if that has room.
     #[cold]
     #[inline(never)]
     fn divert(&mut self, errno: u32) -> Sink<S::File> {
@@ -416,12 +416,12 @@ impl<S: System> Run<'_, S> {
         let bytes = u32::try_from(self.body_bytes).unwrap_or(u32::MAX);
         let (wall_ns, id) = (self.invocation.wall_ns, self.invocation.id);
         let loss = Loss { wall_ns, id, errno, bytes };
-        // Nothing is left to fall back to when both fail.
+        // If both fail, there is nothing left to try.
         let _counted =
             self.append_loss(Place::Losses, &loss) || self.append_loss(Place::SpareLosses, &loss);
     }
 
-    /// Returns true if the file has the loss now, or has reached its maximum size.
+    /// Returns true if the file now contains the loss, or has reached its maximum size.
     fn append_loss(&mut self, place: Place, loss: &Loss) -> bool {
         let Ok(losses) = self.system.open(place) else { return false };
         match self.system.size(&losses) {

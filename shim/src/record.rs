@@ -1,13 +1,14 @@
-//! The metadata of a record: what the hook program knows besides the body. It is the start of frame 0's payload.
+//! The metadata of a record: what the hook program knows in addition to the body. It is at the start of frame 0's
+//! payload.
 //!
-//! wall ns u64, `CLOCK_BOOTTIME` ns u64, pid u32, host hint u8, event hint u8, zero u16; then texts of
-//! {tag u8, cut u8, len u16, bytes}; padded with zeros to a multiple of eight.
+//! wall ns u64, `CLOCK_BOOTTIME` ns u64, pid u32, host hint u8, event hint u8, zero u16; then texts of {tag u8, cut u8,
+//! len u16, bytes}; padded with zeros to a multiple of eight.
 
 /// The fixed part.
 const FIXED_BYTES: usize = 24;
 /// The most bytes kept of one text.
 pub const TEXT_MAX: usize = 1_024;
-/// Maximum bytes of all texts together, including the four bytes before each.
+/// Maximum size of all texts together, including the four bytes before each text.
 pub const TEXTS_MAX: usize = 3_072;
 /// The most bytes of metadata.
 pub const METADATA_MAX: usize = FIXED_BYTES + TEXTS_MAX;
@@ -22,7 +23,7 @@ pub const PROJECT_DIR: u8 = 3;
 pub const TRANSCRIPT_PATH: u8 = 4;
 /// Tag of `CURSOR_CODE_REMOTE`.
 pub const CODE_REMOTE: u8 = 5;
-/// Tag of `PWD`: identity for the dialect of hooks that carries no ids.
+/// Tag of `PWD`, which identifies the conversation for hooks without ids.
 pub const PWD: u8 = 6;
 
 /// The fixed part of the metadata.
@@ -30,19 +31,19 @@ pub const PWD: u8 = 6;
 pub struct Stamp {
     /// Nanoseconds since the Unix epoch when the program started.
     pub wall_ns: u64,
-    /// `CLOCK_BOOTTIME` in nanoseconds when the program started; 0 where the system has none.
+    /// `CLOCK_BOOTTIME` in nanoseconds when the program started; 0 if the system has no such clock.
     pub boottime_ns: u64,
-    /// Process id, or 0 if getting it would cost a system call. The record's id already names the run.
+    /// Process id, or 0 if reading it would cost a system call. The record's id already identifies the run.
     pub pid: u32,
     /// 0 unknown, 1 Cursor, 2 another host.
     pub host: u8,
-    /// [`crate::event::Event`] as a number, 0 when the name was unknown.
+    /// [`crate::event::Event`] as a number; 0 if the name is unknown.
     pub event: u8,
 }
 
-/// Writes metadata to the front of `out` and returns its length, or `None` when `out` is shorter than
-/// [`METADATA_MAX`]. Texts are cut at [`TEXT_MAX`], and the last ones when together they exceed [`TEXTS_MAX`]. Empty
-/// ones are left out.
+/// Writes metadata to the front of `out`. Returns its length, or `None` if `out` is shorter than [`METADATA_MAX`]. Each
+/// text is cut to [`TEXT_MAX`]. If all texts together exceed [`TEXTS_MAX`], the last ones are cut further. Empty texts
+/// are left out.
 pub fn encode(out: &mut [u8], stamp: &Stamp, texts: &[(u8, &[u8])]) -> Option<u16> {
     let out = out.get_mut(..METADATA_MAX)?;
     let (fixed, mut rest) = out.split_first_chunk_mut::<FIXED_BYTES>()?;
@@ -70,7 +71,7 @@ pub fn encode(out: &mut [u8], stamp: &Stamp, texts: &[(u8, &[u8])]) -> Option<u1
     u16::try_from(len + padding).ok()
 }
 
-/// Sets the two hints in metadata that [`encode`] wrote, after the body was scanned.
+/// Sets the two hints in metadata that [`encode`] wrote. They are known only after the body was scanned.
 pub fn set_hints(metadata: &mut [u8], host: u8, event: u8) {
     if let Some(place) = metadata.get_mut(20..22) {
         place.copy_from_slice(&[host, event]);
@@ -88,11 +89,11 @@ pub struct Metadata<'a> {
 /// One text of the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// [`ARGUMENT`] and the others; tags this code does not know are passed on.
+    /// [`ARGUMENT`] or another tag. Tags that this version does not know are passed on.
     pub tag: u8,
     /// The text was longer.
     pub cut: bool,
-    /// Any bytes: an environment need not be UTF-8.
+    /// Any bytes: environment variables need not be UTF-8.
     pub bytes: &'a [u8],
 }
 
@@ -113,7 +114,8 @@ impl<'a> Metadata<'a> {
         Some(Self { stamp, texts })
     }
 
-    /// The texts, in the order written. Ends at the padding, or at a text that claims more bytes than there are.
+    /// The texts, in the order in which they were written. Stops at the padding, or at a text that would be longer than
+    /// the rest.
     pub fn texts(&self) -> impl Iterator<Item = Text<'a>> {
         let mut rest = self.texts;
         core::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The answer on standard output. It changes nothing that the host does.
+//! The answer on standard output. It never changes what the host does.
 
 use crate::event::Event;
 use crate::scan::{Name, Scan};
@@ -13,12 +13,12 @@ pub enum Host {
     Other = 2,
 }
 
-/// Which host and which hook, by the body, the command line and the environment.
+/// The host and the hook, found from the body, the command line and the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The host that reads the answer.
     pub host: Host,
-    /// The hook, or `None` when its name is unknown.
+    /// The hook; `None` if its name is unknown.
     pub event: Option<Event>,
 }
 
@@ -36,7 +36,8 @@ impl Verdict {
         Self { host: if cursor { Host::Cursor } else { Host::Other }, event }
     }
 
-    /// The answer with its newline. Empty means to write nothing, because another host may reject Cursor's form of answer.
+    /// The answer with its newline. Empty if nothing must be written, because another host may reject Cursor's form of
+    /// answer.
     #[must_use]
     pub fn reply(self) -> &'static [u8] {
         match (self.host, self.event) {

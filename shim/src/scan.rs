@@ -1,4 +1,5 @@
-//! Scans the first frame of a body once: which hook, which host, and whether the value is complete.
+//! Scans the first frame of a body once, to find which hook and which host it comes from, and whether the value is
+//! complete.
 //!
 //! The scanner is not a parser: it tracks strings, escapes and depth, and reads keys at depth 1 only. Any bytes give a
 //! result. Broken or foreign bytes give "unknown", never an error.
@@ -17,7 +18,7 @@ pub enum Name {
 /// What a body says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Value of `hook_event_name` or `hookEventName`, or `None` when there is none.
+    /// Value of `hook_event_name` or `hookEventName`; `None` if the body has neither.
     pub name: Option<Name>,
     /// `conversation_id`, `conversationId` or `cursor_version` is a key.
     pub cursor: bool,
@@ -45,7 +46,7 @@ pub struct Scanner {
     within: Within,
     string_start: usize,
     string_has_escape: bool,
-    /// A `:` at depth 1 has been seen since the last `,`: the next string is a value.
+    /// A `:` at depth 1 came after the last `,`, so the next string is a value.
     in_value: bool,
     key: Key,
 }
@@ -115,7 +116,7 @@ impl Scanner {
         self.position += rest.len();
     }
 
-    /// Moves behind the quote that ends the string, or to the end of what was received.
+    /// Moves to the position after the string's closing quote, or to the end of the received bytes.
     fn string(&mut self, rest: &[u8], body: &[u8]) {
         let mut rest = rest;
         loop {
@@ -160,7 +161,7 @@ impl Scanner {
     }
 }
 
-/// Bytes before the first quote or backslash; all of them when there is none.
+/// Number of bytes before the first quote or backslash. All bytes, if there is none.
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -175,7 +176,8 @@ fn plain_prefix(bytes: &[u8]) -> usize {
 
 /// Sets the high bit of every byte of `word` that is a quote or a backslash. Only the lowest set bit is reliable.
 const fn string_ends(word: u64) -> u64 {
-    // Subtracting borrows at a zero byte. Quote and backslash are both ASCII, so one test of the high bits covers both.
+    // Subtracting borrows at a zero byte. Quote and backslash are both ASCII, so one test of the high bits is enough
+    // for both.
     let borrow =
         (word ^ splat(b'"')).wrapping_sub(splat(1)) | (word ^ splat(b'\\')).wrapping_sub(splat(1));
     borrow & !word & splat(0x80)

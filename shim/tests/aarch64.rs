@@ -1,5 +1,5 @@
-//! The program for another processor, under an emulator. Where the tools are missing this is said and nothing is tested: they are
-//! no part of what building hookspan needs, on a build server either.
+//! Tests the program built for another processor, in an emulator. If the tools for that are missing, the test says so
+//! and checks nothing, even on a build server: building hookspan does not need them.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn missing() -> Option<String> {
     (!core).then(|| format!("rustup target add {TARGET}"))
 }
 
-/// The program for that processor, built once; `None`, with the reason on standard error, where that cannot be.
+/// The program for that processor, built once. `None` if it cannot be built; the reason is printed to standard error.
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| match missing() {
@@ -78,7 +78,7 @@ fn built_for_aarch64_it_keeps_and_answers() {
     }
 }
 
-/// The tests of this file's neighbours once more, on that program.
+/// Runs the other tests of this folder once more, with that program.
 #[test]
 fn built_for_aarch64_it_does_what_the_native_program_does() {
     let Some(program) = program() else { return };
@@ -89,10 +89,10 @@ fn built_for_aarch64_it_does_what_the_native_program_does() {
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     let again = Command::new(std::env::current_exe().unwrap())
         .args(["replies::", "stdin::", "stdout::", "places::"])
-        // The emulator needs descriptors of its own, and the shell that starts it sets PWD itself.
+        // The emulator uses descriptors of its own, and the shell that starts it sets PWD.
         .args(["--skip", "no_descriptors_left", "--skip", "cursor_in_the_environment"])
         .args(["--skip", "everything_known_about_the_run"])
-        // Another account may not be able to read the script, nor the program behind it.
+        // Another account may be unable to read the script or the program that it starts.
         .args(["--skip", "without_rights"])
         .env("HOOKSPAN_TEST_SHIM", &wrapper)
         .output()

@@ -1,5 +1,5 @@
-//! The failing path: the journal is not there, or what is there is not ours. Each test runs as root, if the tests do, and as an
-//! account without rights.
+//! Tests the failing path: the journal is missing, or something of another user is in its place. Each test runs as an
+//! account without rights, and as root too if the tests run as root.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -18,14 +18,14 @@ const NOBODY: u32 = 65_534;
 const STRANGER: u32 = 1;
 const HOME_STATE: &str = "home/.local/state/hookspan";
 
-/// A home and a run-time directory of one account.
+/// The home and run-time directory of one account.
 struct Machine {
     folder: Folder,
     uid: u32,
 }
 
 impl Machine {
-    /// One for each account that a test can be.
+    /// One machine for each account that a test can use.
     fn all() -> Vec<Self> {
         let ours = rustix::process::geteuid().as_raw();
         if ours != 0 {
@@ -35,7 +35,7 @@ impl Machine {
         vec![Self::of(0), Self::of(NOBODY)]
     }
 
-    /// The one without rights, if the tests are run by root: whoever may do everything is never refused.
+    /// The machine of the account without rights, if root runs the tests. Root itself is never refused anything.
     fn powerless() -> Option<Self> {
         Self::all().pop().filter(|machine| machine.uid != 0)
     }
@@ -54,7 +54,7 @@ impl Machine {
         self.folder.join(name)
     }
 
-    /// A copy of the program where its account can run it.
+    /// A copy of the program in a place where the account can run it.
     fn program(&self) -> PathBuf {
         self.path("hookspan-shim")
     }
@@ -91,20 +91,20 @@ impl Machine {
         }
     }
 
-    /// One hook, answered as if all were well.
+    /// Runs one hook. The answer must be the same as in the usual case.
     #[track_caller]
     fn hook(&self, arguments: &[&str], variables: &[(&str, &str)]) {
         check(&feed(self.command(arguments, variables), &cursor_body("preToolUse")), ALLOW);
     }
 
-    /// One hook with `--dir`, and a run-time directory.
+    /// Runs one hook with `--dir` and with a run-time directory.
     #[track_caller]
     fn hook_in(&self, dir: &str) {
         let dir = self.path(dir);
         self.hook(&["--dir", dir.to_str().unwrap()], &[("XDG_RUNTIME_DIR", "run")]);
     }
 
-    /// Files in our folder of the run-time directory whose names start so.
+    /// Files whose names start with `prefix`, in our folder of the run-time directory.
     fn in_run(&self, prefix: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("run/hookspan")).into_iter().flatten();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -230,7 +230,7 @@ fn in_another_users_home_nothing_is_made_and_the_hook_is_spilled() {
     for machine in Machine::all().into_iter().filter(|_| can_give_away()) {
         machine.make("theirs", 0o777, STRANGER);
         machine.hook(&[], &[("HOME", "theirs"), ("XDG_RUNTIME_DIR", "run")]);
-        // Without a run-time directory there is no place that is ours: answered, and nothing else.
+        // Without a run-time directory no place belongs to us. The program answers and does nothing else.
         machine.hook(&[], &[("HOME", "theirs")]);
         assert_eq!(listing(&machine.path("theirs")), [""; 0]);
         assert_eq!(machine.spilled(), 1);
@@ -247,7 +247,7 @@ fn a_home_that_does_not_exist_is_not_made() {
     }
 }
 
-/// As `sudo` leaves `~/.local`, and as a container gives a user without a name.
+/// The state that `sudo` leaves `~/.local` in, and that a container gives to a user without a name.
 #[test]
 fn below_a_parent_of_another_user_nothing_is_made() {
     for machine in Machine::all().into_iter().filter(|_| can_give_away()) {
@@ -263,7 +263,7 @@ fn below_a_parent_of_another_user_nothing_is_made() {
     assert_eq!(machine.spilled(), 1);
 }
 
-/// WSL makes the run-time directory with mode 755 or 777. Our folder in it is closed all the same.
+/// WSL creates the run-time directory with mode 755 or 777. Our folder inside is closed all the same.
 #[test]
 fn an_open_run_time_directory_of_ours_is_used() {
     for machine in Machine::all() {
@@ -296,7 +296,7 @@ fn planted_files_of_another_user_are_not_written_to() {
     machine.hook_in("theirs");
     machine.hook(&[], &[("HOOKSPAN_DIR", "theirs")]);
     assert_eq!(machine.spilled(), 1);
-    // The same in the run-time directory: the spill file is theirs, then the whole folder is.
+    // The same in the run-time directory: first the spill file belongs to another user, then the whole folder does.
     let spill = machine.in_run("spill-").remove(0);
     fs::remove_file(&spill).unwrap();
     fs::write(&spill, "").unwrap();
@@ -319,7 +319,7 @@ fn a_pipe_that_another_user_reads_gets_nothing() {
     let pipe = machine.path("theirs/journal");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     give(&pipe, 0o666, STRANGER);
-    // Open on both sides, so that a writer is not refused for want of a reader.
+    // The FIFO is opened for reading and writing, so that a writer is not refused for lack of a reader.
     let mut reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     machine.hook_in("theirs");
     reader.write_all(b"!").unwrap();
@@ -336,7 +336,7 @@ fn a_directory_that_its_owner_closed_is_left_as_it_is() {
     machine.hook_in("home/state");
     machine.check_mode(&state, 0o500);
     assert_eq!(machine.spilled(), 1);
-    // Without a run-time directory nothing can be kept; what exists already still counts.
+    // Without a run-time directory nothing can be stored. A loss file that already exists still counts losses.
     machine.make_file("home/state/losses", 0o600, machine.uid);
     machine.hook(&[], &[("HOOKSPAN_DIR", "home/state")]);
     assert_eq!(losses(&state.join("losses")), [13]);
@@ -356,7 +356,7 @@ fn links_of_others_are_not_followed_and_our_own_are() {
         link("shared/ours", machine.uid);
         machine.hook_in("shared/theirs/state");
         assert_eq!((listing(&machine.path("real")).len(), machine.spilled()), (0, 1));
-        // The collector refuses a link as the state directory itself, so nothing is begun there.
+        // The collector refuses a state directory that is a link, so the program creates nothing there.
         machine.hook_in("shared/ours");
         assert_eq!((listing(&machine.path("real")).len(), machine.spilled()), (0, 2));
         machine.hook_in("shared/ours/state");
@@ -399,7 +399,7 @@ fn at_its_bound_the_journal_is_not_spilled() {
         machine.hook_in("home/state");
         assert_eq!(losses(&machine.path("home/state/losses")), [40]);
         assert_eq!(machine.spilled(), 0);
-        // Another link there says nothing about a bound.
+        // Another link in this place does not mean that the bound is reached.
         fs::remove_file(machine.path("home/state/journal")).unwrap();
         symlink("elsewhere", machine.path("home/state/journal")).unwrap();
         machine.hook_in("home/state");
@@ -440,7 +440,7 @@ fn a_run_time_directory_of_another_user_is_passed_over() {
     }
 }
 
-/// In a name space of its own, where `/run` can be made what it is on a desktop.
+/// Runs in a mount namespace of its own, where `/run` can be set up like on a desktop.
 #[test]
 fn without_the_variable_the_users_own_run_time_directory_is_found() {
     for machine in Machine::all() {

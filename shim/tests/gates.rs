@@ -1,4 +1,4 @@
-//! Counts, so that they hold on any machine. Times are in `benches/alternating.rs`.
+//! Checks counts that are the same on any machine. Times are measured in `benches/alternating.rs`.
 
 use std::fs;
 use std::io::Write;
@@ -20,11 +20,11 @@ fn four_kibibytes() -> Vec<u8> {
     body
 }
 
-/// Runs a tool over the program with `body` in a file, or says why not.
+/// Runs a tool on the program, with `body` in a file. Returns the tool's output, or says why it could not run.
 fn under(tool: &str, arguments: &[&str], program: &Path, body: &[u8]) -> Option<String> {
     let folder = Folder::new();
     fs::write(folder.join("body"), body).unwrap();
-    // The journal is there, as it always is but the first time.
+    // The journal exists, as in every run except the first.
     fs::write(folder.join("journal"), b"").unwrap();
     let output = Command::new(tool)
         .args(arguments)
@@ -52,7 +52,7 @@ fn under(tool: &str, arguments: &[&str], program: &Path, body: &[u8]) -> Option<
     }
 }
 
-/// The system calls of one run, without those that begin and end any program; `None` without strace.
+/// The system calls of one run, without those at the beginning and end of any program. `None` if strace is missing.
 fn system_calls(program: &Path) -> Option<Vec<String>> {
     Some(names_of_calls(&under("strace", &[], program, &four_kibibytes())?))
 }
@@ -67,15 +67,16 @@ fn names_of_calls(trace: &str) -> Vec<String> {
 fn nine_system_calls_are_enough_to_keep_and_answer_a_hook() {
     for _ in 0..5 {
         let Some(calls) = system_calls(&program()) else { return };
-        // One run in sixteen looks at the journal's size.
+        // One run in sixteen checks the journal's size.
         let (looks, others): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|name| name.contains("fstat"));
         assert!(others.len() <= 9 && looks.len() <= 1, "{others:?} {looks:?}");
     }
 }
 
-/// The same when the program is there before its input, as far as the writer's end is closed right after: seen in one run of
-/// a hundred at least, because the kernel may wake the program in between, and on a busy machine nearly always does.
+/// The count if the program starts before its input arrives, and the writer closes its end directly afterwards. At
+/// least one run in a hundred must see this. The kernel may wake the program between write and close; on a busy machine
+/// it nearly always does.
 #[test]
 fn nine_system_calls_are_enough_when_the_input_comes_late() {
     let mut fewest = usize::MAX;
@@ -90,7 +91,7 @@ fn nine_system_calls_are_enough_when_the_input_comes_late() {
     panic!("{fewest} system calls");
 }
 
-/// The system calls of a run whose input is written once it waits for it.
+/// The system calls of a run whose input is written only after the program waits for it.
 fn calls_with_late_input() -> Option<Vec<String>> {
     let folder = Folder::new();
     fs::write(folder.join("journal"), b"").unwrap();
@@ -115,7 +116,7 @@ fn calls_with_late_input() -> Option<Vec<String>> {
     Some(names_of_calls(&fs::read_to_string(&trace).unwrap()))
 }
 
-/// The gate above can fail: a program of libc's has more, and they are all seen.
+/// Shows that the gate above can fail: a program with libc makes more calls, and all of them are counted.
 #[test]
 fn system_calls_of_another_program_are_counted() {
     let Some(calls) = system_calls(Path::new("/bin/true")) else { return };
@@ -124,8 +125,8 @@ fn system_calls_of_another_program_are_counted() {
     assert_eq!(calls, ["read", "read", "write"]);
 }
 
-/// Every size takes another way: the first frame alone, several, the large buffer. So do an input that has to be waited for, a
-/// state directory that is not there, and a file in its place: the hook is spilled.
+/// Each size takes another path: the first frame alone, several frames, the large buffer. Late input, a missing state
+/// directory, and a file in its place (the hook is spilled) take further paths.
 #[test]
 fn the_shipped_program_makes_no_memory_error() {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -151,7 +152,8 @@ fn the_shipped_program_makes_no_memory_error() {
     assert_eq!(fs::read_dir(folder.join("hookspan")).unwrap().count(), 1, "one spill file");
 }
 
-/// Instructions of one run, counted by a simulated processor: the same number on every machine. `None` without valgrind.
+/// Instructions of one run, counted by a simulated processor. The number is the same on every machine. `None` if
+/// valgrind is missing.
 fn instructions(program: &Path, body: &[u8]) -> Option<u64> {
     let arguments = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
     let report = under("valgrind", &arguments, program, body)?;
@@ -171,7 +173,7 @@ fn twenty_five_thousand_instructions_are_enough_for_four_kibibytes() {
     assert!(count <= 25_000, "{count}");
 }
 
-/// The gates above can fail: what is no more than a loop over the same calls has other counts.
+/// Shows that the gates above can fail: a program that only loops over the same calls has other counts.
 #[test]
 fn instructions_follow_what_is_done() {
     let (Some(exit), Some(drain), Some(empty), Some(full)) = (
@@ -183,7 +185,7 @@ fn instructions_follow_what_is_done() {
         return;
     };
     assert!(exit < drain && drain < empty, "{exit} {drain} {empty}");
-    // Each byte is looked at twice: once for the name and once for the checksum.
+    // Each byte is read twice: for the name, and for the checksum.
     assert!(full > empty + 4_096, "{empty} {full}");
 }
 
@@ -222,7 +224,7 @@ fn no_instruction_asks_which_processor_it_is() {
     assert!(!listing.contains("cpuid"));
 }
 
-/// Minor page faults of one run: what the children of this process had, before and after.
+/// Minor page faults of one run: the difference in the count for this process's children.
 fn page_faults(program: &Path, folder: &Folder) -> u64 {
     let sum = || -> u64 {
         let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
@@ -243,7 +245,8 @@ fn page_faults(program: &Path, folder: &Folder) -> u64 {
 
 #[test]
 fn three_page_faults_more_than_exiting_are_enough() {
-    // Other tests of this process have children too, so the counting is done in a process of its own.
+    // Other tests of this process start children, too. So the counting runs in a separate process, which this variable
+    // marks.
     const ALONE: &str = "HOOKSPAN_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let name = "gates::three_page_faults_more_than_exiting_are_enough";

@@ -1,7 +1,7 @@
-//! The shipped build of the program, run as a host runs it.
+//! Runs the shipped build of the program as a host does.
 //!
-//! Test builds unwind and have a runtime; what Cursor starts has neither. So these tests build profile `shim` once and run
-//! what comes out.
+//! Test builds unwind and have a runtime. The program that Cursor starts has neither. So these tests build profile
+//! `shim` once and run the result.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -13,17 +13,17 @@
 
 mod support;
 
-/// What is answered, for which hook and host.
+/// Which answer is given for which hook and host.
 mod replies;
-/// Standard input in every state a host leaves it in.
+/// Standard input in every state in which a host may leave it.
 mod stdin;
 /// Standard output likewise.
 mod stdout;
-/// Where hooks are kept, and what happens when they cannot be.
+/// Where hooks are stored, and what happens if they cannot be stored.
 mod places;
-/// Where they go when the state directory is missing, closed, full or another user's.
+/// Where hooks are stored if the state directory is missing, closed, full or another user's.
 mod fallback;
-/// What the program may cost, where a count can say it.
+/// What the program may cost, as far as counts can tell.
 mod gates;
 /// The program for another processor.
 mod aarch64;

@@ -10,7 +10,7 @@ use crate::support::{
     skipped,
 };
 
-/// The program with nothing but these variables.
+/// The program with only these environment variables.
 fn with_environment(variables: &[(&str, &Path)]) -> Command {
     let mut command = Command::new(program());
     command.arg("preToolUse").env_clear().envs(variables.iter().copied());
@@ -35,7 +35,7 @@ fn the_state_directory_is_found_by_flag_then_variable_then_home() {
         check(&feed(with_environment(&variables[from..]), b""), ALLOW);
         assert_eq!(records(&places[from].join("journal")).len(), 1, "{from}");
     }
-    // A relative one is ignored, an empty one is unset.
+    // A relative path is ignored, and an empty one counts as unset.
     let odd = [("HOOKSPAN_DIR", Path::new("")), ("XDG_STATE_HOME", relative), ("HOME", &home)];
     check(&feed(with_environment(&odd), b""), ALLOW);
     assert_eq!(records(&places[2].join("journal")).len(), 2);
@@ -92,7 +92,7 @@ fn whatever_stands_in_the_journals_place_is_left_alone_and_counted() {
 
 #[test]
 fn without_rights_the_hook_is_answered() {
-    // Root may write anywhere, so another account has to try.
+    // Root may write anywhere, so the test runs as another account.
     let as_nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"];
     let mut attempt = Command::new("setpriv");
     attempt.args(as_nobody).arg("true").stdin(Stdio::null()).stderr(Stdio::null());

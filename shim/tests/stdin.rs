@@ -127,7 +127,7 @@ fn a_writer_that_pauses_is_waited_for() {
         pause(Duration::from_millis(400));
         stdin.write_all(part).unwrap();
     }
-    // A host that writes its newline separately must not find the pipe broken.
+    // A host that writes its newline separately must not find the pipe closed.
     stdin.write_all(b"\n").unwrap();
     drop(stdin);
     check(&wait(child, start), ALLOW);
@@ -241,7 +241,7 @@ fn a_here_document_arrives_through_every_shell_there_is() {
     }
 }
 
-/// Lets time pass: here the pause itself is the input.
+/// Lets time pass. In these tests the pause itself is the input.
 fn pause(time: Duration) {
     std::thread::park_timeout(time);
 }

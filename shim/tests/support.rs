@@ -1,4 +1,4 @@
-//! The built program, a state directory, and a strict reader of what was kept.
+//! The built program, a state directory, and a strict reader of what was stored.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hookspan_shim::frame::{Decoded, HEADER_BYTES, Header, LAST};
 use hookspan_shim::record::{Metadata, Stamp};
 
-/// Folder of the programs as they are shipped.
+/// Folder with the programs in the shipped profile.
 static SHIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = Command::new(env!("CARGO"))
@@ -25,7 +25,7 @@ static SHIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
     target.join("shim")
 });
 
-/// The program as it is shipped, or another build of it: one with a sanitizer, for the tests of what it does.
+/// The shipped program, or another build of it: for example one with a sanitizer.
 pub(crate) fn program() -> PathBuf {
     let other = std::env::var_os("HOOKSPAN_TEST_SHIM");
     other.map_or_else(|| SHIPPED.join("hookspan-shim"), PathBuf::from)
@@ -43,12 +43,12 @@ pub(crate) fn floor() -> PathBuf {
     SHIPPED.join("examples/floor")
 }
 
-/// The program that reads to the end and answers.
+/// The program that reads its input to the end and answers.
 pub(crate) fn drain() -> PathBuf {
     SHIPPED.join("examples/drain")
 }
 
-/// A folder that goes with the value.
+/// A folder that is removed when the value is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -56,7 +56,7 @@ impl Folder {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// One that every account can reach: the target folder may lie in a home that is closed to others.
+    /// A folder that every account can reach. The target folder may be in a home that is closed to others.
     #[cfg(unix)]
     pub(crate) fn for_everyone() -> Self {
         let folder = Self::below(&std::env::temp_dir());
@@ -111,7 +111,7 @@ pub(crate) struct Kept {
     pub(crate) body: Vec<u8>,
 }
 
-/// Reads a segment of whole frames, those of a record one after the other.
+/// Reads a segment of complete frames, in which the frames of a record follow each other.
 #[track_caller]
 pub(crate) fn records(path: &Path) -> Vec<Kept> {
     let bytes = fs::read(path).unwrap();
@@ -200,14 +200,14 @@ pub(crate) fn cursor_body(name: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Says why a test does not test, where a person looks for it. On a build server nothing is skipped.
+/// Prints why a test checks nothing. On a build server no test may be skipped, so it fails there.
 #[track_caller]
 pub(crate) fn skipped(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "{why}");
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-/// A file system that goes with the value.
+/// A file system that is unmounted when the value is dropped.
 pub(crate) struct Mount(pub(crate) PathBuf);
 
 impl Mount {

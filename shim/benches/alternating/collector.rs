@@ -1,4 +1,4 @@
-//! With the collector in every state it may be in: it must not show in what a hook costs.
+//! Measures hooks while the collector is in each of its states. The state must not change what a hook costs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -17,7 +17,7 @@ const FLOOR: usize = 0;
 const DRAIN: usize = 1;
 const SHIM: usize = 2;
 
-/// Records that are put into the journal before every hundredth round, so that a busy collector stays busy.
+/// Records written to the journal before every hundredth round, so that a busy collector stays busy.
 const BACKLOG: u64 = 4_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn run(rounds: usize, built: Option<&Path>, folder: &Folder) -> Resul
     Ok(())
 }
 
-/// Calls `what` with the collector in `state`.
+/// Calls `what` while the collector is in `state`.
 fn with<T>(
     state: State,
     collector: &Path,
@@ -110,13 +110,14 @@ struct Collector {
 }
 
 impl Collector {
-    /// Starts it and waits for its first line, which says that it serves.
+    /// Starts the collector and waits for its first line, which says that it serves.
     fn start(program: &Path, folder: &Folder) -> Result<Self> {
         Self::start_in(program, &folder.state())
     }
 
     fn start_in(program: &Path, state: &Path) -> Result<Self> {
-        // It does not inherit the priority that this program may have been given: it would compete with what is measured.
+        // The collector runs at normal priority. It must not inherit the priority of the benchmark and compete with the
+        // measured programs.
         let mut child = Command::new("chrt")
             .args(["--other", "0"])
             .arg(program)
@@ -132,12 +133,12 @@ impl Collector {
             let said = std::fs::read_to_string(state.join("bench.log"))?;
             return Err(format!("{} does not serve: {said}", program.display()).into());
         }
-        // Somebody has to read on, or a full pipe would stop it.
+        // The output must be read to the end, because a full pipe would stop the collector.
         thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
         Ok(Self { child, program: program.to_path_buf(), state: state.to_path_buf() })
     }
 
-    /// Ends it without warning and starts the next one.
+    /// Kills the collector and starts a new one.
     fn restart(&mut self) -> std::result::Result<Self, ()> {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -157,7 +158,7 @@ impl Drop for Collector {
     }
 }
 
-/// Appends records as shims would, `next` being the number of the first.
+/// Appends records as shims would. `next` is the number of the first record.
 fn pile_up(journal: &Path, next: &mut u64) -> Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(journal)?;
     let body = body(4_096);

@@ -1,4 +1,5 @@
-//! Next to the hooks that people use today: a script that keeps the payload in a file and answers, or hands it to a server.
+//! Compares with the hooks that people use today: scripts that store the payload in a file and answer, or send it to a
+//! server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write, stdout};
@@ -29,7 +30,7 @@ fs.appendFileSync(process.argv[2], JSON.stringify(payload) + "\n");
 console.log(JSON.stringify({ permission: "allow" }));
 "#;
 
-/// A tenth of the rounds: these take a hundred times as long.
+/// Uses a tenth of the rounds, because these programs take a hundred times as long.
 pub(crate) fn run(rounds: usize, folder: &Folder) -> Result<()> {
     let mut programs = ours(folder)?;
     let mut out = stdout();
@@ -89,13 +90,13 @@ fn installed(program: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.is_file())
 }
 
-/// A server that takes a payload and answers, as a logging daemon would; its address.
+/// Starts a server that receives a payload and answers, as a logging daemon would. Returns its address.
 fn serve() -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}/hook", listener.local_addr()?);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Whoever goes away in the middle is the next one's problem, not ours.
+            // A client that disconnects early does not concern this server.
             let _ = answer(&stream);
         }
     });

@@ -1,8 +1,8 @@
-//! What a hook costs, next to what no program can do without and to what people use today.
+//! Measures what a hook costs, compared with the least that any program costs and with the hooks that people use today.
 //!
-//! Each round runs every program once, in random order, on the same body; what counts is the median of the rounds' ratios.
-//! From before the spawn to after the wait, by std's `posix_spawn`. `floor` only exits; `drain` reads to the end and
-//! answers, the least that any correct hook does.
+//! Each round runs every program once, in random order and on the same body. The result is the median over the rounds
+//! of each ratio. A run is timed from before the spawn (std's `posix_spawn`) to after the wait. `floor` only exits.
+//! `drain` reads its input to the end and answers, which is the least that a correct hook does.
 //!
 //! ```text
 //! cargo bench -p hookspan-shim                                     # every size, about a minute
@@ -54,9 +54,9 @@ mod options {
         pub(crate) rounds: usize,
         pub(crate) sizes: Vec<usize>,
         pub(crate) gate: bool,
-        /// Other builds to run beside: name and path.
+        /// Other builds to compare with: name and path.
         pub(crate) with: Vec<(String, PathBuf)>,
-        /// A collector to use instead of building one.
+        /// Path of an existing collector. Without it, the benchmark builds one.
         hookspan: Option<PathBuf>,
         what: What,
     }

@@ -1,4 +1,4 @@
-//! Runs programs in turns and takes the time.
+//! Runs programs in turns and measures their times.
 
 use std::env;
 use std::error::Error;
@@ -17,13 +17,13 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// Rounds that are not counted.
 const WARM_UP: usize = 20;
 
-/// A place for state and scripts that goes with the value.
+/// A folder for state and scripts. It is removed when the value is dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new() -> Result<Self> {
         let path = env::temp_dir().join(format!("hookspan-bench-{}", std::process::id()));
-        // Closed to others, or the collector refuses it.
+        // Other users must not be able to enter it. Otherwise the collector refuses the folder.
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700).create(path.join("state"))?;
         Ok(Self(path))
@@ -53,7 +53,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A program that takes what the hook program takes.
+    /// A program with the same arguments and input as the hook program.
     pub(crate) fn like_ours(name: &str, program: &Path, folder: &Folder) -> Self {
         let arguments = vec!["--dir".into(), folder.state().into(), "preToolUse".into()];
         Self { name: name.to_owned(), program: program.to_path_buf(), arguments }
@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// Builds the floor, the drain and the hook program as they are shipped.
+/// Builds the floor, the drain and the hook program in the shipped profile.
 pub(crate) fn ours(folder: &Folder) -> Result<Vec<Program>> {
     let built = build(&["--profile", "shim", "-p", "hookspan-shim", "--bins", "--examples"])?;
     let at = |name: &str, path| Program::like_ours(name, &built.join("shim").join(path), folder);
@@ -79,7 +79,7 @@ pub(crate) fn ours(folder: &Folder) -> Result<Vec<Program>> {
     ])
 }
 
-/// Builds something and returns the target folder.
+/// Runs cargo with these arguments. Returns the target folder.
 pub(crate) fn build(what: &[&str]) -> Result<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().ok_or("no target folder")?;
     let status = Command::new(env!("CARGO"))
@@ -116,7 +116,7 @@ pub(crate) fn body(size: usize) -> Vec<u8> {
     body
 }
 
-/// Microseconds of every round, by program.
+/// For each program, the microseconds of every round.
 pub(crate) struct Times(Vec<Vec<f64>>);
 
 impl Times {
@@ -145,8 +145,8 @@ impl Times {
     }
 }
 
-/// Runs every program once a round. `between` is called before every hundredth round: what was written before is no part of
-/// the question.
+/// Runs every program once per round. Calls `between` before every hundredth round, so that what it writes is not
+/// measured.
 pub(crate) fn measure(
     rounds: usize,
     programs: &[Program],
@@ -184,7 +184,8 @@ fn once(program: &Program, body: &[u8], channel: Channel) -> Result<f64> {
     let mut input = Input::new(channel, &mut command)?;
     let start = Instant::now();
     let mut child = command.spawn()?;
-    // The parent's copy of the child's end, which would hide that nobody reads.
+    // Closes this process's copy of the child's end of the pipe. Otherwise a write would not fail when the child stops
+    // reading.
     drop(command);
     input.feed(body)?;
     drop(input);
@@ -217,7 +218,7 @@ impl Input {
         })
     }
 
-    /// Writes all, unless nobody reads: the floor does not.
+    /// Writes everything. A child that does not read, such as the floor, is no error.
     fn feed(&mut self, body: &[u8]) -> Result<()> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
 
@@ -239,7 +240,7 @@ fn quantile(values: &[f64], at: f64) -> f64 {
     sorted.get(index.round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// A small generator: the order of the programs must not be a pattern, and need be no better than that.
+/// A small random generator. It only has to keep the order of the programs from being regular.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Bodies of several sizes, and the limits that the project sets itself.
+//! Measures bodies of several sizes, and knows the project's limits for them.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -45,12 +45,12 @@ pub(crate) fn run(options: &Options, folder: &Folder) -> Result<bool> {
     Ok(within)
 }
 
-/// An empty journal with space reserved behind its end, as the collector leaves it.
+/// Creates an empty journal with space reserved after its end, as the collector leaves it.
 fn reserve(journal: &Path, bytes: u64) -> Result<()> {
     fs::write(journal, b"")?;
     let mut fallocate = Command::new("fallocate");
     fallocate.args(["--keep-size", "--length", &bytes.to_string()]).arg(journal);
-    // Without it on file systems that cannot.
+    // Some file systems cannot reserve space. There the benchmark runs without it.
     let _ = fallocate.stderr(Stdio::null()).status();
     Ok(())
 }
@@ -68,7 +68,7 @@ fn row(size: usize, channel: Channel, programs: &[Program], times: &Times, of: u
     )
 }
 
-/// The tail counts only at real-time priority, so it is no part of the limits.
+/// The limits do not include p99, which means something only at real-time priority.
 fn is_within(size: usize, channel: Channel, times: &Times) -> bool {
     let (floor_limit, drain_limit) = match (size, channel) {
         (..=16_384, _) => (1.2, 1.08),

@@ -25,13 +25,14 @@ pub(super) fn boottime_ns() -> u64 {
 
 /// Standard input.
 pub(super) fn stdin() -> BorrowedFd<'static> {
-    // SAFETY: nothing closes descriptor 0. If it was closed at the start, calls on it fail or reach a file that we opened.
+    // SAFETY: nothing closes descriptor 0. If it was closed at the start, calls on it fail or reach a file that this
+    // program opened.
     unsafe { BorrowedFd::borrow_raw(0) }
 }
 
 /// Standard output. The caller makes sure that descriptor 1 is not a file that we opened.
 pub(super) fn stdout() -> BorrowedFd<'static> {
-    // SAFETY: nobody closes it, as above.
+    // SAFETY: nothing closes descriptor 1 either.
     unsafe { BorrowedFd::borrow_raw(1) }
 }
 
@@ -53,14 +54,15 @@ pub(super) fn map_memory(bytes: usize) -> Option<&'static mut [u8]> {
     }
 }
 
-/// Takes or drops a read lease on a file open for reading: `F_SETLEASE` with `F_RDLCK` or `F_UNLCK`.
+/// Takes or drops a read lease on a file that is open for reading: `F_SETLEASE` with `F_RDLCK` or `F_UNLCK`.
 ///
-/// The kernel grants a lease only if no process, not even a stopped one, has the file open for writing. A process that opens
-/// the file for writing later waits until the lease is dropped or `lease-break-time` has passed. The kernel then sends us
-/// `SIGIO`, whose default action ends the process: ignore or handle `SIGIO` first.
+/// The kernel grants a lease only if no process, not even a stopped one, has the file open for writing. A process that
+/// later opens the file for writing waits until the lease is dropped or `lease-break-time` has passed. The kernel then
+/// sends `SIGIO` to this process, whose default action ends the process. So ignore or handle `SIGIO` first.
 ///
 /// # Errors
-/// `EAGAIN`: a writer has it open. Anything else: the file system or the system has no leases.
+///
+/// `EAGAIN`: a writer has the file open. Any other error: the file system or the system has no leases.
 pub fn set_read_lease(file: BorrowedFd<'_>, take: bool) -> Result<(), Errno> {
     const F_SETLEASE: usize = 1_024;
     let kind = if take { 0 } else { 2 };
@@ -74,9 +76,9 @@ pub fn set_read_lease(file: BorrowedFd<'_>, take: bool) -> Result<(), Errno> {
 pub fn ignore_lease_signal() {
     const SIGIO: usize = 29;
     const SIG_IGN: usize = 1;
-    // The kernel's structure opens with the handler; no flags, no mask.
+    // The kernel's structure begins with the handler. Flags and mask are empty.
     let action = [SIG_IGN, 0, 0, 0];
-    // SAFETY: the call reads the structure, which is no longer than these four words.
+    // SAFETY: the call reads the structure, which is at most as long as these four words.
     unsafe { syscall4(NR_RT_SIGACTION, [SIGIO, (&raw const action) as usize, 0, 8]) };
 }
 
@@ -92,12 +94,12 @@ fn clock_ns(clock: usize) -> u64 {
     seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
 }
 
-/// Blocks the two signals that a write may raise: SIGPIPE (nobody reads the answer) and SIGXFSZ (a limit on the size of
-/// files). Their default action ends the process, but the host must see exit code 0.
+/// Blocks the two signals that a write may raise: SIGPIPE (nobody reads the answer) and SIGXFSZ (a limit on file
+/// sizes). Their default action ends the process, but the host must see exit code 0.
 pub(super) fn block_deadly_signals() {
     const SIG_BLOCK: usize = 0;
     let set: u64 = 1 << (13 - 1) | 1 << (25 - 1);
-    // SAFETY: the call reads the eight bytes of the set and is told that there are eight.
+    // SAFETY: the call reads the eight bytes of the set, and its size argument is eight.
     unsafe { syscall4(NR_RT_SIGPROCMASK, [SIG_BLOCK, (&raw const set) as usize, 0, 8]) };
 }
 
@@ -122,7 +124,11 @@ const NR_CLOCK_GETTIME: usize = 113;
 #[cfg(target_arch = "aarch64")]
 const NR_EXIT_GROUP: usize = 94;
 
-/// One system call of up to four arguments.
+/// Makes one system call with up to four arguments.
+///
+/// # Safety
+///
+/// The arguments, above all pointers, must be what the call expects.
 ///
 /// # Safety
 /// The arguments must be what the call expects, pointers above all.
@@ -130,7 +136,7 @@ unsafe fn syscall4(number: usize, arguments: [usize; 4]) -> isize {
     let [a, b, c, d] = arguments;
     let result: isize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel's calling convention; it changes rcx and r11.
+    // SAFETY: this follows the kernel's calling convention. The call changes rcx and r11.
     unsafe {
         asm!(
             "syscall",
@@ -141,7 +147,7 @@ unsafe fn syscall4(number: usize, arguments: [usize; 4]) -> isize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the kernel's calling convention.
+    // SAFETY: this follows the kernel's calling convention.
     unsafe {
         asm!(
             "svc 0",

@@ -22,8 +22,8 @@ use crate::scan::Scan;
 /// unused bytes: see [`crate::entry`].
 pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
     let now = clocks();
-    // SAFETY: the kernel's layout: the number of arguments, their pointers, a null, the variables' pointers, a null,
-    // pairs of numbers that end with AT_NULL. Strings end with a NUL and live as long as the process.
+    // SAFETY: this is the kernel's layout: the number of arguments, their pointers, a null, the variables' pointers, a
+    // null, and pairs of numbers that end with AT_NULL. Strings end with a NUL and live as long as the process.
     let (environment, id) = unsafe {
         let mut environment = Environment::default();
         let count = *stack;
@@ -39,7 +39,8 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
         environment.argument = given.last().map_or(b"", |argument| text(*argument));
         let mut next = stack.add(count + 2);
         while *next != 0 {
-            // The program uses few variables. Measuring the length of every one would cost more than the rest of this function.
+            // The program uses few variables. Measuring the length of all of them would cost more than the rest of this
+            // function.
             let start = *next as *const u8;
             if matches!(*start, b'C' | b'H' | b'P' | b'X')
                 && matches!(*start.add(1), b'U' | b'O' | b'W' | b'D')
@@ -50,7 +51,7 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
         }
         (environment, random_id(next.add(1)))
     };
-    // SAFETY: the caller's promise. Fresh stack is zero; the content does not matter.
+    // SAFETY: the caller promises it. New stack memory is zero, and its content does not matter.
     let scratch = unsafe { core::slice::from_raw_parts_mut(scratch, SCRATCH_BYTES) };
     start(&environment, now, 0, id, scratch);
     exit()
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
 unsafe fn random_id(mut auxiliary: *const usize) -> u64 {
     const AT_NULL: usize = 0;
     const AT_RANDOM: usize = 25;
-    // SAFETY: the vector ends with AT_NULL; AT_RANDOM is the address of sixteen bytes.
+    // SAFETY: the vector ends with AT_NULL. AT_RANDOM is the address of sixteen bytes.
     unsafe {
         while *auxiliary != AT_NULL {
             if *auxiliary == AT_RANDOM {
@@ -77,13 +78,14 @@ unsafe fn random_id(mut auxiliary: *const usize) -> u64 {
 }
 
 /// # Safety
-/// `address` is that of bytes that end with a NUL and are never changed.
+///
+/// `address` must point to bytes that end with a NUL and never change.
 unsafe fn text(address: usize) -> &'static [u8] {
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(address as *const _) }.to_bytes()
 }
 
-/// Reads standard input to its end and answers, for the benchmark's lower bound of any correct hook.
+/// Reads standard input to its end and answers. The benchmark uses it as the lower bound of any correct hook.
 pub fn drain(buffer: &mut [u8]) {
     while read(stdin(), &mut *buffer).is_ok_and(|count| count > 0) {}
     let _ = write(stdout(), b"{}\n");
@@ -104,10 +106,10 @@ pub fn answer_after_panic() -> ! {
     exit()
 }
 
-/// Makes a freestanding program out of a function like [`enter`]: the entry symbol with memory reserved below the
-/// initial stack pointer, the functions that the compiler calls as if libc were there, and a panic handler.
+/// Makes a freestanding program from a function like [`enter`]: defines the entry symbol with memory reserved below the
+/// initial stack pointer, the functions that the compiler calls and libc would provide, and a panic handler.
 ///
-/// Memory below the stack pointer costs a page fault only where it is touched, and the compiler adds no stack probes.
+/// Memory below the stack pointer costs a page fault only where it is used, and the compiler adds no stack probes.
 #[macro_export]
 macro_rules! entry {
     ($enter:path) => {
@@ -147,13 +149,13 @@ macro_rules! entry {
             $crate::linux::answer_after_panic()
         }
 
-        /// The memory functions. A plain loop would be compiled into a call of the function it stands in, so x86_64 uses
-        /// its string instructions and the rest volatile accesses.
+        /// The memory functions. The compiler would turn a plain loop into a call of the very function that contains
+        /// the loop. So x86_64 uses its string instructions, and other processors use volatile accesses.
         mod memory {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: the caller's promise that both regions are valid and do not overlap.
+                // SAFETY: the caller promises that both regions are valid and do not overlap.
                 unsafe {
                     core::arch::asm!("rep movsb", inout("rcx") len => _, inout("rdi") to => _,
                         inout("rsi") from => _, options(nostack, preserves_flags));
@@ -168,7 +170,8 @@ macro_rules! entry {
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
-                // SAFETY: the caller's promise; the direction keeps an overlap from being overwritten before it is read.
+                // SAFETY: the caller promises that both regions are valid. The direction of the copy makes sure that
+                // overlapping bytes are read before they are overwritten.
                 unsafe {
                     if (to as usize).wrapping_sub(from as usize) >= len {
                         return memcpy(to, from, len);
@@ -183,7 +186,7 @@ macro_rules! entry {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: the caller's promise that the region is valid.
+                // SAFETY: the caller promises that the region is valid.
                 unsafe {
                     core::arch::asm!("rep stosb", inout("rcx") len => _, inout("rdi") to => _,
                         in("al") byte as u8, options(nostack, preserves_flags));
@@ -199,7 +202,7 @@ macro_rules! entry {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, len: usize) -> i32 {
                 for index in 0..len {
-                    // SAFETY: the caller's promise that both regions are valid.
+                    // SAFETY: the caller promises that both regions are valid.
                     let (a, b) = unsafe {
                         (left.add(index).read_volatile(), right.add(index).read_volatile())
                     };
@@ -219,7 +222,7 @@ macro_rules! entry {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn strlen(text: *const u8) -> usize {
                 let mut len = 0;
-                // SAFETY: the caller's promise that there is a NUL.
+                // SAFETY: the caller promises that a NUL follows.
                 while unsafe { text.add(len).read_volatile() } != 0 {
                     len += 1;
                 }

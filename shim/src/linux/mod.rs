@@ -1,7 +1,7 @@
-//! Linux: system calls without libc. The shipped build also enters the program without a runtime.
+//! Linux: system calls without libc. The shipped build also starts without a runtime.
 //!
-//! This file is safe code. Its two parts hold the workspace's only unsafe code: `calls` makes system calls that crates offer
-//! only at extra cost, and `entry` enters the program with only a stack pointer.
+//! This file contains no unsafe code. Its two submodules hold the workspace's only unsafe code: `calls` makes system
+//! calls that libraries offer only at extra cost, and `entry` starts the program with nothing but a stack pointer.
 
 mod calls;
 mod entry;
@@ -22,14 +22,14 @@ use crate::path::{PATH_BYTES, PathBuffer};
 use crate::program::{FRAME_BYTES, Invocation, LARGE_FRAME_BYTES, Place, Read, System};
 use calls::{block_deadly_signals, boottime_ns, map_memory, never_close, stdin, stdout};
 
-/// Size of the pipe for a large body: the largest size that Linux gives any user by default.
+/// Size of the pipe for a large body: the largest size that Linux grants to any user by default.
 const LARGE_PIPE_BYTES: usize = 1 << 20;
-/// Room for the longest file name in the state directory, with its NUL.
+/// Maximum length of a file name in the state directory, including its NUL.
 const NAME_BYTES: usize = 16;
-/// Bytes of memory that [`start`] needs: the path of the state directory, then a frame.
+/// Bytes of memory that [`start`] needs for the path of the state directory, followed by a frame.
 pub const SCRATCH_BYTES: usize = PATH_BYTES + NAME_BYTES + 8 + FRAME_BYTES;
 
-/// Runs the program. `scratch` is [`SCRATCH_BYTES`] long; the clocks were read before anything else.
+/// Runs the program. `scratch` has [`SCRATCH_BYTES`]. The clocks were read before anything else.
 pub fn start(
     environment: &Environment<'_>,
     (wall_ns, boottime_ns): (u64, u64),
@@ -49,7 +49,7 @@ pub fn start(
         code_remote: environment.code_remote,
         pwd: environment.pwd,
     };
-    // The path lies directly before the frame. A separate page would cost one more page fault.
+    // The path is stored directly before the frame. On a separate page it would cost one more page fault.
     let prefix_bytes = environment.state_dir().map_or(0, |parts| write_prefix(scratch, parts));
     let frame_at = (prefix_bytes + NAME_BYTES).next_multiple_of(8);
     let Some((path, buffer)) = scratch.split_at_mut_checked(frame_at) else { return };
@@ -59,7 +59,7 @@ pub fn start(
     crate::program::run(&mut system, &invocation, buffer);
 }
 
-/// Writes the state directory with its final slash and returns its length; 0 when it is longer than a path may be.
+/// Writes the state directory with a final slash. Returns its length, or 0 if the path is too long.
 fn write_prefix(scratch: &mut [u8], (base, suffix): (&[u8], &[u8])) -> usize {
     let len = base.len() + suffix.len();
     let Some(place) = scratch.get_mut(..len).filter(|_| len < PATH_BYTES) else { return 0 };
@@ -70,14 +70,14 @@ fn write_prefix(scratch: &mut [u8], (base, suffix): (&[u8], &[u8])) -> usize {
 }
 
 struct Linux<'a> {
-    /// The state directory with its slash, and room for a name behind it.
+    /// The state directory with its final slash, and room for a file name after it.
     path: &'a mut [u8],
-    /// 0 when there is no state directory.
+    /// Length of the state directory; 0 if there is none.
     prefix_bytes: usize,
     environment: &'a Environment<'a>,
     /// The kernel supports reads without waiting on this kind of file.
     has_no_wait: bool,
-    /// Standard output was closed at the start, so a file that we opened became descriptor 1.
+    /// Standard output was closed at the start, and descriptor 1 became a file that this program opened.
     stdout_is_taken: bool,
 }
 
@@ -96,17 +96,17 @@ impl Linux<'_> {
 
     /// Opens the journal in the usual case: it exists and is ours.
     ///
-    /// `O_NOATIME` checks the owner at no cost: only a file's owner may use the flag. If another user planted a file in the
-    /// journal's place, opening it gives `EPERM`, whatever its mode. Root may use the flag on any file, so root's state directory
-    /// must be root's own; the collector checks that. The directory is not checked here: a journal of ours is closed to other
-    /// users wherever it lies.
+    /// `O_NOATIME` checks the owner at no cost, because only the owner of a file may use this flag. If another user
+    /// placed a file here, opening it gives `EPERM`, whatever its mode. Root may use the flag on any file, so root's
+    /// state directory must be root's own; the collector checks that. The directory is not checked here: other users
+    /// cannot read or replace a journal of ours, no matter in which directory it is.
     fn open_journal(&mut self) -> Result<BorrowedFd<'static>, Errno> {
         let path = self.path_of(b"journal")?;
         let file = open(path, APPEND | OFlags::NOATIME, Mode::empty())?;
         Ok(self.keep_open(file))
     }
 
-    /// Everything else: see [`crate::fallback`].
+    /// All other cases: see [`crate::fallback`].
     #[cold]
     #[inline(never)]
     fn fall_back(&mut self, place: Place) -> Result<BorrowedFd<'static>, Errno> {
@@ -161,7 +161,7 @@ impl System for Linux<'_> {
         match poll(&mut waiting, Some(&timespec(ms))) {
             Ok(0) => return Read::TimedOut,
             Err(Errno::INTR) => return Read::Nothing,
-            // If the descriptor is bad, the next read reports that.
+            // If the descriptor is bad, the next read reports it.
             _ => {}
         }
         let [waited] = &waiting;
@@ -211,7 +211,8 @@ impl System for Linux<'_> {
     }
 
     fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
-        // With the usual 64 KiB pipe, writer and reader would wait for each other in turns. Other kinds of file refuse the call.
+        // With the usual 64 KiB pipe, writer and reader would take turns waiting for each other. Files that are not
+        // pipes refuse the call.
         let _ = fcntl_setpipe_size(stdin(), LARGE_PIPE_BYTES);
         map_memory(LARGE_FRAME_BYTES)
     }
@@ -226,7 +227,7 @@ impl System for Linux<'_> {
             Ok(_) | Err(Errno::PIPE | Errno::BADF) => return,
             Err(_) => {}
         }
-        // A full pipe, or a file such as a terminal that cannot be written without waiting.
+        // The pipe is full, or the file (such as a terminal) cannot be written without waiting.
         loop {
             let ms = until_ns.saturating_sub(boottime_ns()) / 1_000_000;
             let mut waiting = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
@@ -242,7 +243,7 @@ impl System for Linux<'_> {
     }
 }
 
-/// Exchanges `journal` with the link `stop`. If several programs do so at once, none undoes the exchange.
+/// Exchanges `journal` with the link `stop`. If several programs do this at once, no exchange is undone.
 #[cold]
 pub fn stop_journal(journal: &CStr, stop: &CStr, open_journal: BorrowedFd<'_>) {
     let Ok(ours) = fstat(open_journal) else { return };

@@ -22,7 +22,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The directory that the command line names, else the one that the environment says.
+    /// The directory from the command line, else the one from the environment.
     pub(super) fn find(dir: Option<OsString>) -> Option<Self> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let named = dir.map(PathBuf::from).or_else(|| set("HOOKSPAN_DIR")).or_else(|| {
@@ -49,9 +49,10 @@ impl State {
         Some(Self { dir: home.join(below), home: Some(home), run_time_dir, working_dir })
     }
 
-    /// Opens a file for appending, and makes what is missing.
+    /// Opens a file for appending. Creates what is missing.
     ///
     /// # Errors
+    ///
     /// The error number of the operating system.
     pub(super) fn open(&self, place: Place) -> Result<File, u32> {
         let usual = (place == Place::Journal).then(|| self.open_journal()).flatten();
@@ -59,14 +60,14 @@ impl State {
             Some(journal) => journal,
             None => self.fall_back(place)?,
         };
-        // This system cannot exchange the journal for a link in one step, so every hook checks the journal's size.
+        // This system cannot exchange the journal with a link in one step, so every hook checks the journal's size.
         let is_full =
             place == Place::Journal && size(&file).is_some_and(|bytes| bytes > JOURNAL_MAX_BYTES);
         if is_full { Err(ELOOP) } else { Ok(file) }
     }
 }
 
-/// Uses rustix, not std, because [`crate::fallback`] works on rustix's descriptors.
+/// Uses rustix and not std, because [`crate::fallback`] needs rustix's descriptors.
 #[cfg(unix)]
 mod system {
     use std::os::unix::ffi::OsStrExt;
@@ -90,7 +91,7 @@ mod system {
             Some(journal)
         }
 
-        /// Everything else: see [`crate::fallback`].
+        /// All other cases: see [`crate::fallback`].
         pub(super) fn fall_back(&self, place: Place) -> Result<File, u32> {
             let places = Places {
                 state_dir: self.dir.as_os_str().as_bytes(),
@@ -120,8 +121,8 @@ mod system {
     }
 }
 
-/// On Windows the state directory lies in the user's profile, whose access list keeps other users out. There is no run-time
-/// directory.
+/// On Windows the state directory is in the user's profile, whose access list keeps other users out. There is no
+/// run-time directory.
 #[cfg(not(unix))]
 mod system {
     use std::fs::OpenOptions;
