@@ -11,7 +11,7 @@ pub fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// A clock that only goes forward, for measuring how long something has been waiting.
+/// A clock that never goes back, for measuring how long something has been waiting.
 #[must_use]
 pub(crate) fn instant() -> Instant {
     Instant::now()

@@ -1,12 +1,12 @@
-//! Who owns the state directory, and who may look into it.
+//! Checks who owns the state directory and who may read it.
 
 use std::fs::{DirBuilder, Metadata};
 use std::path::{Path, PathBuf};
 
 use super::{DirError, StateDir};
 
-/// Creates `path` with mode 0700, or adopts an existing directory of ours that is empty or was begun by a shim. Then checks it.
-/// Returns the surrounding folders that were made, innermost first.
+/// Creates `path` with mode 0700, or adopts an existing directory of ours if it is empty or was begun by a shim. Then
+/// checks it. Returns the parent folders that were created, innermost first.
 pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     let io = |action| move |source| DirError::Io { action, path: path.to_path_buf(), source };
     let around = path.ancestors().skip(1).take_while(|folder| !folder.exists());
@@ -20,8 +20,8 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     match builder().create(path) {
         Ok(()) => close_to_others(path).map_err(io("set the mode of"))?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            // No other user can have planted or read a file in such a directory. It is empty, or holds files that shims began.
-            // All files are checked in any case.
+            // No other user can have placed or read a file in such a directory: it is empty, or contains only files
+            // that shims create. All files are checked anyway.
             if is_our_directory(path) && holds_at_most(path, &["journal", "losses"]) {
                 close_to_others(path).map_err(io("set the mode of"))?;
             }
@@ -32,7 +32,7 @@ pub(super) fn create(path: &Path) -> Result<Vec<PathBuf>, DirError> {
     Ok(made)
 }
 
-/// Whether a directory holds nothing but these files.
+/// Whether a directory contains no files but these.
 fn holds_at_most(path: &Path, names: &[&str]) -> bool {
     let is_known = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| names.iter().any(|name| entry.file_name() == *name))
@@ -40,7 +40,7 @@ fn holds_at_most(path: &Path, names: &[&str]) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_known))
 }
 
-/// Checks that `path` is a directory of ours, closed to others.
+/// Checks that `path` is a directory of ours that other users cannot enter.
 pub(super) fn directory(path: &Path) -> Result<(), DirError> {
     let found = metadata(path)?;
     if found.is_symlink() {
@@ -62,7 +62,7 @@ pub(crate) fn is_our_directory(path: &Path) -> bool {
     metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found))
 }
 
-/// Checks the files that hookspan opens. Those that do not exist yet are fine.
+/// Checks the files that hookspan opens. A file that does not exist yet passes.
 pub(super) fn files(dir: &StateDir) -> Result<(), DirError> {
     let database = dir.database();
     let beside = |suffix: &str| {
@@ -101,7 +101,7 @@ fn file(path: &Path) -> Result<(), DirError> {
         return refuse(path, "is not a regular file", remedy);
     }
     owner(path, &found)?;
-    // During a rotation the journal briefly has two names. The other one is ours too.
+    // During a rotation the journal briefly has two names. Both are ours.
     let names = if path.file_name().is_some_and(|name| name == "journal") { 2 } else { 1 };
     if links(&found) > names {
         return refuse(path, "has a second name (hard link)", remedy);
@@ -169,7 +169,7 @@ fn links(found: &Metadata) -> u64 {
     found.nlink()
 }
 
-// On other systems the access list of the profile directory keeps other accounts out.
+// On other systems, the access list of the profile directory keeps other accounts out.
 
 #[cfg(not(unix))]
 fn builder() -> DirBuilder {
@@ -233,7 +233,7 @@ mod tests {
         dir.prepare().unwrap();
         assert_eq!(mode_of(dir.root()), 0o700);
 
-        // A directory begun by a shim is adopted too.
+        // A directory begun by a shim is adopted as well.
         fs::remove_dir(dir.imports()).unwrap();
         fs::write(dir.journal(), "").unwrap();
         fs::set_permissions(dir.journal(), Permissions::from_mode(0o600)).unwrap();

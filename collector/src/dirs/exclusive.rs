@@ -1,13 +1,14 @@
-//! Lets one command at a time change the installations of a state directory.
+//! A lock, so that only one command at a time changes the installations of a state directory.
 
 use std::fs::File;
 use std::io;
 
 use super::StateDir;
 
-/// Held while a command changes `install.json` and the files listed there. The kernel frees the lock however the process ends.
+/// Held while a command changes `install.json` and the files listed there. The kernel releases the lock no matter how
+/// the process ends.
 ///
-/// The lock is on the directory itself, so that it leaves no file behind.
+/// The lock is on the directory itself, so no lock file is left behind.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     _held: File,
@@ -24,7 +25,7 @@ impl Exclusive {
         loop {
             let held = File::open(dir.root())?;
             held.lock()?;
-            // The previous holder may have removed the directory, and another process may have made a new one.
+            // The previous holder may have removed the directory, and another process may have created a new one.
             let (ours, named) = (held.metadata()?, dir.root().metadata()?);
             if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
                 return Ok(Self { _held: held });
@@ -32,7 +33,7 @@ impl Exclusive {
         }
     }
 
-    /// On systems where a directory cannot be opened, the lock is a file in it.
+    /// Where a directory cannot be opened, the lock is on a file in the directory.
     ///
     /// # Errors
     /// The file cannot be made or locked.

@@ -1,4 +1,4 @@
-//! One collector per state directory.
+//! The lock that allows one collector per state directory.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::private::sweep_staged;
 use super::{DirError, OwnerKey, StateDir, create_private, open_private, write_private};
 
-/// Held while this process is the collector. The kernel frees it however the process ends.
+/// Held while this process is the collector. The kernel releases it no matter how the process ends.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -45,7 +45,7 @@ fn busy(info: Option<&ServeInfo>) -> String {
 }
 
 impl Lock {
-    /// Takes the lock, or says who holds it. The directory must have been prepared.
+    /// Takes the lock, or returns who holds it. The directory must have been prepared.
     ///
     /// # Errors
     /// [`LockError::Busy`] when another process has it.
@@ -56,7 +56,7 @@ impl Lock {
             move |source| DirError::Io { action, path, source }
         };
         let mut file = create_private(&path).map_err(io("open"))?;
-        // `is_held` takes the lock for an instant, so a first refusal may mean nothing.
+        // `is_held` holds the lock for an instant, so a single refusal does not mean that a collector runs.
         for attempt in 0.. {
             match file.try_lock() {
                 Ok(()) => break,
@@ -70,14 +70,14 @@ impl Lock {
             }
         }
         [dir.serve_info(), dir.access(), dir.audit()].iter().for_each(|path| sweep_staged(path));
-        // Never unlink the file: a second file with the same name would be a second lock.
+        // The lock file must never be unlinked: a second file with the same name would be a second lock.
         file.set_len(0).map_err(io("write"))?;
         file.write_all(std::process::id().to_string().as_bytes()).map_err(io("write"))?;
         Ok(Self { file })
     }
 
-    /// Whether the lock file was deleted or replaced. Then the locked state directory is no longer the present one, and hooks
-    /// go to the present one. A directory that cannot be read now does not count as lost.
+    /// Whether the lock file was deleted or replaced. If so, hooks now go to another state directory at the same path.
+    /// A directory that cannot be read at the moment does not count as lost.
     #[must_use]
     pub(crate) fn is_lost(&self, dir: &StateDir) -> bool {
         match std::fs::symlink_metadata(dir.lock_file()) {
@@ -106,7 +106,7 @@ fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
 
-/// `serve.json`: who serves this state directory. Readable only by its owner.
+/// `serve.json`: the process that serves this state directory. Readable only by its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServeInfo {
     /// Process id.
@@ -116,25 +116,25 @@ pub(crate) struct ServeInfo {
     /// Version of the collector.
     #[serde(default)]
     pub version: String,
-    /// Start, nanoseconds since the epoch.
+    /// When it started, in nanoseconds since the epoch.
     #[serde(default)]
     pub started_ns: i64,
-    /// Whether the dashboard asks who reads.
+    /// Whether the dashboard requires a sign-in.
     #[serde(default)]
     pub token_required: bool,
-    /// A Unix socket on which it listens too.
+    /// A Unix socket on which the dashboard listens, too.
     #[serde(default)]
     pub socket: Option<PathBuf>,
-    /// The key that the owner's commands present.
+    /// The key that commands of the same user present.
     #[serde(default)]
     pub key: OwnerKey,
-    /// What the collector gave up; see [`crate::sandbox`].
+    /// The rights that the collector gave up; see [`crate::sandbox`].
     #[serde(default)]
     pub sandbox: String,
 }
 
 impl ServeInfo {
-    /// The dashboard's address for a browser on this machine; `None` when it has none.
+    /// The dashboard's address for a browser on this machine; `None` if there is no dashboard.
     #[must_use]
     pub(crate) fn url(&self) -> Option<String> {
         let mut address: SocketAddr = self.address.as_deref()?.parse().ok()?;
@@ -164,7 +164,7 @@ impl ServeInfo {
         let _gone = std::fs::remove_file(dir.serve_info());
     }
 
-    /// The running collector, or `None`. The file of a killed collector is ignored.
+    /// The running collector, or `None`. The file left by a killed collector is ignored.
     #[must_use]
     pub(crate) fn running(dir: &StateDir) -> Option<Self> {
         if Lock::is_held(dir) {

@@ -1,7 +1,7 @@
-//! The state directory: its place, its files, and who may read them.
+//! The state directory: where it is, its files, and who may read them.
 //!
-//! Everything hookspan keeps is below one directory that only its owner may enter. The directory and every file in it are
-//! checked before use, because the shim writes there from inside another program and must never be led elsewhere.
+//! Everything that hookspan keeps is in one directory that only its owner may enter. The directory and its files are
+//! checked before use, because the shim runs inside another program and must never be tricked into writing elsewhere.
 
 mod check;
 mod exclusive;
@@ -39,10 +39,10 @@ pub struct Places {
     pub local_app_data: Option<PathBuf>,
 }
 
-/// Why a state directory cannot be used. The text says what to do about it.
+/// Why a state directory cannot be used. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DirError {
-    /// No variable and no argument names its place.
+    /// Neither a variable nor an argument names the directory.
     #[error("no state directory: HOME is not set; pass --dir DIR or set HOOKSPAN_DIR")]
     Nowhere,
     /// The directory, or a file in it, is unsafe or of the wrong kind.
@@ -79,19 +79,20 @@ fn remedy(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// A state directory. Constructing the value changes no file;
+/// A state directory. Constructing the value changes no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
     root: PathBuf,
-    /// The user's run-time directories, in which shims may put hooks that the state directory does not take.
+    /// The user's run-time directories. Shims may put hooks there if the state directory does not accept them.
     run_time: Vec<PathBuf>,
 }
 
 impl StateDir {
-    /// Where the state directory is: `--dir`, else `HOOKSPAN_DIR`, else the platform's place for state.
+    /// Finds the state directory: `--dir`, else `HOOKSPAN_DIR`, else the platform's directory for state.
     ///
     /// # Errors
-    /// [`DirError::Nowhere`] when nothing says where, [`DirError::Io`] when a relative path cannot be made absolute.
+    ///
+    /// [`DirError::Nowhere`] if none of these is known; [`DirError::Io`] if a relative path cannot be made absolute.
     pub fn resolve(flag: Option<&Path>, places: &Places) -> Result<Self, DirError> {
         let given =
             flag.or(places.hookspan_dir.as_deref()).filter(|dir| !dir.as_os_str().is_empty());
@@ -104,15 +105,15 @@ impl StateDir {
             path: root.clone(),
             source,
         })?;
-        // A shim may use another one than this program: cron and some desktops start programs without the variable.
+        // A shim may use a different run-time directory: cron and some desktops start programs without the variable.
         let named = places.xdg_runtime_dir.clone().filter(|dir| dir.is_absolute());
         let mut run_time: Vec<PathBuf> = named.into_iter().chain(own_run_time_dir()).collect();
         run_time.dedup();
         Ok(Self { root, run_time })
     }
 
-    /// Whether a hook finds the directory with only a home folder in its environment, as in a Cursor that the desktop started.
-    /// A shell's `XDG_STATE_HOME` does not count.
+    /// Whether a hook finds this directory if its environment contains only the home folder, as in a Cursor started
+    /// from the desktop. A shell's `XDG_STATE_HOME` does not count.
     #[must_use]
     pub fn is_found_from_home(&self, places: &Places) -> bool {
         let bare = Places {
@@ -129,10 +130,11 @@ impl StateDir {
         Self { root: root.into(), run_time: Vec::new() }
     }
 
-    /// Creates the directory where it is missing, closed to others under any umask, and checks it and the files in it.
+    /// Creates the directory if it is missing, with mode 0700 under any umask. Then checks the directory and its files.
     ///
     /// # Errors
-    /// When it cannot be made, or is open to others, owned by somebody else, or reached through a symbolic link.
+    ///
+    /// The directory cannot be created, other users can enter it, another user owns it, or its path is a symbolic link.
     pub fn prepare(&self) -> Result<(), DirError> {
         let made = check::create(&self.root)?;
         check::create(&self.imports())?;
@@ -147,7 +149,8 @@ impl StateDir {
         Ok(())
     }
 
-    /// Records the folders that were made, because only hookspan may remove those. Several commands may each have made some.
+    /// Records which folders were created, because hookspan may remove only those. Several commands may each have
+    /// created some.
     fn remember(&self, made: Vec<PathBuf>) -> std::io::Result<()> {
         let _held = Exclusive::wait(self)?;
         let mut all = self.made_folders();
@@ -158,18 +161,18 @@ impl StateDir {
         write_private(&self.folders(), &serde_json::to_vec(&all)?)
     }
 
-    /// The surrounding folders that were made for it, innermost first.
+    /// The parent folders that were created for the directory, innermost first.
     #[must_use]
     pub fn made_folders(&self) -> Vec<PathBuf> {
         let text = std::fs::read(self.folders()).unwrap_or_default();
         let mut made: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
-        // Only surrounding folders, whatever the file says.
+        // Only parent folders are used, no matter what the file lists.
         made.retain(|folder| self.root.starts_with(folder));
         made
     }
 
-    /// Removes the directory if it holds nothing but what [`crate::journal::prepare`] puts there, and the folders around it that
-    /// were made for it and are empty.
+    /// Removes the directory if it contains nothing but what [`crate::journal::prepare`] creates. Also removes the
+    /// parent folders that were created for it, if they are empty.
     ///
     /// # Errors
     /// Returns the error of the file system.
@@ -207,7 +210,7 @@ impl StateDir {
         check::files(self)
     }
 
-    /// Why hooks cannot write there; `None` if they can.
+    /// Why hooks cannot write to the directory; `None` if they can.
     #[cfg(unix)]
     #[must_use]
     pub fn not_writable(&self) -> Option<std::io::Error> {
@@ -216,7 +219,7 @@ impl StateDir {
         accessat(CWD, &self.root, wanted, AtFlags::EACCESS).err().map(Into::into)
     }
 
-    /// Why hooks cannot write there. On other systems only an attempt would tell.
+    /// Why hooks cannot write to the directory. On other systems, only writing would show that.
     #[cfg(not(unix))]
     #[must_use]
     pub fn not_writable(&self) -> Option<std::io::Error> {
@@ -235,13 +238,13 @@ impl StateDir {
         self.root.join("journal")
     }
 
-    /// A segment that the collector has put aside.
+    /// A segment: a former journal that the collector has renamed.
     #[must_use]
     pub fn segment(&self, number: u64) -> PathBuf {
         self.root.join(format!("seg-{number}"))
     }
 
-    /// Losses that a full disk cannot prevent from being counted.
+    /// The losses. Space for this file is reserved, so losses are counted even if the disk is full.
     #[must_use]
     pub fn losses(&self) -> PathBuf {
         self.root.join("losses")
@@ -253,13 +256,14 @@ impl StateDir {
         self.root.join("torn")
     }
 
-    /// The folders that [`StateDir::prepare`] had to make for the directory to be in.
+    /// The list of parent folders that [`StateDir::prepare`] had to create.
     #[must_use]
     pub(crate) fn folders(&self) -> PathBuf {
         self.root.join("folders")
     }
 
-    /// The file that shims write if the state directory does not take a record. Usually in memory; see [`crate::journal`].
+    /// The file that shims write if the state directory does not accept a record. Usually in memory; see
+    /// [`crate::journal`].
     #[must_use]
     pub fn run_time_folders(&self) -> Vec<PathBuf> {
         self.run_time.iter().map(|dir| dir.join("hookspan")).collect()
@@ -277,56 +281,56 @@ impl StateDir {
         self.root.join("search.db")
     }
 
-    /// Held by the one collector; never unlinked.
+    /// The lock file of the one collector; never unlinked.
     #[must_use]
     pub fn lock_file(&self) -> PathBuf {
         self.root.join("lock")
     }
 
-    /// Who may read the dashboard: browsers that are signed in, and tokens of scripts. Only hashes.
+    /// Who may read the dashboard: signed-in browsers, and tokens of scripts. The file contains only hashes.
     #[must_use]
     pub fn access(&self) -> PathBuf {
         self.root.join("access.json")
     }
 
-    /// What was done with the recorded data, and who came in.
+    /// The audit log: who came in, and what was done with the recorded data.
     #[must_use]
     pub(crate) fn audit(&self) -> PathBuf {
         self.root.join("audit.json")
     }
 
-    /// The access token of versions that had one for everybody. It opens nothing any more.
+    /// The access token of older versions, which all readers shared. It no longer opens anything.
     #[must_use]
     pub fn old_token(&self) -> PathBuf {
         self.root.join("token")
     }
 
-    /// The key of the digits in `[redacted:RULE:DIGITS]`.
+    /// The key with which the digits in `[redacted:RULE:DIGITS]` are made.
     #[must_use]
     pub fn redact_key(&self) -> PathBuf {
         self.root.join("redact.key")
     }
 
-    /// Who serves, and where; see [`ServeInfo`].
+    /// The process that serves, and its address; see [`ServeInfo`].
     #[must_use]
     pub fn serve_info(&self) -> PathBuf {
         self.root.join("serve.json")
     }
 
-    /// Files of `hookspan import` on their way to the collector.
+    /// Folder of recordings that `hookspan import` hands to the collector.
     #[must_use]
     pub fn imports(&self) -> PathBuf {
         self.root.join("imports")
     }
 
-    /// Where `install` puts the hook program.
+    /// Folder of the installed hook program.
     #[must_use]
     pub fn bin(&self) -> PathBuf {
         self.root.join("bin")
     }
 }
 
-/// Where systemd keeps what belongs to a user who is logged in.
+/// Where systemd keeps the files of a logged-in user.
 #[cfg(target_os = "linux")]
 fn own_run_time_dir() -> Option<PathBuf> {
     Some(PathBuf::from(format!("/run/user/{}", rustix::process::geteuid().as_raw())))
@@ -417,7 +421,7 @@ mod tests {
         dir.remove_if_unused().unwrap();
         assert!(home.exists() && !home.join(".local").exists());
 
-        // Folders of other users stay, and so do folders that now hold other files.
+        // Folders of other users stay, and so do folders that meanwhile contain other files.
         std::fs::create_dir(home.join(".local")).unwrap();
         dir.prepare().unwrap();
         std::fs::write(home.join(".local/state/other"), "").unwrap();

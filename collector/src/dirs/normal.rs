@@ -1,15 +1,16 @@
-//! One spelling for each path, so that paths can be compared and written down.
+//! Writes each path in one way, so that paths can be compared and stored.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// `path` made absolute: without `.`, doubled or trailing separators, and without `..`.
+/// `path` as an absolute path: without `.` and `..`, and without doubled or trailing separators.
 ///
-/// A `..` behind a symbolic link means the parent of the link's target. So the file system resolves everything up to the last
-/// `..`. If nothing exists there, `..` removes the folder before it.
+/// After a symbolic link, `..` means the parent of the link's target. So the file system resolves everything up to the
+/// last `..`. If nothing exists there, `..` removes the folder before it.
 ///
 /// # Errors
-/// The path is empty, or relative in a folder that is gone.
+///
+/// The path is empty, or it is relative and the current folder is gone.
 pub(crate) fn normal(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let last = path.components().collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The key that the owner's commands present to the running collector.
+//! The key that commands of the same user present to the running collector.
 
 use serde::{Deserialize, Serialize};
 

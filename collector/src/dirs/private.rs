@@ -1,4 +1,4 @@
-//! Files that only their owner may read, under any umask, never through a link.
+//! Files that only their owner may read, under any umask. Symbolic links are never followed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -16,8 +16,8 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes sure that `path` exists and is closed to others. An existing file is not opened: closing a descriptor would drop all
-/// locks that the process has on that file, including those of an SQLite connection.
+/// Makes sure that `path` exists and that other users cannot read it. An existing file is not opened: closing a
+/// descriptor would drop all locks that the process holds on that file, including SQLite's.
 ///
 /// # Errors
 /// As [`create_private`].
@@ -25,12 +25,12 @@ pub(crate) fn ensure_private(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => close_to_others_at(path, &found),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        // A new file, or something that opening it refuses by name.
+        // A new file, or something that is no regular file and that opening will refuse.
         _ => create_private(path).map(drop),
     }
 }
 
-/// Opens an existing `path` for reading; a symbolic link or a FIFO neither misleads nor blocks it.
+/// Opens an existing `path` for reading. A symbolic link is refused, and a FIFO does not block.
 ///
 /// # Errors
 /// Returns the error of the file system.
@@ -39,7 +39,7 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options_private(options.read(true)).open(path)
 }
 
-/// Replaces `path` by `bytes` in one step: readers see the old file or the new one.
+/// Replaces the content of `path` with `bytes` in one step: readers see either the old or the new file.
 ///
 /// # Errors
 /// Returns the error of the file system.
@@ -53,7 +53,8 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the temporary file of an interrupted [`write_private`] to `path`. Call it only if no other process writes `path`.
+/// Removes the temporary file of an interrupted [`write_private`] to `path`. Call it only if no other process can be
+/// writing `path`.
 pub(super) fn sweep_staged(path: &Path) {
     let prefix = staging_prefix(path);
     let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
@@ -81,7 +82,7 @@ fn options_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// The umask changes the mode given at creation, and may remove too many bits.
+/// The umask may have removed too many bits from the mode given at creation.
 #[cfg(unix)]
 fn close_to_others(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

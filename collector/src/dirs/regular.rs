@@ -1,7 +1,8 @@
-//! Reads files that a person may have replaced by anything: a link to a device, a FIFO, a folder.
+//! Reads files that a person may have replaced by something else: a link to a device, a FIFO, a folder.
 //!
-//! The kind is checked twice: by name, because opening some devices has effects, and on the open descriptor, because the name
-//! may mean another file by then. `O_NONBLOCK` keeps a FIFO without a writer from blocking the open.
+//! The kind is checked twice: by name before opening, because opening some devices has effects, and on the open
+//! descriptor, because the name may by then belong to another file. `O_NONBLOCK` prevents a FIFO without a writer from
+//! blocking the open.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
@@ -12,22 +13,22 @@ use std::path::Path;
 pub(crate) struct Regular {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What the open descriptor says of it.
+    /// Metadata of the open file.
     pub metadata: Metadata,
 }
 
 /// Why a file is not read.
 #[derive(Debug)]
 pub(crate) enum Unfit {
-    /// It is no regular file: "a FIFO", "a directory" and so on.
+    /// Not a regular file: "a FIFO", "a directory" and so on.
     Kind(&'static str),
-    /// It is longer than the maximum. Holds its length, if known.
+    /// The file is longer than the maximum. Holds its length, if known.
     TooLarge(u64),
     /// The file system refused.
     Io(io::Error),
 }
 
-/// Reads the regular file at `path`, which must not be a symbolic link; `None` when nothing is there.
+/// Reads the regular file at `path`, which must not be a symbolic link; `None` if nothing is there.
 ///
 /// # Errors
 /// Something else than a regular file is there, the file has more than `max` bytes, or it cannot be read.

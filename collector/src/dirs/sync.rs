@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-/// Makes a rename in `folder` last through a power cut. Some file systems cannot sync a folder: there a power cut may undo the
-/// rename, and nothing else is lost.
+/// Syncs `folder`, so that a rename in it survives a power cut. Some file systems cannot sync a folder: there a power
+/// cut may undo the rename, and nothing else is lost.
 ///
 /// # Errors
 /// The folder cannot be opened or synced.
@@ -16,7 +16,7 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Only Unix syncs folders.
+/// Does nothing: only Unix can sync folders.
 ///
 /// # Errors
 /// None.

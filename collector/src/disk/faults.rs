@@ -1,7 +1,7 @@
-//! File operations that fail on purpose, in tests.
+//! Makes file operations fail on purpose, in tests.
 //!
-//! A [`Plan`] counts the operations of the threads that follow it, and makes some of them fail. Threads without a plan are not
-//! affected, so that tests run beside each other.
+//! A [`Plan`] counts the operations of the threads that follow it, and makes some of them fail. Threads without a plan
+//! are not affected, so tests can run in parallel.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,11 +14,12 @@ use super::Operation;
 pub(crate) enum How {
     /// Nothing is done.
     Before,
-    /// The operation is done but reported as failed. Only for operations that change names; others fail before they do anything.
+    /// The operation is carried out but reports an error. Only for operations that change names; other operations fail
+    /// before they do anything.
     Behind,
 }
 
-/// Which operations fail: `count` from the `first` on, counted from 1.
+/// Which operations fail: `count` operations, beginning with number `first`. Operations are counted from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub first: u64,
@@ -43,14 +44,14 @@ thread_local! {
 }
 
 impl Plan {
-    /// Makes operations of this thread fail from now on, until the guard is dropped.
+    /// Begins a plan for this thread. It holds until the guard is dropped.
     pub(crate) fn begin(fault: Fault) -> (Self, Guard) {
         let plan = Self(Arc::new(Mutex::new(State { fault, seen: 0, failed: Vec::new() })));
         let guard = plan.follow();
         (plan, guard)
     }
 
-    /// Makes operations of this thread fail, too.
+    /// Makes this thread follow the plan, too.
     pub(crate) fn follow(&self) -> Guard {
         PLAN.with(|plan| *plan.borrow_mut() = Some(self.clone()));
         Guard
@@ -65,7 +66,7 @@ impl Plan {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation, and returns how it must fail, if at all.
+    /// Counts an operation. Returns how it must fail, if at all.
     fn next(&self, operation: Operation) -> Option<(How, io::Error)> {
         let mut state = self.state();
         state.seen += 1;
@@ -89,7 +90,7 @@ impl Drop for Guard {
     }
 }
 
-/// The plan of this thread, for a thread that it starts.
+/// The plan of this thread, to be followed by a thread that it starts.
 pub(crate) fn plan() -> Option<Plan> {
     PLAN.with(|plan| plan.borrow().clone())
 }

@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     Reserve,
 }
 
-/// A file's identity for as long as somebody has it open.
+/// Identifies a file as long as some process has it open.
 pub(crate) type Identity = (u64, u64);
 
 /// Opens a file for reading: a regular file of this account, not through a link, and without waiting for a FIFO.
@@ -38,12 +38,12 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     with_descriptor(Operation::Open, || crate::dirs::open_private(path))
 }
 
-/// Opens an existing file for writing, without changing it.
+/// Opens an existing file for writing. Its content stays.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
     with_descriptor(Operation::Open, || OpenOptions::new().read(true).write(true).open(path))
 }
 
-/// Reopens an open file, whatever its present name is.
+/// Opens an open file once more, no matter what its name is now.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_again(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd as _;
@@ -51,7 +51,7 @@ pub(crate) fn open_again(file: &File) -> io::Result<File> {
     with_descriptor(Operation::Open, || File::open(&path))
 }
 
-/// Elsewhere only a name leads to a file.
+/// On other systems a file can be opened only by name.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn open_again(_: &File) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
@@ -67,7 +67,7 @@ pub(crate) fn look(file: &File) -> io::Result<Metadata> {
     tried(Operation::Look, || file.metadata())
 }
 
-/// Metadata of a path, without following a symbolic link. `None` if nothing is there.
+/// Metadata of a path; symbolic links are not followed. `None` if nothing is there.
 pub(crate) fn look_at(path: &Path) -> io::Result<Option<Metadata>> {
     none_if_missing(tried(Operation::Look, || fs::symlink_metadata(path)))
 }
@@ -158,7 +158,7 @@ pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
     tried(Operation::Link, || fs::hard_link(from, to).map_err(explained))
 }
 
-/// `EPERM` is what a file system without hard links answers, as vfat and some network ones.
+/// `EPERM` is the answer of file systems without hard links, such as vfat and some network file systems.
 fn explained(error: io::Error) -> io::Error {
     const EPERM: i32 = 1;
     let is_unsupported = error.kind() == io::ErrorKind::Unsupported
@@ -179,17 +179,17 @@ pub(crate) fn symlink(target: &str, at: &Path) -> io::Result<()> {
     tried(Operation::Link, || std::os::unix::fs::symlink(target, at))
 }
 
-/// Renames a file. Whatever has the new name is replaced.
+/// Renames a file. A file that already has the new name is replaced.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     tried(Operation::Rename, || fs::rename(from, to))
 }
 
-/// Removes a file that may be missing.
+/// Removes a file. It may be missing.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     none_if_missing(tried(Operation::Remove, || fs::remove_file(path))).map(|_| ())
 }
 
-/// Reserves space in a file behind `from`, without making the file longer.
+/// Reserves disk space in a file after `from`. The file does not become longer.
 #[cfg(target_os = "linux")]
 pub(crate) fn reserve(file: &File, from: u64, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -222,7 +222,7 @@ fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Runs an operation that needs a descriptor. If none is left, the spare ones are closed for it.
+/// Runs an operation that needs a descriptor. If none is left, it closes the spare ones and tries again.
 fn with_descriptor<T>(operation: Operation, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     spare::retried(|| tried(operation, &work))
 }
@@ -257,7 +257,7 @@ fn read_once_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> 
     std::os::windows::fs::FileExt::seek_read(file, into, offset)
 }
 
-/// Runs one operation. Tests may have it fail, before or after the work.
+/// Runs one operation. In tests it can be made to fail, before or after the work.
 #[cfg(not(test))]
 #[inline]
 fn tried<T>(_: Operation, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {

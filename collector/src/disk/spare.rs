@@ -1,16 +1,17 @@
-//! Reserves file descriptors for hooks.
+//! Keeps spare file descriptors for storing hooks.
 //!
-//! Even if connections use up all descriptors, hooks must be stored. So the collector keeps a few unused descriptors open. If
-//! an operation fails because none is left, they are closed, the operation is repeated, and as many as possible are opened
-//! again afterwards.
+//! Hooks must be stored even if connections use up all descriptors. So the collector keeps a few unused descriptors
+//! open. If an operation fails because no descriptor is left, the spare ones are closed, the operation is repeated, and
+//! as many spare ones as possible are opened again.
 
 use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of reserved descriptors: a roll needs two at a time, reopening the database needs three.
+/// Number of spare descriptors. A roll needs two at once, reopening the database needs three.
 const KEPT: usize = 8;
-/// Another thread may take a freed descriptor before the operation gets it. Then another spare one is closed.
+/// Number of spare descriptors closed for one operation. Another thread may take a freed descriptor before the
+/// operation does.
 const TRIES: usize = 3;
 
 static SPARE: Mutex<Spare> = Mutex::new(Spare { wanted: 0, held: Vec::new() });
@@ -20,14 +21,14 @@ struct Spare {
     held: Vec<File>,
 }
 
-/// Reserves descriptors until the process ends.
+/// Opens the spare descriptors, which are kept until the process ends.
 pub(crate) fn keep() {
     let mut spare = spare();
     spare.wanted = KEPT;
     spare.fill();
 }
 
-/// Reopens the spare descriptors that were used. Costs little if all of them are open.
+/// Opens the spare descriptors again that were used. Cheap if none was used.
 pub(crate) fn refill() {
     spare().fill();
 }

@@ -1,4 +1,4 @@
-//! Puts records together from frames of many writers, in any order.
+//! Assembles records from frames. Frames of several writers come in any order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
@@ -8,19 +8,20 @@ use hookspan_shim::frame::LAST;
 use super::segment::Frame;
 use super::{Counters, FLAG_TRUNCATED, Record};
 
-/// Maximum number of open records: records whose last frame has not come.
+/// Maximum number of open records. A record is open until its last frame has arrived.
 const OPEN_MAX: usize = 1_024;
 /// Maximum number of bytes of all open records.
 const OPEN_MAX_BYTES: usize = 64 << 20;
 
-/// Identifies the segment of a frame. Any number that does not change.
+/// Identifies the segment of a frame. The number never changes.
 pub(super) type SegmentId = u64;
 
-/// Records whose last frame has not come.
+/// Records whose last frame has not arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     open: HashMap<u64, Open>,
-    /// Ids in the order in which they were opened. Ids of finished records are dropped when they come to the front.
+    /// Ids in the order in which their records were opened. The id of a finished record is dropped once it is at the
+    /// front.
     order: VecDeque<(u64, u64)>,
     opened: u64,
     bytes: usize,
@@ -31,7 +32,7 @@ struct Open {
     number: u64,
     since: Instant,
     frames: BTreeMap<u32, Part>,
-    /// Where the first frame lies in every segment that holds frames of this record.
+    /// For each segment with frames of this record: the offset of the first one.
     starts: Vec<(SegmentId, u64)>,
     last: Option<u32>,
     bytes: usize,
@@ -98,7 +99,8 @@ impl Assembler {
         self.keep_bounds(counters, records);
     }
 
-    /// Closes every open record that has frames in this segment, as truncated: no process can write their last frames.
+    /// Closes, as truncated, every open record that has frames in this segment. No process can write their last frames
+    /// any more.
     pub(super) fn give_up_on(
         &mut self,
         segment: SegmentId,

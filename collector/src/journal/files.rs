@@ -1,15 +1,15 @@
 //! The journal's file names, and how they change.
 //!
-//! At every instant `journal` is a file that a shim can open or, at the bound, a link that a shim does not follow. A change
-//! takes several file operations, and each can fail. Every function here looks at what exists before it acts, so the next attempt
-//! finishes a change that failed half way.
+//! At every instant `journal` is a file that a shim can open or, if the bound is reached, a link that shims do not
+//! follow. A change of names takes several file operations, and each can fail. Every function here first looks at which
+//! files exist, so the next attempt completes a change that failed half way.
 //!
 //! | name | is |
 //! |---|---|
-//! | `journal` | the file that shims append to; a link that leads nowhere while hooks are not kept |
-//! | `seg-N` | a file that was `journal` before; N grows |
-//! | `journal.stop` | that link while the journal is open; the journal while the link is in its place |
-//! | `journal.new`, `journal.link` | about to become one of the above; present after a crash at most |
+//! | `journal` | the file that shims append to; while hooks are not kept, a link that leads nowhere |
+//! | `seg-N` | a former `journal`; N grows |
+//! | `journal.stop` | the stop link while the journal is open; the journal while the link is in its place |
+//! | `journal.new`, `journal.link` | about to become one of the files above; only left over after a crash |
 
 use std::fs::File;
 use std::io;
@@ -51,14 +51,14 @@ pub(super) fn segment_of(dir: &StateDir, wanted: Identity) -> io::Result<Option<
     Ok(None)
 }
 
-/// Finishes every interrupted change of names, and makes sure that there is a journal. A stopped journal becomes a segment, and
-/// a new journal takes its place.
+/// Completes every interrupted change of names, and makes sure that there is a journal. A stopped journal becomes a
+/// segment, and a new journal takes its place.
 pub(super) fn settle(dir: &StateDir) -> io::Result<()> {
     disk::remove(&beside(dir, "new"))?;
     disk::remove(&beside(dir, "link"))?;
     let journal = disk::regular(&dir.journal())?;
     for (_, path) in segments(dir)? {
-        // A roll was interrupted between `link` and `rename`: the file still has the name `journal`, or the stop link has it.
+        // A roll was interrupted between `link` and `rename`: the file is still called `journal`, or the stop link is.
         let found = disk::regular(&path)?;
         if (journal.is_some() && journal == found) || (found.is_none() && disk::is_link(&path)?) {
             disk::remove(&path)?;
@@ -82,7 +82,7 @@ pub(super) fn settle(dir: &StateDir) -> io::Result<()> {
     disk::sync_names(dir.root())
 }
 
-/// Renames the new file to `journal`, unless a shim has made a journal meanwhile. Then that file stays.
+/// Renames the new file to `journal`. If a shim has meanwhile created a journal, that file stays.
 fn adopt(dir: &StateDir) -> io::Result<()> {
     let linked = disk::link(&beside(dir, "new"), &dir.journal());
     disk::remove(&beside(dir, "new"))?;
@@ -110,7 +110,7 @@ pub(super) fn roll(dir: &StateDir, current: Identity) -> io::Result<Option<Rolle
             segment
         }
     };
-    // A shim may have put the stop link there meanwhile. A link to that link is no segment.
+    // A shim may have put the stop link there in the meantime. A hard link to the stop link is not a segment.
     if disk::regular(&segment)? != Some(current) {
         disk::remove(&segment)?;
         disk::remove(&beside(dir, "new"))?;
@@ -120,8 +120,8 @@ pub(super) fn roll(dir: &StateDir, current: Identity) -> io::Result<Option<Rolle
     Ok(Some(Rolled { segment, fresh }))
 }
 
-/// Replaces `journal` with the stop link. The file stays at `journal.stop`. Returns whether the journal is stopped now: another
-/// process may have changed the names meanwhile.
+/// Replaces `journal` with the stop link. The journal's file is then at `journal.stop`. Returns whether the journal is
+/// stopped now; another process may have changed the names in the meantime.
 #[cfg(target_os = "linux")]
 pub(super) fn stop(dir: &StateDir, journal: &File) -> io::Result<bool> {
     use std::ffi::CString;
@@ -141,7 +141,7 @@ pub(super) fn stop(_: &StateDir, _: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Path of the journal's file, also while the journal is stopped.
+/// Path of the journal's file, even while the journal is stopped.
 pub(super) fn current(dir: &StateDir) -> PathBuf {
     let stop = beside(dir, "stop");
     if dir.journal().is_symlink() && !stop.is_symlink() { stop } else { dir.journal() }

@@ -1,4 +1,5 @@
-//! Hooks that a shim could not keep anywhere: the disk was full, the journal at its bound, or the directory not writable.
+//! Hooks that a shim could not store anywhere: the disk was full, the journal was at its bound, or the directory was
+//! not writable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind::{NotADirectory, PermissionDenied};
@@ -14,20 +15,21 @@ use crate::disk;
 /// Losses since the state directory was made, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// Hooks lost; a lower bound when [`Losses::saturated`].
+    /// Number of lost hooks. A lower bound if [`Losses::saturated`].
     pub total: u64,
     /// Hooks lost by reason: `journal_full`, `disk_full`, `read_only`, `permission` (also: the directory or the file belongs to
     /// another user), `no_directory`, `write_cut_short`, `file_size_limit`, `damaged` (an entry that cannot be read) or
     /// `errno_N`.
     pub by_reason: BTreeMap<String, u64>,
-    /// The file has reached its size limit and counts no further.
+    /// The file has reached its maximum size, so further losses are not counted.
     pub saturated: bool,
     /// Bytes of body lost with them.
     pub bytes: u64,
 }
 
-/// Reads the losses that shims have counted, in the state directory and in the run-time directory. A missing file means no
-/// loss. A loss that is in both files counts once: the collector copies losses into the state directory, see `gather`.
+/// Reads the losses that shims have counted, in the state directory and in the run-time directory. A missing file means
+/// no loss. The collector copies losses into the state directory (see `gather`), so a loss found in both files counts
+/// once.
 ///
 /// # Errors
 /// The file in the state directory exists but cannot be read.
@@ -42,7 +44,7 @@ pub(crate) fn read(dir: &StateDir) -> io::Result<Losses> {
     Ok(losses)
 }
 
-/// Total bytes of all files of losses. The number changes when there are new losses.
+/// Total size of all loss files. It changes whenever a loss is added.
 ///
 /// # Errors
 /// A file's metadata cannot be read.
@@ -52,8 +54,8 @@ pub(crate) fn bytes(dir: &StateDir) -> io::Result<u64> {
     lengths.sum()
 }
 
-/// Copies losses from the run-time directory, which a restart of the machine empties, into the state directory. Losses that are
-/// there already are skipped, so it may be repeated at any time.
+/// Copies losses from the run-time directory, which is emptied when the machine restarts, into the state directory.
+/// Losses that are already there are skipped, so repeating this is harmless.
 ///
 /// # Errors
 /// The file in the state directory cannot be read or written.
@@ -71,20 +73,20 @@ type Entry = [u8; LOSS_BYTES];
 
 fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     match disk::read(path) {
-        // If the directory is missing or another user's, it holds no file of ours.
+        // If the directory is missing or belongs to another user, it contains no file of ours.
         Err(error) if matches!(error.kind(), NotADirectory | PermissionDenied) => Ok(Vec::new()),
         found => Ok(found?.unwrap_or_default().as_chunks::<LOSS_BYTES>().0.to_vec()),
     }
 }
 
-/// Losses of the run-time directory that are not in `known`, each once.
+/// Losses in the run-time directory that are not in `known`, each once.
 fn spare_entries(dir: &StateDir, known: &[Entry]) -> Vec<Entry> {
     let files = spare_losses(dir);
     if files.is_empty() {
         return Vec::new();
     }
     let mut seen: BTreeSet<Entry> = known.iter().copied().collect();
-    // A file that cannot be read now is read again with the next batch.
+    // A file that cannot be read now is tried again with the next batch.
     let found = files.iter().flat_map(|path| entries(path).unwrap_or_default());
     found.filter(|entry| seen.insert(*entry)).collect()
 }
@@ -99,7 +101,7 @@ impl Losses {
     }
 }
 
-/// Names an error number. These numbers are the same on every Linux, and on every other Unix but one.
+/// Names an error number. The numbers are the same on every Linux, and on all other Unix systems except one.
 fn reason(errno: u32) -> String {
     match errno {
         0 => "write_cut_short".to_owned(),
@@ -150,7 +152,7 @@ mod tests {
         fs::create_dir_all(run.join("hookspan")).unwrap();
         let spare = run.join(format!("hookspan/losses-{:x}", id.unwrap()));
         fs::write(&spare, [loss(1, 13), loss(2, 13)].concat()).unwrap();
-        // Nobody has made the state directory.
+        // The state directory does not exist.
         assert_eq!(read(&dir).unwrap().by_reason["permission"], 2);
 
         dir.prepare().unwrap();

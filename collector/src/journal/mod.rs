@@ -1,20 +1,21 @@
 //! The journal as its reader sees it: segments, frames, records, rotation.
 //!
-//! Shims append frames to `journal` in the state directory and tell nobody. [`Follower`] reads the frames, puts records together,
-//! syncs the file every 50 ms while it grows, and moves on to new segments. `journal` becomes `seg-N` after 64 MiB or an hour.
-//! `seg-N` is deleted once everything in it is committed and no process, not even a stopped one, can still write to it. The
-//! caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
+//! Shims append frames to `journal` in the state directory and notify nobody. [`Follower`] reads the frames, assembles
+//! records, syncs the file every 50 ms while it grows, and continues with new segments. `journal` becomes `seg-N` after
+//! 64 MiB or one hour. `seg-N` is deleted once everything in it is committed and no process, not even a stopped one,
+//! can still write to it. The caller commits [`Batch::records`] and [`Batch::position`] in one transaction.
 //!
-//! A position never runs ahead of the disk: it names synced bytes only. A record may be committed before its bytes are synced.
-//! After a power cut it is read again and dropped by its id.
+//! A position covers only synced bytes. A record may be committed before its bytes are synced. After a power cut such a
+//! record is read again, and dropped by its id.
 //!
-//! No failure drops a record that was read. [`Follower::poll`] has no error to return: what fails is a [`Problem`] beside the batch.
+//! No failure drops a record that was read. [`Follower::poll`] returns no error: a failure becomes a [`Problem`] beside
+//! the batch.
 //!
-//! `segment` reads one file, `sync` makes it durable, `assemble` puts records together, `files` knows the names and how they
-//! change, `reserve` keeps space for a full disk, `trouble` remembers what fails, `run_time` finds what shims left in the
-//! run-time directory, [`wait`] sleeps, [`losses`] counts hooks that shims could not keep, [`reader`] reads one file alone,
-//! [`probe`] marks the hooks that `doctor` sends, `write` appends records in tests. The follower and its parts use the file
-//! system only through [`crate::disk`].
+//! `segment` reads one file, `sync` makes it durable, `assemble` assembles records, `files` knows the names and how
+//! they change, `reserve` reserves space for the case of a full disk, `trouble` keeps track of failures, `run_time`
+//! finds what shims left in the run-time directory, [`wait`] sleeps, [`losses`] counts hooks that shims could not
+//! store, [`reader`] reads a single file, [`probe`] marks the hooks that `doctor` sends, `write` appends records in
+//! tests. The follower and its parts use the file system only through [`crate::disk`].
 
 mod assemble;
 mod files;
@@ -52,7 +53,7 @@ pub(crate) use trouble::Problem;
 /// [`hookspan_shim::frame`].
 pub const FLAG_TRUNCATED: u8 = 8;
 
-/// One run of the shim, as it stood in the journal.
+/// One run of the shim, as recorded in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Wall clock in nanoseconds, big-endian, then 64 random bits of the record. Unique, and ordered by time.
@@ -74,7 +75,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record from the payloads of its frames, or `None` when there is no metadata in front.
+    /// A record made from the payloads of its frames; `None` if it does not begin with metadata.
     fn new(id: u64, flags: u8, metadata: &[u8], body: Vec<u8>) -> Option<Self> {
         let metadata = Metadata::decode(metadata)?;
         let stamp = metadata.stamp;
@@ -97,7 +98,7 @@ impl Record {
     }
 }
 
-/// Makes the state directory and the file in it that counts losses. Hooks need both before any collector has run.
+/// Creates the state directory and the file in it that counts losses. Hooks need both, even before a collector has run.
 ///
 /// # Errors
 /// The directory cannot be made or used; see [`StateDir::prepare`].
@@ -112,13 +113,13 @@ pub fn record_id(wall_ns: u64, id: u64) -> [u8; 16] {
     ((u128::from(wall_ns) << 64) | u128::from(id)).to_be_bytes()
 }
 
-/// What one [`Follower::poll`] found.
+/// The result of one [`Follower::poll`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
-    /// Complete records, in the order of completion. A record may come again after a restart: drop it by its id.
+    /// Complete records, in the order in which they became complete. After a restart a record may appear again: drop it
+    /// by its id.
     pub records: Vec<Record>,
-    /// The new position, if it has moved. Store it in the same transaction as the records. There may be a position without
-    /// records.
+    /// The new position, if it has moved. Store it in the same transaction as the records. It may come without records.
     pub position: Option<Position>,
     /// Whether a segment could not be read and may hold more records. The follower tries again; see [`Follower::problems`].
     pub unread: bool,
@@ -129,19 +130,20 @@ pub(crate) struct Batch {
 pub struct Counters {
     /// Complete records.
     pub records: u64,
-    /// Stretches of bytes that are not a whole frame: a writer was killed, or the disk was full, in the middle of one.
+    /// Stretches of bytes that are not a complete frame. A writer was killed, or the disk became full, in the middle of
+    /// writing.
     pub torn: u64,
-    /// Frames of a later version, skipped.
+    /// Frames of a later version. They are skipped.
     pub newer: u64,
     /// Frames that were read before. They are ignored.
     pub duplicate: u64,
-    /// Frames with the number of an earlier frame but other content. The earlier frame is kept.
+    /// Frames with the same number as an earlier frame and different content. The earlier frame is kept.
     pub conflicting: u64,
-    /// Records evicted before their last frame, because too many were open. They are kept as truncated.
+    /// Records evicted before their last frame arrived, because too many were open. They are kept as truncated.
     pub evicted: u64,
     /// Records whose writer ended before the last frame. They are kept as truncated.
     pub truncated: u64,
-    /// Records without their first frame. They cannot be kept.
+    /// Records without their first frame. They cannot be stored.
     pub headless: u64,
     /// Failed syncs. Each was repeated with a new descriptor.
     pub sync_failed: u64,

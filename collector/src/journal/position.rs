@@ -1,14 +1,14 @@
-//! How far the journal has been read. The stored form stays valid when files are renamed and the system restarts.
+//! How far the journal has been read. The stored form stays valid when files are renamed and when the system restarts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where to continue reading: for each segment that must still be kept, the start of its first unfinished record.
+/// Where to continue reading. For each segment that must still be kept: the start of its first unfinished record.
 ///
-/// A segment is identified by a fingerprint of its first bytes. They hold a random id and never change, unlike names and inode
-/// numbers. As text: `1 BOOT FINGERPRINT:OFFSET …`, fingerprints in hexadecimal, one for each segment. The default position
-/// reads everything.
+/// A segment is identified by a fingerprint of its first bytes. Unlike names and inode numbers, these bytes (they
+/// include a random id) never change. The text form is `1 BOOT FINGERPRINT:OFFSET …` with hexadecimal fingerprints, one
+/// for each segment. The default position reads everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     boot: String,
@@ -20,8 +20,8 @@ impl Position {
         Self { boot: boot.to_owned(), offsets }
     }
 
-    /// Where to start in a segment of `len` bytes. The beginning, if the segment is unknown, if the position lies behind the
-    /// segment's end, or if the system was restarted since: then bytes may be missing.
+    /// Where to start in a segment of `len` bytes. That is the beginning if the segment is unknown, if the position
+    /// lies behind the segment's end, or if the system was restarted, because bytes may be missing then.
     pub(super) fn start_in(&self, fingerprint: u64, len: u64, boot: &str) -> u64 {
         let known = self.offsets.get(&fingerprint).copied().filter(|offset| *offset <= len);
         known.filter(|_| self.boot == boot).unwrap_or(0)

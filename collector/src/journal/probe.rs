@@ -1,17 +1,17 @@
 //! Hooks that `doctor` sends to test that hooks arrive. They are read, and never stored.
 //!
-//! A probe goes through the hook program, the journal and the reader like every hook. The reader drops the probe before it is
-//! counted, folded or stored. Only the position behind the probe is committed, and `doctor` waits for that position. So nothing
-//! must be removed afterwards, and the next reader drops a probe that was never read.
+//! Like every hook, a probe goes through the hook program, the journal and the reader. The reader drops it before it is
+//! counted, folded or stored. Only the position after the probe is committed, and `doctor` waits for that position. So
+//! nothing has to be cleaned up. If a probe was not read, the next reader drops it.
 //!
-//! What makes a record a probe must not let anybody hide a real hook:
+//! Nobody must be able to hide a real hook by making it look like a probe. Two conditions make a record a probe:
 //!
-//! * **The argument on the command line**, `hookspan-doctor-` and 32 hexadecimal digits. The argument stands in hooks.json and
-//!   is the name of an event there. Nothing that comes from a model, a repository's files or another hook's answer gets into
-//!   it: those reach the body, and the environment (a `sessionStart` hook may set variables).
-//! * **The body, byte for byte** as [`Probe::body`] writes it for the same digits. Cursor never sends this text, which has no
-//!   event, no id and no field of Cursor's. Whoever could choose the argument, by an entry in a hooks.json, can have nothing
-//!   dropped but this text, which says nothing. A hook of Cursor's under that entry has Cursor's body and is kept.
+//! * **The argument on the command line** is `hookspan-doctor-` and 32 hexadecimal digits. In real hooks the argument
+//!   comes from hooks.json and is the name of an event. Models, files of a repository and answers of other hooks cannot
+//!   change it: they can change only the body and the environment (a `sessionStart` hook may set variables).
+//! * **The body** is, byte for byte, the text that [`Probe::body`] writes for the same digits. Cursor never sends this
+//!   text, which has no event, no id and none of Cursor's fields. So even an entry in hooks.json with such an argument
+//!   hides nothing: Cursor's hooks for that entry have Cursor's bodies and are stored.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -51,7 +51,7 @@ impl Probe {
         whole.then(|| Self { digits: String::from_utf8_lossy(digits).into_owned() })
     }
 
-    /// Its argument on the command line of the hook program.
+    /// The probe's argument on the command line of the hook program.
     #[must_use]
     pub(crate) fn argument(&self) -> String {
         format!("{ARGUMENT}{}", self.digits)
@@ -70,21 +70,22 @@ fn is_probe(argument: &[u8], body: &[u8]) -> bool {
 }
 
 impl Record {
-    /// Whether it is a probe of `doctor`, to be dropped.
+    /// Whether the record is a probe of `doctor` and must be dropped.
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.argument.as_ref().is_some_and(|argument| is_probe(argument.as_bytes(), &self.body))
     }
 }
 
-/// Whether the payload of a first frame is a probe's. The payload starts with this many bytes of metadata.
+/// Whether the payload of a record's first frame belongs to a probe. `meta_bytes` is the length of the metadata at its
+/// start.
 pub(super) fn is_probe_frame(payload: &[u8], meta_bytes: usize) -> bool {
     let Some((metadata, body)) = payload.split_at_checked(meta_bytes) else { return false };
     let argument = Metadata::decode(metadata).and_then(|found| found.text(record::ARGUMENT));
     argument.is_some_and(|argument| is_probe(argument, body))
 }
 
-/// A place in the journal that a caller waits for until it was read.
+/// A place in the journal. A caller waits until everything before it was read.
 #[derive(Debug)]
 pub(crate) struct JournalEnd {
     journal: File,
@@ -102,7 +103,7 @@ impl JournalEnd {
         Ok(Self { journal, bytes_before })
     }
 
-    /// The present end of the journal that was open then, if something was appended to it.
+    /// The current end of the journal, if something was appended to it since this place was noted.
     ///
     /// # Errors
     /// It cannot be read.
@@ -122,7 +123,7 @@ pub(crate) struct ReadUpTo {
 }
 
 impl ReadUpTo {
-    /// Whether `position` lies at or behind it.
+    /// Whether `position` is at or after this place.
     #[must_use]
     pub(crate) fn is_covered_by(&self, position: &Position) -> bool {
         position.offset_in(self.fingerprint) >= self.bytes
@@ -152,9 +153,9 @@ mod tests {
         let longer = body.replace('}', r#","prompt":"hidden"}"#);
         let twice = format!("{body}\n");
         for (argument, body) in [
-            // A hook that carries the text of a probe.
+            // A real hook whose body has the text of a probe.
             ("stop", body.as_str()),
-            // An entry of somebody's hooks.json that names a probe.
+            // A real hook of an entry in hooks.json that has the argument of a probe.
             (argument.as_str(), cursor),
             (argument.as_str(), longer.as_str()),
             (argument.as_str(), twice.as_str()),

@@ -1,4 +1,4 @@
-//! Reads one file of frames alone, like a [`super::Follower`] reads each segment, but without following names.
+//! Reads a single file of frames as a [`super::Follower`] reads a segment, without following names.
 //!
 //! For copies of segments, and for tests that try to break the reading.
 
@@ -26,10 +26,11 @@ impl Reader {
         Self { segment: Segment::new(file, 0), assembler, counters }
     }
 
-    /// The records that have become complete since the last call.
+    /// The records that became complete since the last call.
     ///
     /// # Errors
-    /// The file cannot be read. No content is an error.
+    ///
+    /// The file cannot be read. Damaged content is not an error.
     pub fn read(&mut self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let now = clock::instant();
@@ -44,8 +45,8 @@ impl Reader {
         Ok(records)
     }
 
-    /// The rest, once no process writes to the file any more: unfinished records, marked [`super::FLAG_TRUNCATED`], and the
-    /// counts of damage.
+    /// The rest, once no process writes to the file any more: unfinished records, marked [`super::FLAG_TRUNCATED`], and
+    /// the counts of damage.
     ///
     /// # Errors
     /// The file cannot be read.

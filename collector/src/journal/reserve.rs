@@ -1,4 +1,4 @@
-//! Reserves disk space behind the journal's end, so that hooks still fit when the disk is full.
+//! Reserves disk space after the journal's end, so that hooks still fit when the disk is full.
 
 use std::fs::File;
 use std::io;
@@ -6,22 +6,22 @@ use std::path::Path;
 
 use crate::disk;
 
-/// Bytes reserved behind the journal's end.
+/// Bytes reserved after the journal's end.
 const RESERVE_BYTES: u64 = 16 << 20;
-/// Extra bytes per reservation, so that not every hook needs a new one.
+/// Extra bytes per reservation, so that most hooks need no new one.
 const STEP_BYTES: u64 = 4 << 20;
-/// Bytes reserved for the file that counts losses: two thousand losses.
+/// Bytes reserved for the file that counts losses: enough for two thousand losses.
 const LOSSES_BYTES: u64 = 64 << 10;
 
-/// Reserves space behind `len`. Returns the length up to which no new reservation is needed. A failed reservation is ignored:
-/// on a full disk, hooks are then lost and counted earlier.
+/// Reserves space after `len`. Returns the length up to which no new reservation is needed. A failed reservation is
+/// ignored: on a full disk, hooks are then lost (and counted) earlier.
 pub(super) fn extend(file: &File, len: u64) -> u64 {
     reserve(file, len, RESERVE_BYTES + STEP_BYTES);
     len + STEP_BYTES
 }
 
-/// Like [`extend`], for a path. The follower itself has the file open for reading only, because the lease that detects writers
-/// also counts the follower's own descriptors.
+/// Like [`extend`], for a path. The follower itself opens the file for reading only, because the lease that detects
+/// writers would count the follower's own descriptor.
 ///
 /// # Errors
 /// The file cannot be opened. Nothing is reserved; try again.
@@ -35,8 +35,8 @@ pub(super) fn prepare_losses(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// On btrfs, a copy-on-write file does not use reserved space. Copy-on-write can be turned off only while the file is empty. On
-/// other file systems this does nothing.
+/// On btrfs, a copy-on-write file does not use reserved space, so copy-on-write is turned off. That is possible only
+/// while the file is empty. On other file systems this does nothing.
 #[cfg(target_os = "linux")]
 pub(super) fn prepare(file: &File) {
     use rustix::fs::{IFlags, fstatfs, ioctl_getflags, ioctl_setflags};

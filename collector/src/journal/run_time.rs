@@ -1,14 +1,14 @@
-//! Files that shims write to the user's run-time directory if the state directory does not take the hook.
+//! Files that shims write to the user's run-time directory if the state directory does not accept the hook.
 //!
 //! | name in `hookspan/` | is |
 //! |---|---|
-//! | `spill-ID` | records that the journal did not take |
+//! | `spill-ID` | records that the journal did not accept |
 //! | `spill-ID.N` | the same, taken over by a collector, until they are stored |
-//! | `losses-ID` | losses that `losses` in the state directory did not take |
+//! | `losses-ID` | losses that `losses` in the state directory did not accept |
 //!
-//! `ID` is a hash of the state directory's path: see [`hookspan_shim::fallback::place_id`]. The path of the state directory
-//! may be written in several ways, so each file may have several names. Shims before version 0.2 called the spill file after
-//! device and inode of the state directory.
+//! `ID` is a hash of the state directory's path: see [`hookspan_shim::fallback::place_id`]. The path of the state
+//! directory may be written in several ways, so each file may have several names. Before version 0.2, shims named the
+//! spill file after device and inode of the state directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// The spill files of this state directory. Few exist, if any.
+/// The spill files of this state directory. There are few, if any.
 ///
 /// # Errors
-/// The state directory's metadata cannot be read. A missing directory is no error: its spill files have names too.
+///
+/// The state directory's metadata cannot be read. A missing directory is not an error: it may have spill files, too.
 pub(super) fn spill_files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     let mut names: Vec<String> =
         ids(dir)?.into_iter().map(|id| format!("{}{id:x}", prefix::SPILL)).collect();
@@ -30,15 +31,15 @@ pub(super) fn spill_files(dir: &StateDir) -> io::Result<Vec<PathBuf>> {
     Ok(in_folders(dir, &names))
 }
 
-/// Files with records of this state directory that are not stored yet: those that shims write to and those that a collector
-/// has taken over.
+/// Files with records of this state directory that are not stored yet: files that shims write to, and files that a
+/// collector has taken over.
 #[must_use]
 pub(crate) fn spilled(dir: &StateDir) -> Vec<PathBuf> {
     let spills = spill_files(dir).unwrap_or_default();
     spills.iter().flat_map(|spill| beside(spill).unwrap_or_default()).collect()
 }
 
-/// Files with losses of this state directory, in places that belong to us.
+/// Files with losses of this state directory, in folders that belong to us.
 #[must_use]
 pub(crate) fn spare_losses(dir: &StateDir) -> Vec<PathBuf> {
     let names: Vec<String> = ids(dir)
@@ -52,10 +53,11 @@ pub(crate) fn spare_losses(dir: &StateDir) -> Vec<PathBuf> {
     files
 }
 
-/// A spill file and the numbered ones beside it, in order.
+/// A spill file and the numbered files beside it, in order.
 ///
 /// # Errors
-/// The folder cannot be listed. A missing one, and one of another user, is empty.
+///
+/// The folder cannot be listed. A folder that is missing or belongs to another user counts as empty.
 pub(super) fn beside(spill: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(folder) = spill.parent() else { return Ok(Vec::new()) };
     if !is_ours(spill)? {

@@ -1,4 +1,4 @@
-//! Overwrites committed records: a deleted session must not come back from the journal or be readable in it.
+//! Overwrites committed records, so that a deleted session can neither come back from the journal nor be read there.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,11 +12,11 @@ use crate::disk::{self, Identity};
 
 static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
 
-/// The length of each file of records, by inode, because names change.
+/// The length of each file with records, by inode, because names change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lengths(Vec<(Identity, u64)>);
 
-/// Notes the length of every file of records. Once a later position lies beyond these lengths, all of these bytes are
+/// Notes the length of every file with records. Once a later position lies beyond these lengths, all of these bytes are
 /// committed.
 ///
 /// # Errors
@@ -30,9 +30,9 @@ pub(crate) fn lengths(dir: &StateDir) -> io::Result<Lengths> {
     Ok(Lengths(lengths))
 }
 
-/// Overwrites every committed byte of every file of records with zeros. `position` says which bytes are committed. The first
-/// header stays, because it identifies the segment. Returns how many bytes of `before` are not committed yet: call again until
-/// that is 0.
+/// Overwrites every committed byte in every file with records with zeros. `position` tells which bytes are committed.
+/// The first header stays, because it identifies the segment. Returns how many bytes of `before` are not committed yet:
+/// repeat the call until it returns 0.
 ///
 /// # Errors
 /// A file cannot be read or written.

@@ -1,7 +1,7 @@
-//! Reads one file of frames, from a position on.
+//! Reads one file of frames from a position on.
 //!
-//! A writer may be killed in the middle of a frame, and the next writer's frame follows at once. So the reader trusts the
-//! length in a header only if the header's own checksum is right. Otherwise it continues at the next valid header.
+//! A writer may be killed in the middle of a frame, and the next writer's frame follows directly. So the reader trusts
+//! the length in a header only if the header's own checksum is right. Otherwise it continues at the next valid header.
 //!
 //! A failed read changes nothing: the offset moves only past bytes that were handed out or counted.
 
@@ -19,8 +19,9 @@ use crate::disk;
 
 pub(super) const READ_BYTES: usize = 1 << 20;
 
-/// How long the reader waits for the rest of a frame that ends behind the end of the file and contains another valid header.
-/// Nearly always such a frame is torn. But its body may contain a copy of a frame, and the writer may be only half done.
+/// If a frame ends beyond the end of the file and contains another valid header, the reader waits this long for its
+/// rest. Such a frame is nearly always torn. But its body may contain a copy of a frame, and its writer may still be
+/// writing.
 const UNFINISHED: Duration = Duration::from_secs(1);
 
 /// A frame as it was found.
@@ -32,32 +33,32 @@ pub(super) struct Frame<'a> {
     pub at: u64,
 }
 
-/// Bytes of a header that are the same in every version: the fields that its checksum covers, and the checksum.
+/// Number of header bytes that are the same in every version: the checksum and the fields that it covers.
 const CHECKED_BYTES: usize = 36;
 
 /// A file and how far it has been read.
 #[derive(Debug)]
 pub(super) struct Segment {
     file: Arc<File>,
-    /// Bytes of the file from `start` on. Those before `cursor` have been handed out.
+    /// Bytes of the file, beginning at `start`. Those before `cursor` have been handed out.
     buffer: Vec<u8>,
     start: u64,
     cursor: usize,
-    /// The first bytes of the file, until there are enough for a fingerprint.
+    /// The first bytes of the file, collected until there are enough for a fingerprint.
     head: Vec<u8>,
     fingerprint: Option<u64>,
-    /// The bytes before the cursor belong to a torn stretch that was counted already.
+    /// The bytes before the cursor belong to a torn stretch that is already counted.
     in_torn: bool,
     /// Offset of an unfinished frame, and when it was first seen.
     unfinished_since: Option<(u64, Instant)>,
     /// No process can write to the file any more, so an unfinished frame stays unfinished.
     pub no_writers: bool,
-    /// Torn bytes are collected for [`Segment::take_torn`].
+    /// Whether torn bytes are collected for [`Segment::take_torn`].
     pub keeps_torn: bool,
     torn: Vec<Piece>,
 }
 
-/// What the reader finds at the cursor.
+/// What stands at the cursor.
 enum Next {
     Frame(Header),
     Newer(usize),
@@ -82,12 +83,12 @@ impl Segment {
         }
     }
 
-    /// The same for a file whose first header is known.
+    /// The same for a file whose fingerprint is known.
     pub(super) fn known(file: Arc<File>, from: u64, fingerprint: Option<u64>) -> Self {
         Self { fingerprint, ..Self::new(file, from) }
     }
 
-    /// Torn bytes since the last call, if they are collected.
+    /// The torn bytes since the last call, if they are collected.
     pub(super) fn take_torn(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.torn)
     }
@@ -106,20 +107,22 @@ impl Segment {
         Ok(disk::look(&self.file)?.len())
     }
 
-    /// Continues with another descriptor of the same file.
+    /// Switches to another descriptor of the same file.
     pub(super) fn go_on_with(&mut self, file: Arc<File>) {
         self.file = file;
     }
 
-    /// The segment's fingerprint. `None` until a whole header has been read.
+    /// The segment's fingerprint. `None` until a complete header was read.
     pub(super) fn fingerprint(&self) -> Option<u64> {
         self.fingerprint
     }
 
-    /// Reads once and hands every whole frame to `take`, until `take` returns `false`. Returns whether there may be more.
+    /// Reads once. Passes every complete frame to `take`, until `take` returns `false`. Returns whether there may be
+    /// more.
     ///
     /// # Errors
-    /// The file cannot be read. Frames handed out before are not taken back, and the next call continues behind them.
+    ///
+    /// The file cannot be read. Frames that were passed on before stay valid, and the next call continues after them.
     pub(super) fn read(
         &mut self,
         now: Instant,
@@ -149,7 +152,7 @@ impl Segment {
                     counters.torn += u64::from(!self.in_torn);
                     self.in_torn = true;
                     let rest = self.buffer.get(self.cursor + 1..).unwrap_or_default();
-                    // The end of the buffer may cut a magic in two.
+                    // A magic may be cut in two by the end of the buffer.
                     let skipped = find_magic(rest).unwrap_or(rest.len().saturating_sub(3));
                     self.collect_torn(1 + skipped);
                     self.advance(1 + skipped);
@@ -179,10 +182,11 @@ impl Segment {
         self.unfinished_since = None;
     }
 
-    /// Reads more bytes behind the buffer. Returns whether the file has still more. The buffer is bounded: a caller that takes
-    /// a few frames at a time must not load the whole segment.
+    /// Reads more bytes into the buffer. Returns whether the file has even more. The buffer is bounded: a caller that
+    /// takes a few frames at a time must not load the whole segment.
     fn fill(&mut self) -> io::Result<bool> {
-        // Half a buffer holds a whole frame. Moving the rest to the front at every small step would cost more than reading.
+        // Half a buffer can hold a complete frame. Moving the rest to the front for every small read would cost more
+        // than the reading.
         if self.buffer.len() - self.cursor >= READ_BYTES / 2 {
             return Ok(true);
         }
@@ -205,7 +209,7 @@ impl Segment {
         Ok(read as u64 != missing)
     }
 
-    /// Keeps the first bytes of the file. The buffer from `from` on was just read.
+    /// Keeps the first bytes of the file. The buffer after `from` was just read.
     fn keep_head(&mut self, from: usize) {
         let follows = self.start + from as u64 == self.head.len() as u64;
         if self.fingerprint.is_some() || !follows {
@@ -250,10 +254,11 @@ impl Segment {
         })
     }
 
-    /// Whether the file has bytes behind the buffer.
+    /// Whether the file has bytes beyond the buffer.
     ///
     /// # Errors
-    /// The system does not tell the file's length. Then no frame may be called torn, because its rest may exist.
+    ///
+    /// The system does not tell the file's length. Then no frame may be called torn, because the rest of it may exist.
     pub(super) fn is_behind(&self) -> io::Result<bool> {
         Ok(self.start + (self.buffer.len() as u64) < self.len()?)
     }
@@ -275,11 +280,11 @@ impl Segment {
     }
 }
 
-/// How many of these bytes belong to a frame of a later version: `len`, but never past the next valid header. This version
-/// cannot check the bytes behind [`CHECKED_BYTES`]. If the writer was killed in the middle of its write, frames of other
-/// writers lie there. Text contains no valid header, unless it holds a copy of one.
+/// How many of these bytes belong to a frame of a later version: `len`, but only up to the next valid header. This
+/// version cannot check the bytes after [`CHECKED_BYTES`]. If the writer was killed while writing, frames of other
+/// writers stand there. Text contains a valid header only if it contains a copy of a frame.
 fn up_to_header(bytes: &[u8], len: usize) -> usize {
-    // A header may begin in the frame's last byte.
+    // A header may begin with the frame's last byte.
     let bytes = bytes.get(..len + HEADER_BYTES - 1).unwrap_or(bytes);
     let mut from = 0;
     while let Some(found) = bytes.get(from..).and_then(find_magic) {

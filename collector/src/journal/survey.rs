@@ -1,5 +1,5 @@
-//! Counts what lies in the journal without changing it, for `status` and `doctor`. It works with and without a running
-//! collector.
+//! Counts what is in the journal without changing it, for `status` and `doctor`. Works whether or not a collector is
+//! running.
 
 use std::fs::File;
 use std::io;
@@ -16,10 +16,11 @@ use crate::clock;
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// Maximum number of unread records whose ids are kept. The rest is only counted.
+/// Maximum number of unread records whose ids are kept. Further records are only counted.
 const NAMED_MAX: usize = 10_000;
 
-/// Maximum bytes read of stored records and of unstored ones. Beyond them, records are estimated by their mean size.
+/// Maximum number of bytes read of stored records, and the same of unstored ones. Further records are estimated by the
+/// mean size.
 const READ_MAX_BYTES: u64 = 16 << 20;
 
 /// What was found.
@@ -31,35 +32,39 @@ pub(crate) struct Survey {
     pub bytes: u64,
     /// Records that begin in them.
     pub records: u64,
-    /// Records at or after the position. The position may lag behind what is committed.
+    /// Records at or after the position. Some of them may already be committed, because the position may lag behind.
     pub after_position: u64,
-    /// Records among these that lie in the run-time directory, where shims put what the state directory does not take.
+    /// Those of them that are in the run-time directory, where shims write if the state directory does not accept a
+    /// hook.
     pub spilled: u64,
     /// Bytes of the files there.
     pub spilled_bytes: u64,
-    /// Ids of the first ten thousand of these records, to look up in the store.
+    /// Ids of the first ten thousand of these records. The caller looks them up in the store.
     pub ids: Vec<[u8; 16]>,
     /// There was too much to read, so the numbers of records are estimates.
     pub estimated: bool,
 }
 
 impl Survey {
-    /// When the oldest of these records was written, nanoseconds since the epoch.
+    /// When the oldest of these records was written, in nanoseconds since the epoch.
     #[must_use]
     pub(crate) fn oldest_ns(ids: &[[u8; 16]]) -> Option<u64> {
         ids.iter().filter_map(|id| id.first_chunk().copied().map(u64::from_be_bytes)).min()
     }
 }
 
-/// Looks at every segment. It reads at most a few megabytes, so that a large backlog does not slow a command down.
+/// Counts records in every segment. It reads a few megabytes at most, so that a large backlog does not slow down a
+/// command.
 ///
 /// # Errors
-/// A file cannot be read. A missing state directory, or one that we may not read, counts as an empty journal.
+///
+/// A file cannot be read. A state directory that is missing, or that we may not read, counts as an empty journal.
 pub(crate) fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> {
     let mut survey = Survey::default();
     let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {
-        // The state directory is missing, or another user's and closed to us. Then shims put the hooks elsewhere.
+        // The state directory is missing, or belongs to another user and is closed to us. Then shims write the hooks
+        // elsewhere.
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => None,
         sealed => Some(sealed?),
     };
@@ -84,13 +89,14 @@ impl Survey {
         position: &Position,
         left: &mut [u64; 2],
     ) -> io::Result<()> {
-        // The collector may delete the segment meanwhile. There may also be no segment yet, or a link in its place.
+        // The collector may have deleted the segment in the meantime. Or there is no segment yet, or a link has its
+        // name.
         if disk::regular(path)?.is_none() {
             return Ok(());
         }
         match disk::open(path) {
             Ok(file) => self.add(file, position, left),
-            // A file of another user is not trusted. The collector reports it by name.
+            // A file of another user is not trusted. The collector reports such a file by name.
             Err(error) if matches!(error.kind(), NotFound | PermissionDenied | Other) => Ok(()),
             Err(error) => Err(error),
         }
@@ -110,7 +116,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Records that begin in a part of a file, of which at most `left` bytes are read.
+    /// Counts records in a part of a file. At most `left` bytes are read.
     fn count(
         &mut self,
         file: File,
@@ -121,7 +127,8 @@ impl Survey {
         let until = part.end.min(part.start + *left);
         *left -= until - part.start;
         let mut segment = Segment::new(file, part.start);
-        // The survey does not wait: it counts what follows an unfinished frame at once. The collector waits a while first.
+        // Unlike the collector, the survey does not wait for the rest of an unfinished frame. It counts what follows
+        // the frame at once.
         segment.no_writers = true;
         let mut counters = Counters::default();
         let now = clock::instant();
@@ -150,7 +157,7 @@ impl Survey {
         self.estimated = true;
         let read = until - part.start;
         let rest = part.end - until;
-        // Nothing of the file was read: assume hooks of ordinary size.
+        // If nothing of the file was read, assume hooks of ordinary size.
         let mean = read.checked_div(found).unwrap_or(4_096).max(1);
         Ok(found + rest.div_ceil(mean))
     }

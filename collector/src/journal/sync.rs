@@ -1,5 +1,5 @@
-//! Syncs segments in a separate thread. So a slow disk does not delay reading, and a busy database does not delay syncing,
-//! which would lose more hooks in a power cut.
+//! Syncs segments in a separate thread. A slow disk then does not delay reading. And a busy database does not delay
+//! syncing, which would increase what a power cut can lose.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,20 +13,20 @@ use super::assemble::SegmentId;
 use super::wait::Waker;
 use crate::disk;
 
-/// From the end of one sync to the start of the next while hooks arrive.
+/// Time between the end of one sync and the start of the next while hooks arrive.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// How far a segment is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Synced {
-    /// Its length at the last sync that worked.
+    /// The file's length at the last successful sync.
     UpTo(u64),
-    /// The last sync failed with this error number. This descriptor is never synced again, because the kernel reports a lost
-    /// page only once.
+    /// The last sync failed with this error number. The descriptor is never synced again, because the kernel reports a
+    /// lost page only once.
     Failed(Option<i32>),
 }
 
-/// The syncing thread and its files. The thread rests while the reader waits for the kernel to wake it.
+/// The syncing thread and its files. The thread rests while the reader waits to be woken by the kernel.
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<Shared>,
@@ -64,7 +64,8 @@ impl Syncer {
         self.shared.sync_all();
     }
 
-    /// Syncs `file` from now on. `synced` bytes of it are known to be on the disk. Replaces an earlier file with this id.
+    /// Starts to sync `file`, of which `synced` bytes are known to be on the disk. Replaces an earlier file with this
+    /// id.
     pub(super) fn add(&self, id: SegmentId, file: &Arc<File>, synced: u64) {
         self.shared.files().insert(id, (Arc::clone(file), Synced::UpTo(synced)));
     }
@@ -79,14 +80,14 @@ impl Syncer {
         self.shared.files().get(&id).map_or(Synced::UpTo(0), |(_, synced)| *synced)
     }
 
-    /// Call this after reading something: there may be more to sync.
+    /// Wakes the thread. Call this after reading something, because there may be more to sync.
     pub(super) fn rouse(&self) {
         if !self.shared.awake.swap(true, Ordering::Relaxed) {
             self.unpark();
         }
     }
 
-    /// Call this when no hooks arrive: the thread rests after one more sync.
+    /// Lets the thread rest after one more sync. Call this when no hooks arrive.
     pub(super) fn rest(&self) {
         self.shared.awake.store(false, Ordering::Relaxed);
     }
@@ -119,13 +120,13 @@ impl Shared {
             if awake {
                 thread::park_timeout(EVERY);
             } else {
-                // A caller that adds something after this sync calls `rouse`.
+                // Whoever adds something after this sync also calls `rouse`.
                 thread::park();
             }
         }
     }
 
-    /// Whether anything was synced, or could not be.
+    /// Syncs all files. Returns whether a sync was made or failed.
     fn sync_all(&self) -> bool {
         let files: Vec<(SegmentId, Arc<File>, u64)> = self
             .files()
@@ -143,7 +144,7 @@ impl Shared {
                 Err(error) => Synced::Failed(error.raw_os_error()),
             };
             any = true;
-            // The file may have been replaced meanwhile. Then this result does not count.
+            // The file may have been replaced in the meantime. Then this result does not count.
             if let Some((known, synced)) = self.files().get_mut(&id)
                 && Arc::ptr_eq(known, &file)
             {

@@ -1,6 +1,7 @@
-//! Keeps torn bytes (bytes that are not a whole frame) for a person to examine.
+//! Keeps torn bytes (bytes that are not a complete frame), so that a person can examine them.
 //!
-//! No program reads the file. It may hold a payload's text, so it is deleted with any session, and a week after the last piece.
+//! No program reads the file. It may contain text of payloads, so it is deleted together with any session, and a week
+//! after the last piece was added.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::clock;
 use crate::dirs::StateDir;
 use crate::disk;
 
-/// Maximum size of the file. Further pieces are only counted.
+/// Maximum size of the file. Further pieces are counted and not kept.
 const KEPT_MAX_BYTES: u64 = 8 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -22,7 +23,8 @@ pub(super) struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// Appends `pieces` of `segment`, each after a line that names its offset. Zeros, which a power cut leaves, are not kept.
+/// Appends `pieces` of `segment`, each after a line that names its offset. Zeros, which a power cut leaves behind, are
+/// not kept.
 pub(super) fn keep(dir: &StateDir, segment: &Path, pieces: &[Piece]) -> io::Result<()> {
     let telling = |piece: &&Piece| piece.bytes.iter().any(|byte| *byte != 0);
     let pieces: Vec<&Piece> = pieces.iter().filter(telling).collect();
@@ -50,7 +52,7 @@ pub(super) fn forget(dir: &StateDir) -> io::Result<()> {
     disk::remove(&dir.torn())
 }
 
-/// Removes the file when the last piece is a week old.
+/// Removes the file if the last piece is a week old.
 pub(super) fn forget_old(dir: &StateDir) -> io::Result<()> {
     let Some(found) = disk::look_at(&dir.torn())? else { return Ok(()) };
     let changed = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Failed housekeeping: the problem's text for a person, and the time of the next attempt.
+//! Keeps track of failed housekeeping: the problem in words, and the time of the next attempt.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +61,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// How long a task has failed, and when to retry: each wait is twice the one before.
+/// How long a task has been failing, and when to try again. Each wait is twice as long as the one before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pause {
     failing: Option<Failing>,
@@ -80,17 +80,17 @@ impl Pause {
         self.failing.is_none_or(|failing| now >= failing.again_at)
     }
 
-    /// How long it has failed; `None` when the last attempt worked.
+    /// How long the task has been failing; `None` if the last attempt succeeded.
     pub(super) fn failing_for(&self, now: Instant) -> Option<Duration> {
         self.failing.map(|failing| now.duration_since(failing.since))
     }
 
-    /// How long until the next attempt; `None` when the last attempt worked.
+    /// Time until the next attempt; `None` if the last attempt succeeded.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         self.failing.map(|failing| failing.again_at.saturating_duration_since(now))
     }
 
-    /// An attempt failed. The first wait is `shortest`.
+    /// Notes a failed attempt. The first wait is `shortest`.
     pub(super) fn failed(&mut self, now: Instant, shortest: Duration) {
         let (since, wait) = match self.failing {
             Some(failing) => (failing.since, (failing.wait * 2).min(LONGEST_WAIT)),
@@ -110,7 +110,7 @@ impl Pause {
 pub(super) struct Troubles {
     shortest_wait: Duration,
     failing: BTreeMap<Task, (Pause, Problem)>,
-    /// The same tasks, readable from other threads.
+    /// The problems, readable from other threads.
     shown: Arc<[Problem]>,
 }
 
@@ -124,7 +124,7 @@ impl Troubles {
         self.failing.get(&task).is_none_or(|(pause, _)| pause.is_due(now))
     }
 
-    /// Notes the result of an attempt. Repeated equal failures are logged once.
+    /// Notes the result of an attempt. If the same failure repeats, it is logged once.
     pub(super) fn note(&mut self, task: Task, done: Result<(), JournalError>, now: Instant) {
         match done {
             Ok(()) => {

@@ -1,7 +1,7 @@
 //! How the reader sleeps. Shims do not wake the reader, because that would cost them more than all their other work.
 //!
-//! While hooks arrive, the reader polls every few milliseconds. After a second of silence it asks the kernel for a
-//! notification. That costs the first shim of the next burst a little, and nothing until then.
+//! While hooks arrive, the reader polls every few milliseconds. After a second without hooks, it asks the kernel for a
+//! notification. This costs the first shim that writes again a little time, and nothing before.
 
 use std::io;
 use std::path::Path;
@@ -41,8 +41,8 @@ impl Sleeper {
         self.bell.wait(None, at_most);
     }
 
-    /// Starts to watch a file for changes and folders for new names. Read the file once more before
-    /// [`Sleeper::sleep_watching`]. Returns whether watching the file works.
+    /// Starts to watch a file for changes and folders for new names. Read the file once more after this and before
+    /// [`Sleeper::sleep_watching`]. Returns whether the file can be watched.
     pub(super) fn watch(&mut self, file: &Path, folders: &[&Path]) -> bool {
         self.watch.start(file, folders)
     }
@@ -72,7 +72,7 @@ mod imp {
         }
 
         pub(super) fn ring(&self) {
-            // A full channel means that the bell rings already.
+            // If the channel is full, the bell is ringing already.
             let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
         }
 
@@ -89,7 +89,7 @@ mod imp {
         }
     }
 
-    /// If no inotify instance is left (128 per account by default), the caller keeps polling.
+    /// If no inotify instance is left (128 per account by default), the caller continues to poll.
     #[derive(Debug)]
     pub(super) struct Watch {
         inotify: Option<OwnedFd>,
@@ -162,7 +162,7 @@ mod imp {
         }
     }
 
-    /// This system gives no notification: the caller keeps polling.
+    /// On this system there are no notifications, so the caller continues to poll.
     #[derive(Debug)]
     pub(super) struct Watch;
 

@@ -16,24 +16,25 @@ use super::record_id;
 pub(crate) struct NewRecord<'a> {
     /// Nanoseconds since the Unix epoch.
     pub wall_ns: u64,
-    /// `CLOCK_BOOTTIME` in nanoseconds; 0 when there is none to tell.
+    /// `CLOCK_BOOTTIME` in nanoseconds; 0 if unknown.
     pub boottime_ns: u64,
-    /// With `wall_ns` the record's identity: the same twice is stored once.
+    /// Identifies the record together with `wall_ns`. Of two records with the same identity, only one is stored.
     pub id: u64,
-    /// The event's name, if the body does not say.
+    /// The event's name, for bodies that do not contain it.
     pub argument: &'a str,
     /// What the environment said.
     pub context: HookContext,
-    /// Flags of [`super::Record::flags`].
+    /// The flags that [`super::Record::flags`] will have.
     pub flags: u8,
     /// The payload.
     pub body: &'a [u8],
 }
 
-/// Appends one record, in as many frames as it takes, each in one write. Returns its unique id.
+/// Appends one record. Uses as many frames as necessary, and one write for each. Returns the record's unique id.
 ///
 /// # Errors
-/// The file took no more. A frame may have been written in part: readers skip it.
+///
+/// A write failed. Part of a frame may have been written; readers skip it.
 pub(crate) fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16]> {
     let mut frame = vec![0; HEADER_BYTES + METADATA_MAX];
     let meta_bytes = encode_metadata(frame.get_mut(HEADER_BYTES..).unwrap_or_default(), new);
@@ -55,10 +56,10 @@ pub(crate) fn append(file: &mut File, new: &NewRecord<'_>) -> io::Result<[u8; 16
     Ok(record_id(new.wall_ns, new.id))
 }
 
-/// Opens a segment file for appending, created with mode 0600, under any umask, when it is not there.
+/// Opens a segment file for appending. A missing file is created with mode 0600 under any umask.
 ///
 /// # Errors
-/// As for any file.
+/// The file cannot be opened or created.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     crate::dirs::create_private(path)
 }

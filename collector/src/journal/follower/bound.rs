@@ -1,4 +1,4 @@
-//! Stops the journal at its bound, and resumes it.
+//! Stops the journal when it reaches its bound, and opens it again.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,12 @@ use super::Follower;
 use super::held::Role;
 use crate::journal::{JournalError, files};
 
-/// How long the stored bytes of a segment are left out of the bound: the segment is about to be deleted.
+/// For this long, the stored bytes of a segment do not count towards the bound, because the segment is about to be
+/// deleted.
 const LINGER: Duration = Duration::from_secs(60);
 
 impl Follower {
-    /// Stops the journal when its segments reach the bound, and resumes it when there is room again.
+    /// Stops the journal when its segments reach the bound, and opens it again when there is room.
     pub(super) fn keep_bound(&mut self, now: Instant) -> Result<(), JournalError> {
         let Some(id) = self.journal_id() else { return Ok(()) };
         let bytes = self.kept_bytes(now)?;
@@ -29,7 +30,7 @@ impl Follower {
         for held in self.held.values() {
             let len = held.segment.len().map_err(JournalError::of("look at", &held.path))?;
             let lingers = now.duration_since(held.since) < LINGER;
-            // Rolling the journal frees its stored part.
+            // The stored part of the journal can be freed by rolling it.
             let open = held.role == Role::Journal;
             bytes += if lingers || open { len.saturating_sub(held.forgettable) } else { len };
         }

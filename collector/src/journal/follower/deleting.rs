@@ -1,4 +1,4 @@
-//! Deletes segments that are stored and that no process can write to any more.
+//! Deletes segments that are completely stored and to which no process can write any more.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use crate::disk;
 use crate::journal::JournalError;
 use crate::journal::assemble::SegmentId;
 
-/// How long a segment is kept if the system cannot tell whether a process still writes to it.
+/// How long a segment is kept if the system cannot tell whether some process still writes to it.
 const WITHOUT_LEASES: Duration = Duration::from_secs(24 * 3_600);
-/// Minimum size of a file with content: a shorter file holds no whole header.
+/// A shorter file contains no complete header, so it counts as empty.
 const HEADER_BYTES: u64 = hookspan_shim::frame::HEADER_BYTES as u64;
 
 impl Follower {
@@ -57,14 +57,14 @@ impl Follower {
         Ok(())
     }
 
-    /// Whether every file was read to its end since this segment's writer ended. A record may begin in the journal and end in
-    /// the run-time directory, so its frames may be in any file.
+    /// Whether every file was read to its end after `ended`, when this segment's last writer ended. A record may begin
+    /// in the journal and end in the run-time directory, so any file may contain its other frames.
     fn has_read_all_since(&self, ended: Instant) -> bool {
         let looked = self.spills.is_empty() || self.spills_seen.is_some_and(|at| at > ended);
         looked && self.held.values().all(|held| held.at_end.is_some_and(|at| at > ended))
     }
 
-    /// Hands out a segment's unfinished records as truncated.
+    /// Hands out the unfinished records of a segment as truncated.
     fn give_up(&mut self, id: SegmentId) {
         self.assembler.give_up_on(id, &mut self.counters, &mut self.ready);
         if let Some(held) = self.held.get_mut(&id) {
@@ -75,7 +75,7 @@ impl Follower {
     fn delete(&mut self, id: SegmentId) -> Result<(), JournalError> {
         let Some(held) = self.held.get(&id) else { return Ok(()) };
         let named = held.role != Role::Nameless;
-        // A deletion may have worked although an error was reported. Then the name may belong to another file by now.
+        // A deletion may have succeeded although it reported an error. Then another file may have the name by now.
         let found = disk::regular(&held.path).map_err(JournalError::of("look at", &held.path))?;
         if named && found == Some(held.identity) {
             disk::remove(&held.path).map_err(JournalError::of("delete", &held.path))?;
@@ -85,8 +85,8 @@ impl Follower {
     }
 }
 
-/// Closes deleted files in another thread. The file system frees the blocks when the file is closed, which takes a tenth of a
-/// second per segment on some disks. If no thread can be started, the file is closed here.
+/// Closes deleted files in another thread. Closing frees the disk blocks, which takes a tenth of a second per segment
+/// on some disks. If no thread can be started, the file is closed in this one.
 fn close_beside(deleted: impl Send + 'static) {
     let _refused = thread::Builder::new().name("close".into()).spawn(move || drop(deleted));
 }
@@ -115,7 +115,7 @@ fn has_writers(held: &Held, now: Instant) -> bool {
     now.duration_since(held.since) < WITHOUT_LEASES
 }
 
-/// Whether another process that we may inspect has the file open.
+/// Whether another process has the file open. Only processes that we may inspect are known.
 #[cfg(target_os = "linux")]
 fn is_open_somewhere(path: &Path) -> bool {
     let ours = std::process::id().to_string();

@@ -1,4 +1,4 @@
-//! One segment that the follower has open.
+//! A segment that the follower has open.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,15 +19,15 @@ const MARKS_MAX: usize = 256;
 pub(super) enum Role {
     /// The file that shims append to.
     Journal,
-    /// A file that was the journal before.
+    /// A file that used to be the journal.
     Sealed,
     /// A file in the run-time directory.
     Spill,
-    /// A journal that somebody deleted or moved away. It is read to its end.
+    /// A journal that somebody deleted or moved away. The follower reads it to its end.
     Nameless,
 }
 
-/// A file that is about to be followed. Everything that can fail has been done.
+/// A file that is ready to be followed. Everything that can fail has already been done.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub file: Arc<File>,
@@ -42,7 +42,7 @@ impl Opened {
         Self::new(file, path)
     }
 
-    /// Prepares an open file. `path` is for the error's text.
+    /// Prepares an open file. `path` is used in error messages.
     pub(super) fn new(file: File, path: &Path) -> Result<Self, JournalError> {
         let found = disk::look(&file).map_err(JournalError::of("look at", path))?;
         let fingerprint = segment::fingerprint(&file).map_err(JournalError::of("read", path))?;
@@ -58,21 +58,21 @@ pub(super) struct Held {
     pub path: PathBuf,
     pub role: Role,
     pub since: Instant,
-    /// Boundaries between frames. Everything before a boundary was handed out, but may not be on the disk yet.
+    /// Boundaries between frames. All bytes before a boundary were handed out. They may not be on the disk yet.
     marks: VecDeque<u64>,
-    /// The offset in the position: everything before it is on the disk, and no open record starts before it.
+    /// The offset in the position. All bytes before it are on the disk, and no open record starts before it.
     pub durable: u64,
-    /// The offset that the store has confirmed as durable since the follower was opened.
+    /// The offset up to which the store has confirmed durable storage since the follower was opened.
     pub forgettable: u64,
-    /// The offset that the store has, in its write-ahead log or in the database file.
+    /// The offset up to which the store has the records, in its write-ahead log or in the database file.
     pub stored: u64,
-    /// Length up to which no new reservation is needed.
+    /// No new reservation is needed until the file is this long.
     pub reserved: u64,
     /// How reading goes.
     pub reading: Pause,
     /// How syncing goes.
     pub syncing: Pause,
-    /// The last sync failed, and the file has not been opened again since.
+    /// The last sync failed, and the file has not been opened again yet.
     pub sync_lost: bool,
     /// Error number of the last sync that failed.
     pub sync_errno: Option<i32>,
@@ -80,7 +80,7 @@ pub(super) struct Held {
     pub without_writers: Option<Instant>,
     /// Start of the last read that reached the end.
     pub at_end: Option<Instant>,
-    /// The file has no writer and was read to its end, and its unfinished records were handed out.
+    /// The file has no writer, it was read to its end, and its unfinished records were handed out.
     pub given_up: bool,
 }
 
@@ -109,7 +109,7 @@ impl Held {
         }
     }
 
-    /// Notes a boundary. If the list is full, the boundary is dropped, and the position merely advances later.
+    /// Notes a boundary. If the list is full, the boundary is dropped. The position then advances a little later.
     pub(super) fn mark(&mut self, boundary: u64) {
         let last = self.marks.back().copied().unwrap_or(self.durable);
         if boundary > last && self.marks.len() < MARKS_MAX {
@@ -117,7 +117,7 @@ impl Held {
         }
     }
 
-    /// Moves the position up to the last boundary that is on the disk.
+    /// Moves the position to the last boundary before `synced`.
     pub(super) fn settle(&mut self, synced: u64) {
         while let Some(boundary) = self.marks.front().copied().filter(|at| *at <= synced) {
             self.marks.pop_front();
@@ -125,7 +125,7 @@ impl Held {
         }
     }
 
-    /// Call this when the file got another name. It may have writers again.
+    /// Notes that the file was renamed. It may have writers again.
     pub(super) fn rename(&mut self, path: PathBuf, role: Role, now: Instant) {
         self.path = path;
         self.role = role;
@@ -135,7 +135,7 @@ impl Held {
         self.given_up = false;
     }
 
-    /// Continues with another descriptor of the same file. Nothing is read again.
+    /// Switches to another descriptor of the same file. Nothing is read again.
     pub(super) fn go_on_with(&mut self, file: Arc<File>) {
         self.segment.go_on_with(file);
         self.sync_lost = false;

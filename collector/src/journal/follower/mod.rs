@@ -1,17 +1,18 @@
 //! Follows the journal through its segments.
 //!
-//! Reading and housekeeping are separate steps. Reading appends to [`Follower::ready`], and offsets move with it. Housekeeping
-//! cannot touch either: a step that fails becomes a [`Problem`], is tried again later, and takes nothing from the batch.
+//! Reading and housekeeping are separate. Reading appends records to [`Follower::ready`] and moves the offsets.
+//! Housekeeping changes neither: a step that fails becomes a [`Problem`] and is tried again later, and the records that
+//! were read stay in the batch.
 //!
 //! | module | does |
 //! |---|---|
 //! | `held` | one open segment |
 //! | `reading` | frames to records |
-//! | `syncing` | positions follow the disk; what to do when a sync fails |
-//! | `names` | rolls the journal, and makes a new one when it is gone |
+//! | `syncing` | moves positions as far as the disk has synced; handles failed syncs |
+//! | `names` | rolls the journal, and creates a new one if it is gone |
 //! | `spill` | takes over what shims wrote to the run-time directory |
 //! | `deleting` | deletes segments that are stored and have no writer |
-//! | `bound` | stops the journal at its bound, and resumes it |
+//! | `bound` | stops the journal at its bound, and opens it again |
 
 mod bound;
 mod deleting;
@@ -40,23 +41,24 @@ use held::{Held, Opened, Role};
 
 /// After this long without hooks, the follower asks the kernel to wake it.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Time between two checks of an unfinished frame while no hooks arrive. A frame that stays unfinished becomes torn.
+/// While no hooks arrive, an unfinished frame is checked again after this time. A frame that stays unfinished counts as
+/// torn.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// When segments change, and how large they may become together.
+/// When the journal is rolled, and how large all segments may become together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Size at which the journal becomes a segment, in bytes.
     pub segment_bytes: u64,
     /// Age at which the journal becomes a segment.
     pub segment_age: Duration,
-    /// Maximum bytes of all segments. Hooks beyond it are not kept. A little more than the shim's own bound, so that a
-    /// collector that starts at that bound can take new hooks at once.
+    /// Maximum bytes of all segments; further hooks are not kept. This is slightly more than the shim's own limit, so
+    /// that a collector can accept new hooks at once when it starts with a journal at that limit.
     pub bound_bytes: u64,
-    /// Minimum age of a segment's name before the segment is deleted: a shim may have looked up the old name and not opened the
+    /// A segment is deleted only after its name is this old. A shim may have looked up the old name and not opened the
     /// file yet.
     pub name_age: Duration,
-    /// Time between two rounds of housekeeping, and the first wait after one that failed.
+    /// Time between two rounds of housekeeping. Also the first wait after a round that failed.
     pub chores: Duration,
 }
 
@@ -77,13 +79,13 @@ impl Default for Limits {
 pub(crate) struct Usage {
     /// Bytes of all segments.
     pub bytes: u64,
-    /// Bytes that must be read again if the write-ahead log is lost: no checkpoint is known to cover them.
+    /// Bytes that no checkpoint is known to cover. They must be read again if the write-ahead log is lost.
     pub pending_bytes: u64,
     /// Bytes that have not been read.
     pub unread_bytes: u64,
     /// Segments, the journal included.
     pub segments: u64,
-    /// The bound is reached: hooks are counted instead of kept.
+    /// The bound is reached: hooks are counted and not kept.
     pub stopped: bool,
 }
 
@@ -99,7 +101,7 @@ pub(crate) struct Follower {
     held: BTreeMap<SegmentId, Held>,
     next_id: SegmentId,
     assembler: Assembler,
-    /// Records that were read but not handed out. Only [`Follower::poll`] empties the list.
+    /// Records that were read and not handed out yet. Only [`Follower::poll`] empties the list.
     ready: Vec<Record>,
     counters: Counters,
     stored: Position,
@@ -114,14 +116,15 @@ pub(crate) struct Follower {
     names_unsynced: bool,
     /// Paths of spill files: see [`run_time`].
     spills: Vec<PathBuf>,
-    /// The run-time directory may hold spilled files that are not followed yet.
+    /// The run-time directory may contain spilled files that are not followed yet.
     spills_unheld: bool,
-    /// When the follower last looked for spilled files and could follow all of them.
+    /// When the follower last searched for spilled files and could follow all of them.
     spills_seen: Option<Instant>,
 }
 
 impl Follower {
-    /// Opens the journal, creates what is missing, finishes interrupted changes, and starts at `position`, the last stored one.
+    /// Opens the journal: creates missing files, completes interrupted changes, and starts at `position`, the last
+    /// stored one.
     ///
     /// # Errors
     /// The state directory cannot be read or written. A damaged segment is no error.
@@ -208,10 +211,10 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Reads until `records_max` records are complete or the journal's end is reached. Never waits.
+    /// Reads until `records_max` records are complete or the end of the journal is reached. Never waits.
     ///
-    /// There is no error to return: the batch holds everything that was read, whatever failed. See [`Batch::unread`] and
-    /// [`Self::problems`].
+    /// It returns no error: the batch contains everything that was read, even if something failed. See
+    /// [`Batch::unread`] and [`Self::problems`].
     pub(crate) fn poll(&mut self, records_max: usize) -> Batch {
         let now = clock::instant();
         let unread = self.read_all(now, records_max);
@@ -231,7 +234,7 @@ impl Follower {
         self.hand_out(unread)
     }
 
-    /// Hands out records together with the position that covers them and all before. No other function hands out records.
+    /// Hands out records together with the position after them. Only this function hands out records.
     fn hand_out(&mut self, unread: bool) -> Batch {
         let position = self.position();
         let changed = position != self.reported;
@@ -242,7 +245,7 @@ impl Follower {
         Batch { records, position: changed.then_some(position), unread }
     }
 
-    /// Runs a task and notes the result. A task that failed a moment ago is skipped.
+    /// Runs a housekeeping task and notes the result. A task that failed a moment ago is skipped.
     fn housekeep(
         &mut self,
         task: Task,
@@ -255,7 +258,7 @@ impl Follower {
         }
     }
 
-    /// Sleeps until there may be more to read, but not longer than this. A [`Waker::wake`] ends the sleep.
+    /// Sleeps until there may be more to read, but at most this long. A [`Waker::wake`] ends the sleep.
     pub(crate) fn wait(&mut self, at_most: Duration) {
         let now = clock::instant();
         let silent = now.duration_since(self.active_at);
@@ -263,18 +266,18 @@ impl Follower {
             let look_again = if silent < Duration::from_millis(50) { 2 } else { 5 };
             return self.sleeper.sleep(at_most.min(Duration::from_millis(look_again)));
         }
-        // A new name means that a shim has begun a journal, or that there is an import.
+        // A new file name means that a shim has created a journal, or that there is an import.
         let folders = [self.dir.root(), &self.dir.imports()];
         if !self.sleeper.watch(&files::current(&self.dir), &folders) {
             return self.sleeper.sleep(at_most.min(Duration::from_millis(20)));
         }
-        // A change from before the watch was set gives no notification.
+        // A change before the watch was set causes no notification.
         let readable = |held: &&Held| held.reading.is_due(now);
         if self.held.values().filter(readable).any(|held| held.segment.is_behind().unwrap_or(false))
         {
             return;
         }
-        // The last sync wakes the follower when it is done.
+        // When the last sync is done, it wakes the follower.
         self.syncer.rest();
         let longest = self.held.values().fold(at_most, |longest, held| {
             let unfinished = held.segment.offset() < held.segment.len().unwrap_or(u64::MAX);
@@ -284,14 +287,14 @@ impl Follower {
         self.sleeper.sleep_watching(longest);
     }
 
-    /// Something that ends [`Follower::wait`] from another thread.
+    /// A handle that ends [`Follower::wait`] from another thread.
     #[must_use]
     pub(crate) fn waker(&self) -> Waker {
         self.sleeper.waker()
     }
 
-    /// Tells the follower that `position` and all its records are stored durably, even through a power cut. Segments that lie
-    /// wholly before `position` may be deleted.
+    /// Tells the follower that everything up to `position` is stored durably and survives a power cut. Segments that
+    /// lie completely before `position` may then be deleted.
     pub(crate) fn may_forget(&mut self, position: &Position) {
         for held in self.held.values_mut() {
             if let Some(fingerprint) = held.segment.fingerprint() {
@@ -301,7 +304,8 @@ impl Follower {
         }
     }
 
-    /// Whether [`Self::may_forget`] would allow deleting a segment. Check first: making the store durable costs two disk waits.
+    /// Whether [`Self::may_forget`] would allow a segment to be deleted. Ask this first, because making the store
+    /// durable costs two waits for the disk.
     #[must_use]
     pub(crate) fn would_forget(&self, position: &Position) -> bool {
         self.held.values().filter(|held| held.role != Role::Journal).any(|held| {
@@ -317,7 +321,7 @@ impl Follower {
         self.counters
     }
 
-    /// Tasks that fail at present. They are retried.
+    /// Tasks that currently fail. They are tried again.
     #[must_use]
     pub(crate) fn problems(&self) -> Arc<[Problem]> {
         self.troubles.shown()
@@ -344,8 +348,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Follows an open file. If the file is followed already (a journal that was moved away and back), only its name changes.
-    /// This cannot fail.
+    /// Follows an open file. If the file is already followed (a journal that was moved away and back), only its name
+    /// changes. This function cannot fail.
     fn follow(&mut self, opened: Opened, path: PathBuf, role: Role, now: Instant) {
         let known = self.held.values_mut().find(|held| held.identity == opened.identity);
         if let Some(held) = known {
@@ -367,7 +371,8 @@ impl Follower {
     }
 }
 
-/// Identifies this boot of the system. Empty if the system has no such id or it cannot be read: then more is read twice.
+/// Identifies this boot of the system. Empty if the system has no such id, or if the id cannot be read. Then more bytes
+/// are read twice.
 fn boot_id() -> String {
     let id = disk::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
     String::from_utf8_lossy(&id.unwrap_or_default()).trim().to_owned()

@@ -1,4 +1,4 @@
-//! Rolls the journal, and makes a new one when it is gone.
+//! Rolls the journal, and creates a new one if it is gone.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use crate::disk;
 use crate::journal::assemble::SegmentId;
 use crate::journal::{JournalError, files, reserve};
 
-/// Maximum time that a record may lack its end before the journal is rolled. Only for a segment can the system tell whether it
-/// has a writer.
+/// If a record's end is missing for this long, the journal is rolled. The system can tell only for a segment whether it
+/// still has a writer.
 const UNFINISHED: Duration = Duration::from_secs(30);
 
 impl Follower {
-    /// Rolls the journal if it is large, old, or holds a record whose end does not arrive. Also notices if a shim has stopped
-    /// the journal or a person has moved it.
+    /// Rolls the journal if it is large, old, or contains a record whose end does not arrive. Also notices if a shim
+    /// has stopped the journal or a person has moved it.
     pub(super) fn keep_names(&mut self, now: Instant) -> Result<(), JournalError> {
         let fail = |action| JournalError::of(action, self.dir.root());
         if let Some(id) = self.journal_id()
@@ -59,7 +59,7 @@ impl Follower {
         let Some(rolled) = files::roll(&self.dir, identity).map_err(fail)? else {
             return self.start_anew(Some(id), now);
         };
-        // The names have changed: if this fails, `start_anew` finds the new journal by its name.
+        // The names have changed. If the next step fails, `start_anew` finds the new journal by its name.
         self.names_unsynced = true;
         let journal = self.dir.journal();
         let opened = Opened::new(rolled.fresh, &journal)?;
@@ -68,8 +68,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Finishes interrupted changes of names and continues with the current journal. The old journal stays followed as a
-    /// segment, wherever its file is.
+    /// Completes interrupted changes of names and continues with the current journal. The old journal is still followed
+    /// as a segment, wherever its file is now.
     pub(super) fn start_anew(
         &mut self,
         old: Option<SegmentId>,
@@ -96,7 +96,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The journal has become a segment at `place`, or has no name any more.
+    /// Notes that the journal has become a segment at `place`, or has lost its name.
     fn seal(&mut self, id: SegmentId, place: Option<std::path::PathBuf>, now: Instant) {
         let Some(held) = self.held.get_mut(&id) else { return };
         match place {

@@ -7,8 +7,8 @@ use crate::journal::assemble::SegmentId;
 use crate::journal::trouble::Task;
 use crate::journal::{Counters, JournalError, torn};
 
-/// Records come out in the order of their segments. A segment that cannot be read delays later segments at most this long.
-/// After that, delivering their hooks matters more than the order.
+/// Records are handed out in the order of their segments. A segment that cannot be read delays later segments for at
+/// most this long. After that, delivering their hooks matters more than the order.
 const IN_ORDER: Duration = Duration::from_secs(1);
 
 impl Follower {
@@ -66,8 +66,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads once. Frames go to the assembler and whole records to `ready` while the offset moves. A later error takes back
-    /// neither.
+    /// Reads once. Frames go to the assembler, complete records go to `ready`, and the offset moves. A later error
+    /// undoes none of this.
     fn read_once(
         &mut self,
         id: SegmentId,

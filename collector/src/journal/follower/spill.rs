@@ -1,4 +1,5 @@
-//! Takes over spill files: hooks that shims wrote to the run-time directory because the state directory did not take them.
+//! Takes over spill files: hooks that shims wrote to the run-time directory because the state directory did not accept
+//! them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use crate::disk;
 use crate::journal::{JournalError, run_time};
 
 impl Follower {
-    /// Renames each spill file, so that shims begin a new one, and follows the renamed file. If it cannot be opened, the next
-    /// round tries again.
+    /// Renames each spill file, so that shims create a new one, and follows the renamed file. If the file cannot be
+    /// opened, the next round tries again.
     pub(super) fn take_spill(&mut self, now: Instant) -> Result<(), JournalError> {
         let mut done = Ok(());
         for spill in self.spills.clone() {
@@ -34,12 +35,12 @@ impl Follower {
             return Ok(());
         }
         let taken = free_name(spill).map_err(fail("look beside"))?;
-        // Follow it even if renaming reported an error: the rename may have worked.
+        // Follow the file even if renaming reported an error: it may have been renamed all the same.
         self.spills_unheld = true;
         disk::rename(spill, &taken).map_err(fail("take over"))
     }
 
-    /// Follows every spill file that has a number. A file that cannot be opened does not block the others.
+    /// Follows every numbered spill file. A file that cannot be opened does not block the others.
     fn hold_spills(&mut self, now: Instant) -> Result<(), JournalError> {
         let mut done = Ok(());
         for spill in self.spills.clone() {

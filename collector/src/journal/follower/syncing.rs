@@ -14,17 +14,18 @@ use crate::journal::sync::Synced;
 use crate::journal::{JournalError, Position};
 
 impl Follower {
-    /// Moves positions up to what has been synced and handed out, always to a boundary between frames.
+    /// Moves positions to the last boundary between frames that was synced and handed out.
     ///
-    /// After a failed sync it opens the file again: the same descriptor is never synced twice. The position waits for a sync that
-    /// works. Nothing is read again: what was read is on its way to the database, which syncs for itself.
+    /// After a failed sync, the file is opened again: a descriptor is never synced after a failure. The position waits
+    /// for a successful sync. Nothing is read again, because what was read is on its way to the database, which does
+    /// its own syncs.
     pub(super) fn take_syncs(&mut self, now: Instant) -> Result<(), JournalError> {
         let mut done = Ok(());
         for (id, held) in &mut self.held {
             held.mark(self.assembler.oldest_in(*id).unwrap_or(held.segment.offset()));
             match self.syncer.synced(*id) {
                 Synced::UpTo(synced) => {
-                    // Another descriptor starts at the position: a sync has worked since, or nothing needs one.
+                    // A new descriptor may start at this position: a sync has succeeded since, or nothing needs one.
                     if synced > held.durable || synced >= held.segment.offset() {
                         held.syncing.worked();
                     }
@@ -64,7 +65,7 @@ impl Follower {
         }
     }
 
-    /// A descriptor of a network file system can become stale: then only a new one reads the file.
+    /// A descriptor on a network file system can become stale. Then only a new descriptor can read the file.
     pub(super) fn reopen_stale(&mut self, id: SegmentId, error: &io::Error) {
         let Some(held) = self.held.get_mut(&id) else { return };
         if error.kind() == io::ErrorKind::StaleNetworkFileHandle
@@ -75,7 +76,7 @@ impl Follower {
         }
     }
 
-    /// The position up to which everything was handed out and is on the disk. Makes no system call.
+    /// The position up to which all bytes were handed out and are on the disk. Makes no system call.
     pub(super) fn position(&self) -> Position {
         let synced = self.held.values().filter(|held| held.durable > 0);
         let offsets = synced.filter_map(|held| Some((held.segment.fingerprint()?, held.durable)));
@@ -89,9 +90,9 @@ fn sync_error(held: &Held) -> JournalError {
     JournalError::of("sync", &held.path)(error)
 }
 
-/// Opens a segment again, by its name or, where the name leads elsewhere, by its open descriptor: a stopped journal has another
-/// name for a while, and one that was deleted has none. It must be the same file: at an offset of this one, another file would
-/// lose its beginning.
+/// Opens a segment again. Its name may lead elsewhere: a stopped journal has another name for a while, and a deleted
+/// one has none. Then its open descriptor is used. The result must be the same file, because the offset would be wrong
+/// in any other file.
 fn opened_again(held: &Held) -> Result<Arc<File>, JournalError> {
     let same = |opened: &Opened| opened.identity == held.identity;
     if let Some(opened) = Opened::at(&held.path).ok().filter(same) {

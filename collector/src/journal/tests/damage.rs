@@ -1,10 +1,10 @@
-//! What one damaged frame may cost: itself.
+//! Tests that one damaged frame costs nothing but itself.
 
 use hookspan_shim::frame::{self, HEADER_BYTES, LAST};
 
 use super::*;
 
-/// The records of a file, read once and taken for complete, and the counters.
+/// The records of a file that is read once and counts as complete, and the counters.
 fn read_file(bytes: &[u8]) -> (Vec<Record>, Counters) {
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, bytes).unwrap();
@@ -70,7 +70,8 @@ fn any_flipped_bit_costs_the_record_it_is_in() {
         let mut expected = vec!["first", "second", "third"];
         expected.remove(hit);
         let (records, counters) = read_file(&damaged);
-        // A flipped version makes a sound frame of an unknown one only if the check is flipped as well.
+        // A changed version number makes a valid frame of an unknown version only if the checksum is changed
+        // accordingly.
         assert_eq!(bodies(&records), expected, "bit {bit}");
         assert_eq!(counters.torn, 1, "bit {bit}");
     }
@@ -104,7 +105,7 @@ fn a_header_across_two_reads_of_a_segment_without_writers_is_whole() {
     let (empty, last) = (bytes_of(1, b"").len(), bytes_of(2, b"last"));
     let large: Vec<u8> = (10..14).flat_map(|id| bytes_of(id, &[b'x'; 200_000])).collect();
     for before in 1..HEADER_BYTES {
-        // The last record starts so many bytes before the reader's buffer ends.
+        // The last record starts this number of bytes before the end of the reader's buffer.
         let fill = segment::READ_BYTES - before - large.len() - empty;
         let file = [&large[..], &bytes_of(20, &vec![b'x'; fill]), &last].concat();
         let (records, counters) = read_file(&file);
@@ -251,7 +252,7 @@ fn a_newer_shim_killed_in_mid_write_costs_its_neighbours_nothing() {
     for kept in 36..frame.len() {
         let (records, counters) = read_file(&[&frame[..kept], &next].concat());
         assert_eq!(bodies(&records), ["next"; 4], "{kept} bytes of it");
-        // One that reaches over the end is torn, whoever wrote it.
+        // A frame that reaches beyond the end is torn, no matter which version wrote it.
         assert_eq!(counters.newer + counters.torn, 1);
     }
 }

@@ -1,8 +1,10 @@
-//! Every file operation of the follower fails, at each point where it occurs: once, for a while, or done and reported as failed.
+//! Makes every file operation of the follower fail, each time it occurs: once, for a while, or carried out and reported
+//! as failed.
 //!
-//! One run is always the same: writers append to the journal, to a spill file, and in two parts across a roll. The journal
-//! rolls, stops at its bound, and resumes. Segments are deleted. A ledger outside says what was accepted. The run is repeated
-//! with the first operation failing, then the second, and so on, until a run has no such operation.
+//! All runs follow the same story. Writers append to the journal, to a spill file, and in two parts around a roll. The
+//! journal rolls, stops at its bound, and is opened again. Segments are deleted. A ledger outside records what was
+//! accepted. The story is played with the first operation failing, then with the second, and so on, until a run has
+//! fewer operations.
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
@@ -19,18 +21,19 @@ use crate::disk::faults::{Fault, How, Plan};
 
 /// EIO, EACCES, EMFILE, ENOSPC, EINTR, ESTALE, EROFS, ENFILE.
 const ERRNOS: [i32; 8] = [5, 13, 24, 28, 4, 116, 30, 23];
-/// More polls than any run needs to store what is left and to tidy up.
+/// Maximum number of polls. It is more than any run needs to store the rest and tidy up.
 const PATIENCE: usize = 400;
 const STEPS: u64 = 14;
 
-/// What the caller of the follower does when an operation failed.
+/// How the follower's caller reacts to a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
     /// Commits each batch.
     Commits,
-    /// Dies at the failure, before it commits, and starts again from the stored position.
+    /// Dies at the failure, before committing, and starts again from the stored position.
     Dies,
-    /// Drops the records that were read beside the failure, as a poll does that returns an error instead: the negative control.
+    /// Drops the records that were read together with the failure. This is the negative control: it behaves like a poll
+    /// that returns an error.
     DropsRecords,
 }
 
@@ -43,7 +46,7 @@ struct Outcome {
     damage: String,
 }
 
-/// The database: it drops a record that it knows by its id.
+/// Stands for the database. It drops a record if it knows the record's id.
 #[derive(Debug, Default)]
 struct Store {
     bodies: BTreeMap<u64, Vec<u8>>,
@@ -90,7 +93,7 @@ impl Run {
             chores: Duration::ZERO,
             ..Limits::default()
         };
-        // In memory: there are thousands of runs.
+        // The files are in memory, because there are thousands of runs.
         let memory = Path::new("/dev/shm");
         let temp = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let world = World::below(temp.unwrap(), limits);
@@ -98,7 +101,7 @@ impl Run {
         fs::create_dir_all(runtime.join("hookspan")).unwrap();
         let places = Places { xdg_runtime_dir: Some(runtime.clone()), ..Places::default() };
         let dir = StateDir::resolve(Some(world.dir.root()), &places).unwrap();
-        // The directory was made by an installation: no journal is there yet.
+        // The directory was created by an installation, and has no journal yet.
         let (plan, guard) = Plan::begin(fault);
         Self {
             world,
@@ -115,7 +118,7 @@ impl Run {
         }
     }
 
-    /// The whole story, and what is left at its end.
+    /// Plays the whole story. Returns the outcome and the operations that occurred.
     fn play(mut self) -> (Outcome, Vec<Operation>) {
         let mut halves = Vec::new();
         for step in 0..STEPS {
@@ -127,7 +130,7 @@ impl Run {
                 3 | 5 | 11 => self.spill(),
                 _ => {}
             }
-            // Between 6 and 10 nothing is known to be stored durably: the journal reaches its bound.
+            // In steps 6 to 9 the caller confirms nothing as stored durably, so the journal reaches its bound.
             self.poll(!(6..10).contains(&step));
             self.poll(!(6..10).contains(&step));
         }
@@ -140,7 +143,7 @@ impl Run {
         (self.outcome(at_rest), self.plan.failed())
     }
 
-    /// Appends records as shims do. What finds no journal is counted by the shim, and in no ledger.
+    /// Appends records like shims. If there is no journal, a shim counts a loss, and the ledger gets no entry.
     fn write(&mut self, records: u64) {
         for _ in 0..records {
             let Some(mut journal) = self.journal() else { return };
@@ -150,7 +153,7 @@ impl Run {
         }
     }
 
-    /// The first half of a record that a writer ends after others have written, and after a roll.
+    /// Writes the first half of a record. Its writer continues after other writers and after a roll.
     fn begin(&mut self) -> (Option<fs::File>, u64, Vec<u8>) {
         let (id, body) = self.record(400);
         let [first, _] = halves(id, &body);
@@ -161,11 +164,11 @@ impl Run {
         (journal, id, body)
     }
 
-    /// The other half: into the same file or, when there was none, nowhere.
+    /// Writes the other half: into the same file, or nowhere if there was none.
     fn finish(&mut self, (journal, id, body): (Option<fs::File>, u64, Vec<u8>)) {
         let Some(mut journal) = journal else { return };
         let [_, rest] = halves(id, &body);
-        // Every other writer finds the journal full, and spills the rest.
+        // Every second writer finds the journal full, and writes the rest to the spill file.
         if id % 2 == 0 {
             journal.write_all(&rest).unwrap();
         } else {
@@ -204,7 +207,7 @@ impl Run {
         (id, body)
     }
 
-    /// Opens the follower if there is none, reads a batch, commits it, syncs, and says what is stored.
+    /// Opens the follower if necessary, reads a batch, commits it, syncs, and confirms what is stored.
     fn poll(&mut self, forget: bool) {
         let before = self.plan.failed().len();
         let Some(mut follower) = self.follower.take().or_else(|| self.open()) else { return };
@@ -225,12 +228,13 @@ impl Run {
         self.follower = Some(follower);
     }
 
-    /// A start that fails is made again, as a service manager does.
+    /// If opening fails, it is tried again, as a service manager would.
     fn open(&mut self) -> Option<Follower> {
         Follower::by_hand(&self.dir, &self.store.position, self.world.limits).ok()
     }
 
-    /// Everything that was handed out is stored, nothing fails, and nothing is left but the journal and its link.
+    /// Whether everything that was handed out is stored, no task fails, and no file is left except the journal and its
+    /// link.
     fn is_at_rest(&self) -> bool {
         let Some(follower) = &self.follower else { return false };
         let named = self.names() == ["journal", "journal.stop"];
@@ -254,7 +258,7 @@ impl Run {
         let wrong = |(id, body): &(&u64, &Vec<u8>)| self.store.bodies.get(id) != Some(body);
         let lost = self.ledger.iter().filter(wrong).map(|(id, _)| *id).collect();
         let again: BTreeSet<u64> = self.store.again.iter().copied().collect();
-        // Whoever starts again from a stored position may read a little twice.
+        // A follower that starts again from a stored position may read some records twice.
         let doubled = if self.deaths > 0 { Vec::new() } else { again.into_iter().collect() };
         let mut left_over = if at_rest { Vec::new() } else { self.names() };
         let mut damage = String::new();
@@ -291,7 +295,8 @@ fn halves(id: u64, body: &[u8]) -> [Vec<u8>; 2] {
     [seal(&first, 0, len, 0), seal(back, 1, 0, LAST)]
 }
 
-/// Plays the story once for each operation in it. Returns how many runs there were, and how many records each run lost.
+/// Plays the story once for each operation in it. Returns the number of runs, and the number of records that each run
+/// lost.
 #[track_caller]
 fn at_every_point(client: Client, count: u64, how: How) -> (u64, usize) {
     let (mut lost, mut kinds) = (0, BTreeSet::new());
@@ -344,7 +349,7 @@ fn a_collector_that_dies_at_any_failure_loses_no_record() {
     at_every_point(Client::Dies, 3, How::Behind);
 }
 
-/// What the follower did before: a poll that failed dropped what it had read.
+/// The follower's former behaviour: a poll that failed dropped what it had read.
 #[test]
 fn a_reader_that_drops_its_batch_at_a_failure_loses_records() {
     let (runs, lost) = at_every_point(Client::DropsRecords, 1, How::Before);

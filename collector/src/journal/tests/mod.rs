@@ -1,5 +1,5 @@
-//! The journal as a whole: writers and one follower. [`damage`] flips, cuts and mixes bytes. [`segments`] rolls, stops, spills and
-//! deletes. [`faults`] fails every file operation. [`shims`] runs the real program.
+//! Tests the journal as a whole, with writers and one follower. [`damage`] flips, cuts and mixes bytes. [`segments`]
+//! rolls, stops, spills and deletes. [`faults`] makes every file operation fail. [`shims`] runs the real program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ mod segments;
 #[cfg(target_os = "linux")]
 mod shims;
 
-/// A state directory, and a follower with limits that suit a test.
+/// A state directory, and a follower with limits that are small enough for tests.
 struct World {
     _temp: tempfile::TempDir,
     dir: StateDir,
@@ -58,7 +58,7 @@ fn new<'a>() -> write::NewRecord<'a> {
     write::NewRecord::default()
 }
 
-/// Polls until `done`, at most ten seconds.
+/// Polls until `done`, for at most ten seconds.
 #[track_caller]
 fn poll_until(
     follower: &mut Follower,

@@ -1,4 +1,4 @@
-//! Rotation, deletion, the bound, the spill file, and every state a crash can leave the names in.
+//! Tests rotation, deletion, the bound, the spill file, and every combination of names that a crash can leave.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn small(world: &mut World) {
     world.limits.segment_bytes = 1;
 }
 
-/// Polls, and tells the follower that everything it gave out is stored, until `done`.
+/// Polls until `done`. Tells the follower each time that everything handed out is stored.
 #[track_caller]
 fn poll_and_store_until(
     follower: &mut Follower,
@@ -104,7 +104,7 @@ fn a_segment_with_a_writer_stays_and_what_comes_late_is_read() {
     world.write(1, b"early");
     poll_and_store_until(&mut follower, |records| records.len() == 1);
     poll_and_store_until(&mut follower, |_| names(&world).len() == 3);
-    // Many turns of the chores, none of which may delete it.
+    // Many rounds of housekeeping, none of which may delete the segment.
     for _ in 0..10 {
         follower.wait(Duration::from_millis(50));
         let batch = follower.poll(10);
@@ -145,7 +145,7 @@ fn positions_cover_every_segment_and_survive_a_restart_in_any_of_them() {
     let mut seen = Vec::new();
     for id in 1..=6 {
         world.write(id, format!("record {id}").as_bytes());
-        // A follower that is killed whenever it has stored something, and never told to forget.
+        // This follower is killed whenever something was stored, and is never told that it may forget.
         let mut follower = world.follow(&stored);
         let (records, position) = poll_until(&mut follower, |_, position| position.is_some());
         seen.extend(bodies(&records));
@@ -195,8 +195,8 @@ fn a_position_never_names_bytes_that_were_not_synced() {
     let world = World::new();
     let mut follower = world.follow(&Position::default());
     follower.poll(10);
-    // Between two syncs a record is handed out, but its position is not. A sync may happen at that moment, so try several
-    // times.
+    // Between two syncs a record is handed out and the position does not cover it yet. A sync may happen at that very
+    // moment, so the test tries several times.
     let early = (1..=20).any(|id| {
         world.write(id, b"one");
         let batch = follower.poll(10);
@@ -228,7 +228,7 @@ fn every_state_a_crash_leaves_is_put_in_order() {
     let (journal, stop, new) = ("journal", "journal.stop", "journal.new");
     let at = |world: &World, name: &str| world.dir.root().join(name);
 
-    // Rotation: before the link, between link and rename, after the rename.
+    // Crashes during a rotation: before the link, between link and rename, after the rename.
     let world = started();
     fs::write(at(&world, new), b"").unwrap();
     all(&world);
@@ -242,7 +242,7 @@ fn every_state_a_crash_leaves_is_put_in_order() {
     fs::write(at(&world, journal), b"").unwrap();
     all(&world);
 
-    // A shim stopped the journal; then every step of opening it again.
+    // A shim stopped the journal. Then each step of opening it again is interrupted.
     let exchange = |world: &World| {
         fs::rename(at(world, stop), at(world, "link")).unwrap();
         fs::rename(at(world, journal), at(world, stop)).unwrap();
@@ -373,7 +373,7 @@ fn a_silent_follower_is_woken_by_a_record_by_its_waker_and_by_an_import() {
         let import = world.dir.imports().join("a.jsonl");
         let (seen, told) = crossbeam_channel::bounded::<()>(0);
         let stager = std::thread::spawn(move || {
-            // Again and again until it is seen: the follower may not be watching yet.
+            // Repeated until it is noticed, because the follower may not be watching yet.
             while told
                 .recv_timeout(Duration::from_millis(20))
                 .is_err_and(|error| error.is_timeout())

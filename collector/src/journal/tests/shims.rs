@@ -1,4 +1,4 @@
-//! The real program with the real follower: every accepted hook arrives, and every other hook is counted.
+//! Runs the real program with the real follower: every accepted hook arrives, and every other hook is counted.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use super::*;
 use crate::shim_binary;
 
-/// The embedded program, put in place once for all tests of this process.
+/// The embedded program, installed once for all tests of this process.
 static SHIM: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hookspan-shim");
@@ -25,7 +25,7 @@ fn shim(world: &World) -> Command {
     command
 }
 
-/// A body that can be made again from its number.
+/// A body that is computed from its number.
 fn body_of(number: u64) -> Vec<u8> {
     let sizes = [300, 4_000, 16_000, 21_000, 70_000, 300_000];
     let size = sizes[number as usize % sizes.len()];
@@ -64,7 +64,7 @@ fn run_many(world: &World, from: u64, to: u64, at_once: u64) {
     }
 }
 
-/// Each body of `0..count` once, byte for byte.
+/// Checks that each body of `0..count` arrived once, byte for byte.
 #[track_caller]
 fn check_all(records: &[Record], count: u64) {
     let found: BTreeSet<&[u8]> = records.iter().map(|record| record.body.as_slice()).collect();
@@ -100,7 +100,7 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
         let mut done = false;
         while !done {
             done = writers.is_finished();
-            // Drop the follower without notice: records without a stored position are read again.
+            // The follower is dropped without warning. Records without a stored position are read again.
             let mut follower = world.follow(&stored);
             deaths += 1;
             for _ in 0..15 {
@@ -119,12 +119,12 @@ fn a_follower_that_dies_again_and_again_under_rotation_loses_nothing() {
     let ids = |records: &[Record]| records.iter().map(|r| r.id).collect::<BTreeSet<_>>();
     let (rest, position) =
         poll_until(&mut follower, |rest, _| ids(&[&known, rest].concat()).len() == 300);
-    // Without anything to read there is no new position; everything is stored up to the last one.
+    // If nothing was read, there is no new position, and everything up to the last one is stored.
     let mut position = position.or(Some(stored));
     records.extend(rest);
     check_all(&records, 300);
     assert!(deaths > 2, "{deaths}");
-    // Segments are deleted along the way, and at the latest once all is stored.
+    // Segments are deleted along the way. At the latest, they are gone once everything is stored.
     let start = clock::instant();
     while world.dir.segment(1).exists() {
         assert!(start.elapsed() < Duration::from_secs(10), "a stored segment stays");
@@ -144,7 +144,7 @@ fn a_writer_stopped_in_its_body_is_waited_for_across_rotation() {
     let body = body_of(5);
     let mut child = shim(&world).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // The body is longer than a frame: the shim has opened the journal, written a part, and waits for the rest.
+    // The body is longer than a frame. The shim has opened the journal, written the first part, and waits for the rest.
     stdin.write_all(&body[..50_000]).unwrap();
     poll_until(&mut follower, |_, _| world.dir.segment(1).exists());
     let signal = |name: &str| {
@@ -230,19 +230,19 @@ fn what_the_state_directory_does_not_take_is_spilled_and_taken_in() {
     finish(limited(u64::from(u32::MAX), 0));
     let (records, _) = poll_until(&mut follower, |records, _| records.len() == 1);
     assert!(records[0].body == body_of(0));
-    // The limit cuts the frame in the journal short; the spill file starts empty and has room for it.
+    // The size limit cuts off the frame in the journal. The spill file starts empty and has room for the frame.
     let len = fs::metadata(dir.journal()).unwrap().len();
     finish(limited(len + 500, 6));
     let (records, position) = poll_until(&mut follower, |records, _| !records.is_empty());
     assert!(records[0].body == body_of(6));
     follower.may_forget(&position.unwrap_or_default());
-    // A body of several frames that meets the limit in its third: the first two are in the journal.
+    // A body of several frames reaches the limit in its third frame. The first two are in the journal.
     let len = fs::metadata(dir.journal()).unwrap().len();
     finish(limited(len + 50_000, 4));
     let (records, _) = poll_until(&mut follower, |records, _| !records.is_empty());
     assert!(records[0].body == body_of(4));
     assert_eq!(losses::read(&dir).unwrap().total, 0);
-    // Neither takes it: counted, with what was read of it.
+    // Neither file accepts the hook. It is counted, with the number of bytes that were read.
     finish(limited(100, 5));
     assert_eq!(losses::read(&dir).unwrap().by_reason["file_size_limit"], 1);
     let spilled = || fs::read_dir(runtime.path().join("hookspan")).unwrap().count();
