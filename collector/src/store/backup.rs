@@ -1,4 +1,4 @@
-//! A copy of the database while it is in use.
+//! Copies the database while it is in use.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::open::{self, OpenError};
 
-/// Pages copied at a time. Writers may write between two steps.
+/// Number of pages copied in one step. Writers may write between two steps.
 const PAGES: i32 = 1_024;
 /// Wait between two attempts while a writer holds the lock.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ pub(crate) fn copy(
     drop(new_private(to).map_err(io)?);
     let done = copy_into(from, to, progress);
     if done.is_err() {
-        // The error is returned. A failure to remove the half copy is not reported on top.
+        // The first error is returned. A failure to remove the incomplete copy is not reported.
         let _removed = fs::remove_file(to);
     }
     done
@@ -82,7 +82,7 @@ fn copy_into(
         }
     }
     drop(backup);
-    // The copy is one file. A person who copies it further would forget a log beside it.
+    // The copy must be a single file. A log beside it would be forgotten when somebody copies it further.
     target.pragma_update(None, "journal_mode", "DELETE").map_err(sqlite)?;
     target.close().map_err(|(_, error)| sqlite(error))?;
     fs::File::open(to).and_then(|file| file.sync_all()).map_err(io)?;
@@ -112,7 +112,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("hookspan.db"), folder.path().join("copy.db"));
         let mut store = Store::open(&from).unwrap();
-        // This row is only in the write-ahead log: a plain copy of the file would lack it.
+        // This row is only in the write-ahead log. A plain copy of the file would not contain it.
         store.run(|db| db.execute_batch("INSERT INTO name (text) VALUES ('x')")).unwrap();
         let mut last = (0, 0);
         copy(&from, &to, |done, of| last = (done, of)).unwrap();

@@ -1,4 +1,5 @@
-//! Reserves disk blocks for a full disk: SQLite needs space even to delete rows or to move its log into the database.
+//! Reserves disk space for the case of a full disk. SQLite needs space even to delete rows or to move its log into the
+//! database.
 
 use std::fs;
 use std::io;
@@ -8,7 +9,7 @@ use crate::dirs::create_private;
 
 /// Bytes reserved.
 pub(crate) const BALLAST_BYTES: u64 = 32 << 20;
-/// Bytes that must stay free beside the reserve before it is made: the reserve itself must not fill the disk.
+/// Bytes that must be free before the reserve is made. Otherwise the reserve itself could fill the disk.
 const FREE_BYTES: u64 = 4 * BALLAST_BYTES;
 
 /// Path of the reserve, beside the database.

@@ -6,7 +6,8 @@ use super::codec::Unpacker;
 use super::rows::signed;
 use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
-/// Reads bodies and caches the last ones: a call's arguments and its result often lie in one body, and neighbours in one pack.
+/// Reads bodies and caches the last packs. A call's arguments and its result often are in one body, and neighbouring
+/// hooks in one pack.
 #[derive(Debug)]
 pub(crate) struct Bodies<'a> {
     db: &'a Connection,
@@ -21,7 +22,7 @@ impl<'a> Bodies<'a> {
         Self { db, unpacker: Unpacker::default(), last: None }
     }
 
-    /// The body of the hook `seq`; `None` if it is damaged or pruned. Then the span only lacks its text.
+    /// The body of the hook `seq`; `None` if it is damaged or pruned. A span then only lacks that text.
     pub(crate) fn get(&mut self, seq: u64) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
             let body = read(self.db, seq, &mut self.unpacker).ok().flatten();
@@ -34,7 +35,8 @@ impl<'a> Bodies<'a> {
 /// The body of a hook.
 ///
 /// # Errors
-/// As SQLite fails, or when the stored body is damaged.
+///
+/// Returns SQLite's error, or an error if the stored body is damaged.
 pub(crate) fn body(db: &Connection, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
     read(db, seq, &mut Unpacker::default())
 }

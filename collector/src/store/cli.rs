@@ -12,7 +12,8 @@ pub(crate) fn journal_position(db: &Connection) -> rusqlite::Result<Option<Strin
     db.query_row("SELECT value FROM state WHERE key = 'journal'", [], |row| row.get(0)).optional()
 }
 
-/// Whether the derived tables follow older rules than this program's: the same hooks may give other sessions and spans now.
+/// Whether the derived tables were made by older rules than this program's. The same hooks might now give other
+/// sessions and spans.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

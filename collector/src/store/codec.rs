@@ -14,15 +14,15 @@ const PLAIN: i64 = 0;
 const ZSTD: i64 = 1;
 /// Level 3 is a third slower for 3 % fewer bytes.
 const LEVEL: i32 = 1;
-/// Capacity kept between bodies. A rare large body's buffer is freed.
+/// Buffers up to this capacity are kept between bodies. The buffer of a rare large body is freed.
 const SCRATCH_MAX: usize = 1 << 20;
 /// Shorter bodies are not compressed: the frame's header would cost more than compression saves.
 const WORTHWHILE: usize = 128;
-/// The shim cuts bodies at 16 MiB. A row that claims a longer body is forged.
+/// Maximum length of a body. The shim cuts bodies at 16 MiB, so a row that claims a longer one is forged.
 const MOST: u64 = 64 << 20;
-/// Packs that an [`Unpacker`] caches, so that hooks of this many conversations may alternate.
+/// Number of packs that an [`Unpacker`] caches. Hooks of as many conversations may alternate.
 const KEPT: usize = 32;
-/// Largest pack in the cache. With [`KEPT`], the cache never exceeds 4 MiB.
+/// Maximum size of a cached pack. Together with [`KEPT`] it limits the cache to 4 MiB.
 const KEPT_BYTES: usize = 128 << 10;
 
 /// A pack as the `payload` table holds it.
@@ -41,7 +41,7 @@ pub struct Packed {
 /// Why a stored body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damage {
-    /// The bytes are not what was stored.
+    /// The bytes differ from those that were stored.
     #[error("the stored body does not match its checksum")]
     Checksum,
     /// A forged or damaged row.
@@ -55,7 +55,7 @@ pub(crate) enum Damage {
 /// Packs bodies; keeps its working memory between calls.
 pub(crate) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
-    /// Output buffer of the compressor. Its capacity is twice what a frame takes, and a batch holds a thousand frames.
+    /// Output buffer of the compressor. Its capacity is twice the size of a frame, so frames are copied out of it.
     scratch: Vec<u8>,
 }
 
@@ -103,7 +103,8 @@ impl Packer {
 /// Reads a stored body and checks that it is the original.
 ///
 /// # Errors
-/// [`Damage`] when it is not.
+///
+/// [`Damage`] if it differs from the original.
 pub(crate) fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
     let capacity = usize::try_from(len).ok().filter(|_| len <= MOST).ok_or(Damage::Form)?;
     let body = match codec {
@@ -117,7 +118,8 @@ pub(crate) fn unpack(codec: i64, len: u64, xxh64: i64, bytes: &[u8]) -> Result<V
     Ok(body)
 }
 
-/// Identifies a pack: key in `payload`, length and checksum. After a deletion the key alone may name another pack.
+/// Identifies a pack by its key in `payload`, its length and its checksum. After a deletion, the key alone may belong
+/// to another pack.
 pub(crate) type PackId = (i64, u64, i64);
 
 /// Unpacks bodies of consecutive hooks. It caches recent packs, so that a pack is decompressed once and not once per hook.
@@ -128,10 +130,12 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// The bytes of `part` in the pack `id`. `stored` is called for codec and bytes if the pack is not cached.
+    /// The bytes of `part` in the pack `id`. If the pack is not cached, calls `stored` for its codec and bytes.
     ///
     /// # Errors
-    /// [`Damage`] when it is not what was stored, or holds no such part; or as `stored` fails.
+    ///
+    /// [`Damage`] if the pack differs from what was stored or does not contain the part. Otherwise the error of
+    /// `stored`.
     pub(crate) fn part<'a, E: From<Damage>>(
         &mut self,
         id: PackId,
@@ -149,7 +153,7 @@ impl Unpacker {
         }
         let (codec, bytes) = stored()?;
         let pack = unpack(codec, id.1, id.2, bytes)?;
-        // A pack of one body is needed only once.
+        // A pack with a single body is needed only once, so it is not cached.
         let Some(part) = part else { return Ok(pack) };
         let found = cut(&pack, part)?;
         if pack.len() <= KEPT_BYTES {
@@ -162,7 +166,8 @@ impl Unpacker {
     }
 }
 
-/// Keeps each thread's decompressor: making one takes longer than decompressing an ordinary hook.
+/// Decompresses. Each thread keeps its decompressor, because making one takes longer than decompressing an ordinary
+/// hook.
 fn decompress(bytes: &[u8], capacity: usize) -> io::Result<Vec<u8>> {
     thread_local! {
         static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
@@ -226,7 +231,7 @@ mod tests {
         }
         assert!(part(&mut unpacker, 1, Some(35_990..36_001)).is_err());
         assert_eq!(part(&mut unpacker, 1, None).unwrap(), body);
-        // So many others, and it is forgotten.
+        // After as many other packs, the first one is no longer cached.
         for key in 2..2 + KEPT as i64 {
             part(&mut unpacker, key, Some(0..1)).unwrap();
         }

@@ -1,5 +1,5 @@
-//! Reads Cursor's own database, `state.vscdb`: opens it read-only for one question, reads by key, and reads a limited number of
-//! bytes.
+//! Reads Cursor's own database, `state.vscdb`. Opens it read-only for one question, reads by key, and reads a limited
+//! number of bytes.
 //!
 //! Cursor may change its schema at any time. The known schemas, newest first:
 //!
@@ -9,7 +9,7 @@
 //! | `cursorDiskKV` | `composerData:` and the id | `$.subagentInfo`, `$.subagentComposerIds` |
 //! | `ItemTable` | `composer.composerHeaders` | `$.allComposers[*]`, each with `composerId` and `subagentInfo` |
 //!
-//! A value that is missing, not JSON, of another type or too large counts as no answer. It is no error.
+//! A value that is missing, not JSON, of another type or too large gives no answer. That is not an error.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -30,12 +30,12 @@ const BUDGET_BYTES: u64 = 64 << 20;
 /// Maximum number of call ids and child ids taken from one value.
 const IDS_MAX: usize = 1_024;
 
-/// What the database says about a composer that works for another.
+/// A composer that works for another composer, as Cursor's database describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subagent {
     /// The conversation it works for.
     pub parent: String,
-    /// Calls of that conversation it worked for, the earliest first.
+    /// Calls of the parent conversation for which this composer worked, the earliest first.
     pub calls: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Database {
     too_large: u64,
 }
 
-/// Whether the database is in WAL mode but has no log file: then no process has it open.
+/// Whether the database is in WAL mode and has no log file. Then no process has it open.
 fn is_left_with_log_mode(path: &Path) -> bool {
     const MODE_AT: usize = 18;
     let mut log = path.as_os_str().to_owned();
@@ -70,10 +70,11 @@ fn is_left_with_log_mode(path: &Path) -> bool {
 }
 
 impl Database {
-    /// Opens the database. hookspan never writes to it, and blocks Cursor no longer than one read.
+    /// Opens the database. hookspan never writes to it, and blocks Cursor for at most one read.
     ///
     /// # Errors
-    /// As SQLite fails: no database, damaged, locked.
+    ///
+    /// Returns SQLite's error: there is no database, it is damaged, or it is locked.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // In WAL mode without a writer, SQLite would create a log file beside the database.
@@ -104,7 +105,7 @@ impl Database {
         self.too_large
     }
 
-    /// The parent of `composer`, by the composer's own rows.
+    /// The parent of `composer`, according to the composer's own rows.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -124,7 +125,7 @@ impl Database {
         Ok(found.as_ref().and_then(subagent))
     }
 
-    /// The parents of those `composers` that older builds keep in one list.
+    /// Older builds of Cursor keep parents in one list. Returns the parents of `composers` from that list.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -162,7 +163,7 @@ impl Database {
         Ok(found.as_ref().map(texts).unwrap_or_default())
     }
 
-    /// The part of a JSON value at `path`. SQLite parses the value, so that the rest never becomes objects in our memory.
+    /// The part of a JSON value at `path`. SQLite parses the value, so the rest of it is never in our memory.
     fn part(
         &mut self,
         (table, key_column): (&str, &str),

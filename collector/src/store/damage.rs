@@ -1,15 +1,16 @@
-//! Reports of damage by SQLite. Each is a suspicion, which [`super::examine`] proves or refutes.
+//! SQLite's reports of damage. Each is only a suspicion, which [`super::examine`] confirms or refutes.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::ErrorCode;
 
-/// Whether SQLite reports damage. It also does so for a failed read, see [`super::examine`].
+/// Whether SQLite reports damage. It may do so after a failed read as well, see [`super::examine`].
 #[must_use]
 pub(crate) fn is_suspected(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Passes on that SQLite reported damage. Sending is cheap and never waits. By default nothing receives it: commands and tests.
+/// Passes on that SQLite reported damage. Sending is cheap and never waits. By default (in commands and tests) nobody
+/// receives it.
 #[derive(Clone, Debug, Default)]
 pub struct Suspicion(Option<Sender<()>>);
 

@@ -1,4 +1,4 @@
-//! Hooks that may hold the task that a conversation gave to a subagent.
+//! Finds hooks that may contain the task that a conversation gave to a subagent.
 
 use rusqlite::Connection;
 
@@ -8,7 +8,7 @@ use super::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 /// Maximum number of hooks read, newest first.
 const MOST: i64 = 500;
 
-/// Bodies of the newest hooks of `conversation` that may hold a task. Damaged ones are left out.
+/// Bodies of the newest hooks of `conversation` that may contain a task. Damaged bodies are left out.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

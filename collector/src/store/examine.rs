@@ -1,10 +1,10 @@
-//! Finds out whether a database is damaged or only cannot be read.
+//! Finds out whether a database is damaged or merely cannot be read.
 //!
-//! SQLite reports `SQLITE_CORRUPT` for both. On Linux and macOS, `unixRead` returns `SQLITE_IOERR_CORRUPTFS` if a read fails
-//! with `EIO`, `ENXIO` or `ERANGE`, and `sqlite3VdbeExec` reports that error as `SQLITE_CORRUPT`. So an error alone is only a
-//! suspicion. [`examine`] gives the proof: it reads every byte of the files, lets SQLite check the database on a fresh
-//! connection, and reads every byte again. After a pause it does all of that once more. A database counts as damaged only if
-//! every byte was readable and SQLite found faults both times.
+//! SQLite reports `SQLITE_CORRUPT` for both. On Linux and macOS, `unixRead` returns `SQLITE_IOERR_CORRUPTFS` if a read
+//! fails with `EIO`, `ENXIO` or `ERANGE`, and `sqlite3VdbeExec` reports that error as `SQLITE_CORRUPT`. So an error
+//! alone is only a suspicion. [`examine`] looks for proof: it reads every byte of the files, lets SQLite check the
+//! database on a fresh connection, and reads every byte again. After a pause it does all of this once more. A database
+//! counts as damaged only if every byte could be read and SQLite found faults both times.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use super::open;
 
 /// Bytes of one read. Small reads are more likely to meet the failures of a device that fails only some reads.
 const PIECE: usize = 32 << 10;
-/// Maximum number of faults that a check collects: one is enough, and a few tell a person more.
+/// Maximum number of faults that a check collects. One is enough; a few more help a person.
 const FAULTS_MAX: u32 = 8;
 /// Pause between the two rounds: time for a device to reset, or for memory to become free.
 pub(crate) const WAIT: Duration = Duration::from_millis(300);
@@ -29,13 +29,13 @@ pub(crate) const WAIT: Duration = Duration::from_millis(300);
 pub(crate) enum Verdict {
     /// Every byte was read, and SQLite finds nothing wrong.
     Sound,
-    /// Something could not be read, so nothing is known about the rest. Holds the reason as text.
+    /// Something could not be read, so the state of the rest is unknown. Contains the reason as text.
     Unreadable(String),
-    /// Every byte was read twice, and SQLite found faults twice. Holds the first faults in SQLite's words.
+    /// Every byte was read twice, and SQLite found faults twice. Contains the first faults in SQLite's words.
     Damaged(String),
 }
 
-/// Ends an examination in another thread early.
+/// Allows another thread to end an examination early.
 #[derive(Debug, Default)]
 pub(crate) struct Ending(Mutex<Ended>);
 
@@ -97,7 +97,7 @@ fn round(path: &Path, ending: &Ending) -> Verdict {
     }
 }
 
-/// Lets SQLite check the database on a fresh connection. A fault that only reports a failed read is no damage.
+/// Lets SQLite check the database on a fresh connection. A fault that only reports a failed read does not count.
 fn check(path: &Path, ending: &Ending) -> Verdict {
     let opened = match open::plain_reader(path) {
         Ok(db) => db,
@@ -141,8 +141,8 @@ fn verdict_of(error: &rusqlite::Error) -> Verdict {
     }
 }
 
-/// Whether a line of SQLite's check says that it could not get a page: "unable to get the page. error code=8458" (the code's
-/// low byte is `SQLITE_IOERR` or `SQLITE_NOMEM`), "failed to get page 7".
+/// Whether a line of SQLite's check says that a page could not be read: "unable to get the page. error code=8458" (the
+/// code's low byte is `SQLITE_IOERR` or `SQLITE_NOMEM`), "failed to get page 7".
 fn is_failed_read(fault: &str) -> bool {
     const NOMEM: u32 = 7;
     const IOERR: u32 = 10;
@@ -151,18 +151,21 @@ fn is_failed_read(fault: &str) -> bool {
         || fault.contains("failed to get page")
 }
 
-/// Reads every byte of the database and of its write-ahead log. The index of the log (`-shm`) is left out: SQLite makes it anew.
+/// Reads every byte of the database and of its write-ahead log. The log's index (`-shm`) is left out, because SQLite
+/// builds it again.
 fn read_all(path: &Path, ending: &Ending) -> io::Result<()> {
     let is_ended = || ending.is_ended();
     held_open(path, |file| read_file(file, path, &is_ended))?;
     read_log(path, &is_ended)
 }
 
-/// The same for a database that was moved aside. Closing its file drops the locks that this process has on it, so nobody may
-/// write to it any more.
+/// The same for a database that was moved aside. Closing its file drops the locks that this process has on it, so
+/// nobody may still be writing to it.
 ///
 /// # Errors
-/// Returns the system's error, with the byte that could not be read, or says that `is_ended`.
+///
+/// Returns the system's error with the position of the byte that could not be read, or an error if `is_ended` became
+/// true.
 pub(crate) fn read_apart(path: &Path, is_ended: &dyn Fn() -> bool) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => read_file(&file, path, is_ended)?,

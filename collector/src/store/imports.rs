@@ -1,4 +1,4 @@
-//! Progress of imports, as their readers see it.
+//! Reads the progress of imports.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -15,7 +15,7 @@ pub(crate) struct Run {
     pub error: Option<String>,
 }
 
-/// The import called `id`, once the collector has begun with it.
+/// The import `id`, if the collector has begun with it.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -31,7 +31,7 @@ pub(crate) fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
     .optional()
 }
 
-/// How many lines of the import called `id` are in the raw log, when it was the last one to be worked on.
+/// How many lines of the import `id` are in the raw log. Known only for the import that the collector worked on last.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.

@@ -1,7 +1,7 @@
-//! SQLite: the only home of SQL, with `migrations/`.
+//! SQLite. SQL stands only here and in `migrations/`.
 //!
-//! One connection writes ([`open::writer`], owned by the engine); any number of short readers look on ([`open::Readers`]).
-//! [`rows`] is the one place that knows how a core value lies in a row. [`cursor`] alone reads another program's database.
+//! One connection writes ([`open::writer`], owned by the engine). Any number of short readers read ([`open::Readers`]).
+//! Only [`rows`] knows how a core value is stored in a row. Only [`cursor`] reads another program's database.
 
 pub(crate) mod backup;
 pub(crate) mod ballast;

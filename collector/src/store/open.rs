@@ -19,7 +19,7 @@ use crate::dirs;
 /// `PRAGMA application_id` of a hookspan database: "HkSp".
 pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
-/// One entry per schema version, in order; applied ones are never edited.
+/// One entry per schema version, in order. An entry that was released is never edited.
 const MIGRATIONS: [&str; 14] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
@@ -41,20 +41,21 @@ const MIGRATIONS: [&str; 14] = [
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a handful")]
 pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 
-/// The rules by which this program derives sessions and spans from hooks. A change after which the same hooks give other rows
-/// raises this number, so that `status` and `doctor` recognise a store that older rules derived. A migration that empties the
-/// derived tables need not raise it: they are derived anew.
+/// Version of the rules by which this program derives sessions and spans from hooks. Raise it if a change derives other
+/// rows from the same hooks. `status` and `doctor` then recognise a store that older rules derived. A migration that
+/// empties the derived tables need not raise it, because these tables are then derived again.
 pub(crate) const RULES: u32 = 2;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;
-/// `synchronous`: after a power cut a commit is whole or missing. Only a checkpoint waits for the disk.
+/// `synchronous`: after a power cut, a commit is either complete or missing. Only a checkpoint waits for the disk.
 pub(super) const NORMAL: i64 = 1;
 
 /// Readers kept open between reads.
 const POOL: usize = 4;
 
-/// Opens the database for the one writer: creates it 0600, brings its schema up to date, sets durability.
+/// Opens the database for its one writer. Creates it with mode 0600, brings its schema up to date, and makes commits
+/// durable.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -71,14 +72,14 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
     }
     durable(&db, path)?;
-    // Otherwise SQLite may plan a statement again for each compared value.
+    // Otherwise SQLite may plan a statement again for each value that it is compared with.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     migrate(&mut db, version).map_err(sqlite)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(db)
 }
 
-/// Opens the database for reading only, whatever is in it.
+/// Opens the database for reading only, without checking what it is.
 pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
@@ -89,7 +90,8 @@ pub(super) fn plain_reader(path: &Path) -> rusqlite::Result<Connection> {
 /// Opens the database for reading only.
 ///
 /// # Errors
-/// See [`OpenError`]; [`OpenError::Missing`] when there is none yet.
+///
+/// See [`OpenError`]; [`OpenError::Missing`] if there is no database yet.
 pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     if !path.exists() {
         return Err(OpenError::Missing(path.into()));
@@ -98,8 +100,8 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     for_reading(plain_reader(path).map_err(sqlite)?, path)
 }
 
-/// Opens the database for reading only and changes nothing around it: no log, no shared memory, no lock. Right only while
-/// nobody writes, which the caller knows from [`crate::dirs::Lock::is_held`].
+/// Opens the database for reading only and creates nothing beside it: no log, no shared memory, no lock. The caller
+/// must know from [`crate::dirs::Lock::is_held`] that no process writes to it.
 ///
 /// # Errors
 /// See [`reader`].
@@ -111,8 +113,8 @@ pub(crate) fn still_reader(path: &Path) -> Result<Connection, OpenError> {
     for_reading(still(path).map_err(sqlite)?, path)
 }
 
-/// If a killed collector left a log, SQLite keeps the log's index in this process's memory, which it does only for a connection
-/// that excludes all others. Without a log, the file has everything.
+/// If a killed collector left a log, SQLite must keep the log's index in the memory of this process. It does so only
+/// for a connection that excludes all others. Without a log, the file is complete.
 #[cfg(unix)]
 pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -160,7 +162,7 @@ fn for_reading(db: Connection, path: &Path) -> Result<Connection, OpenError> {
     Ok(db)
 }
 
-/// A few read-only connections, opened when first needed and lent for one short read at a time.
+/// A few read-only connections, opened when first needed. Each is lent for one short read at a time.
 #[derive(Debug)]
 pub struct Readers {
     path: PathBuf,
@@ -169,23 +171,24 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// Readers of the database at `path`; opens nothing yet.
+    /// Readers of the database at `path`. This opens nothing yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), idle: Mutex::new(Vec::new()), suspicion: Suspicion::default() }
     }
 
-    /// Also reports a read that meets damage: the writer never notices damage in rows that it does not write.
+    /// Also reports reads that meet damage. The writer never notices damage in rows that it does not write.
     #[must_use]
     pub fn reporting(self, suspicion: &Suspicion) -> Self {
         Self { suspicion: suspicion.clone(), ..self }
     }
 
-    /// Runs `read` in one read transaction, so that everything it sees is of one moment. Keep it under 250 ms: a long
-    /// reader keeps the write-ahead log from being reused.
+    /// Runs `read` in one read transaction, so that everything it reads is from one moment. `read` should take less
+    /// than 250 ms: as long as it runs, the write-ahead log cannot be reused.
     ///
     /// # Errors
-    /// When the database cannot be opened, or as `read` fails.
+    ///
+    /// The database cannot be opened, or `read` returns an error.
     pub fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -221,7 +224,7 @@ impl Readers {
     }
 }
 
-/// Two releases are known to lose committed rows; see <https://sqlite.org/wal.html>.
+/// Two releases of SQLite can lose committed rows; see <https://sqlite.org/wal.html>.
 fn library(number: i32, name: &str) -> Result<(), OpenError> {
     if number < 3_051_003 || number == 3_052_000 {
         return Err(OpenError::Library(name.to_owned()));
@@ -231,7 +234,7 @@ fn library(number: i32, name: &str) -> Result<(), OpenError> {
 
 fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
-    // One check: another process may be creating the file.
+    // All checks read the same snapshot, because another process may be creating the file.
     let _snapshot = db.unchecked_transaction().map_err(sqlite)?;
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (found, application) = match (pragma("user_version"), pragma("application_id")) {
@@ -254,7 +257,7 @@ fn version(db: &Connection, path: &Path) -> Result<i32, OpenError> {
     }
 }
 
-/// Sets the pragmas that durability and privacy rest on, and reads back those that SQLite may silently refuse.
+/// Sets the pragmas that durability and privacy depend on, and reads back those that SQLite may silently refuse.
 fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.into(), source };
     let mode: String = db
@@ -265,15 +268,16 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     }
     let settings: [(&'static str, i64, &'static str); 10] = [
         ("synchronous", FULL, "synchronous = FULL"),
-        // Foreign key checks take a tenth of a hook's cost. They are not needed: rows refer to rows of the same transaction,
-        // and deletions name every table.
+        // Checking foreign keys would take a tenth of a hook's cost. The checks are not needed: rows refer to rows of
+        // the same transaction, and deletions name every table.
         ("foreign_keys", 0, "foreign_keys = OFF"),
         // Cache sizes, in KiB and in pages. Most pages are written once and not read again; one transaction may change as many
         // pages as 16 MiB hold.
         ("cache_size", -4_096, "cache_size"),
         ("cache_spill", 4_096, "cache_spill"),
         ("temp_store", 2, "temp_store = MEMORY"),
-        // A page that changes with every batch is then copied into the database once per 16 MiB of log, not once per batch.
+        // A page that changes with every batch is then copied into the database once per 16 MiB of log, and not once
+        // per batch.
         ("wal_autocheckpoint", 4_096, "wal_autocheckpoint"),
         ("journal_size_limit", 64 << 20, "journal_size_limit"),
         ("secure_delete", 1, "secure_delete = ON"),
@@ -290,8 +294,8 @@ fn durable(db: &Connection, path: &Path) -> Result<(), OpenError> {
     db.pragma_update(None, "mmap_size", 0).map_err(sqlite)
 }
 
-/// An old database migrates step by step, a new one in a single transaction: another process sees no database or a current one,
-/// never an old schema.
+/// An old database is migrated step by step. A new one is created in a single transaction, so another process sees
+/// either no database or a current one, never an old schema.
 fn migrate(db: &mut Connection, from: i32) -> rusqlite::Result<()> {
     let mut version = usize::try_from(from).unwrap_or(0);
     while version < MIGRATIONS.len() {

@@ -1,7 +1,8 @@
-//! Selects what to delete, oldest first, and counts it.
+//! Selects what to delete, the oldest first, and counts it.
 //!
-//! A hook belongs to a session through its conversation. Hooks without one (a body that could not be read, `workspaceOpen`) and
-//! conversations that never became a session are *unowned*: nobody can open them as a session, so they go before any session.
+//! A hook belongs to a session through its conversation. Hooks without a conversation (a body that could not be read,
+//! `workspaceOpen`) and conversations that never became a session are *unowned*. Nobody can open them as a session, so
+//! they are deleted before any session.
 
 use hookspan_view::source::{Deleted, LineFilter, SessionFilter};
 use rusqlite::{Connection, Params};
@@ -9,9 +10,10 @@ use rusqlite::{Connection, Params};
 use super::read;
 use crate::config::Retention;
 
-/// Sessions deleted in one transaction: hooks are committed between two of these.
+/// Number of sessions deleted in one transaction. Hooks are committed between two of these transactions.
 pub(crate) const STEP: u32 = 20;
-/// Unowned hooks deleted in one transaction. Each is a small row, so 2,000 take about as long as a few sessions.
+/// Number of unowned hooks deleted in one transaction. Each is a small row, so 2,000 take about as long as a few
+/// sessions.
 pub(crate) const HOOKS_STEP: u32 = 2_000;
 
 /// Conversations that have hooks and no session, with the time of their newest hook.
@@ -45,7 +47,7 @@ impl Selection {
     }
 }
 
-/// What retention deletes next. `now_ns` is the wall clock.
+/// What retention must delete next. `now_ns` is the wall clock.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -65,7 +67,8 @@ pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Re
     Ok(Selection::default())
 }
 
-/// The next things older than a time: unowned hooks and conversations first, then sessions by their last event.
+/// The next things that are older than a time: first unowned hooks and conversations, then sessions by their last
+/// event.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -81,7 +84,7 @@ pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Se
     Ok(found)
 }
 
-/// How much is older than a time: the counts that deleting all of it reports.
+/// How much is older than a time. The counts are those that a complete deletion would report.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -89,7 +92,7 @@ pub(crate) fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted
     sum(db, "SELECT root FROM session WHERE last_ns < ?1", (before_ns, before_ns))
 }
 
-/// The same of these sessions alone.
+/// The same counts for these sessions only.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -100,7 +103,7 @@ pub(crate) fn count_of(db: &Connection, roots: &[String]) -> rusqlite::Result<De
     sum(db, named, (list, i64::MIN))
 }
 
-/// Sessions that match, of those whose last event was before a time, the newest first, at most `limit`.
+/// Sessions that match the filter and whose last event was before a time, the newest first, at most `limit`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -116,7 +119,7 @@ pub(crate) fn matching(
     Ok(found.into_iter().map(|session| session.root.to_string()).collect())
 }
 
-/// What goes with the sessions that `gone` selects by its parameter, and with what is unowned before a time.
+/// Counts what would be deleted with the sessions that `gone` selects, and with unowned hooks before a time.
 fn sum(db: &Connection, gone: &str, values: impl Params) -> rusqlite::Result<Deleted> {
     let sql = format!(
         "WITH gone (root) AS MATERIALIZED ({gone}),
@@ -147,7 +150,7 @@ fn sum(db: &Connection, gone: &str, values: impl Params) -> rusqlite::Result<Del
     })
 }
 
-/// The `roots` that have no session. None while hooks wait to be folded.
+/// The `roots` that have no session. Empty while hooks wait to be folded.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -194,7 +197,7 @@ fn unowned_conversations(db: &Connection, before_ns: i64) -> rusqlite::Result<Ve
     db.prepare_cached(&sql)?.query_map((before_ns, STEP), |row| row.get(0))?.collect()
 }
 
-/// Whether hooks wait to be folded, as during a rebuild: then a conversation without a session may still get one.
+/// Whether hooks wait to be folded, as during a rebuild. Then a conversation without a session may still get one.
 fn is_behind(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row(
         "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state WHERE key = 'folded_seq'), 0)

@@ -1,4 +1,4 @@
-//! Queries of the dashboard and the commands: short, bounded, on read-only connections.
+//! Queries for the dashboard and the commands. They are short, bounded, and run on read-only connections.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(crate) fn sessions(
         &filter.spans;
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
     let spans = if of_spans { with_spans() } else { String::new() };
-    // A term of its own: then the index on the last activity skips all sessions before.
+    // A separate condition, so that the index on the last activity skips all earlier sessions.
     let recent = if from_ns.is_some() { "AND s.last_ns >= :from" } else { "" };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
@@ -68,7 +68,7 @@ pub(crate) fn sessions(
            {spans}
          ORDER BY {key} DESC, root.text DESC LIMIT :limit"
     );
-    // Without a cursor the page starts after everything: no text sorts after this one.
+    // Without a cursor, the page starts at the newest session. No text sorts after this one.
     let (last, root) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, root)| (*at, root));
     let mut values: Vec<(&str, &dyn ToSql)> = vec![
         (":key", &last),
@@ -93,7 +93,8 @@ pub(crate) fn sessions(
     db.prepare_cached(&sql)?.query_map(&*values, rows::session)?.collect()
 }
 
-/// Sessions with a matching span. Settled spans are matched by the longest per tool and kind, the few others one by one.
+/// Sessions with a matching span. For settled spans, the longest span per tool and kind is compared. The few others are
+/// compared one by one.
 fn with_spans() -> String {
     let length = rows::length_ns("x");
     format!(
@@ -111,7 +112,7 @@ fn with_spans() -> String {
     )
 }
 
-/// The same number as [`SessionSort::key`] computes.
+/// The same number that [`SessionSort::key`] computes.
 const fn sort_key(sort: SessionSort) -> &'static str {
     match sort {
         SessionSort::Last => "s.last_ns",
@@ -162,7 +163,7 @@ pub(crate) fn turns(db: &Connection, root: &str) -> rusqlite::Result<Vec<TurnSum
     db.prepare_cached(&sql)?.query_map([id], rows::turn)?.collect()
 }
 
-/// First prompts by turn span, for labels.
+/// The first prompt of each turn, by turn span, for labels.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -173,8 +174,8 @@ pub(crate) fn prompts(db: &Connection, root: &str) -> rusqlite::Result<BTreeMap<
         .collect()
 }
 
-/// Identifies the last opening of the store (a text that differs each time), with its revision and its last place in the export
-/// queue at that time.
+/// Identifies the last opening of the store: a text that differs each time, the store's revision at that time, and its
+/// last place in the export queue at that time.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -195,7 +196,8 @@ pub(crate) fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
-    // Sessions without activity since then have no such turn, so the index on them skips most of the table.
+    // Sessions without activity since `from_ns` have no such turn, so the index on the last activity skips most of the
+    // table.
     db.prepare_cached(
         "SELECT count(*), total(t.ended_ns - t.started_ns), total(t.errors),
                 sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write)
@@ -220,7 +222,7 @@ pub(crate) fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> 
     })
 }
 
-/// Tokens by model over the turns that started at or after `from_ns`, each sorted by how it is priced.
+/// Tokens by model over the turns that started at or after `from_ns`, split by kind of token.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -252,7 +254,7 @@ pub(crate) fn usage_of(
     by_model(statement.query([id])?)
 }
 
-/// Rows of model, input, output and both cache parts, each sorted by how it is priced, then added up.
+/// Adds up rows of model, input, output and both cache counts, split by kind of token.
 fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>> {
     let mut sums: BTreeMap<Option<String>, Usage> = BTreeMap::new();
     while let Some(row) = rows.next()? {
@@ -276,12 +278,12 @@ fn by_model(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(Option<String>, Usage)>
     Ok(sums.into_iter().collect())
 }
 
-/// Periods after `from_ns` in which no collector ran but hooks arrived, newest first.
+/// Periods after `from_ns` in which hooks arrived and no collector ran, newest first.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn gaps(db: &Connection, from_ns: i64, limit: usize) -> rusqlite::Result<Vec<Gap>> {
-    // Ids begin with the time of receipt, so their index can count them.
+    // Ids begin with the time of receipt, so the index on ids can be used to count hooks.
     let mut count_between =
         db.prepare_cached("SELECT count(*) FROM raw_hook WHERE id >= ?1 AND id < ?2")?;
     let mut statement = db.prepare_cached(

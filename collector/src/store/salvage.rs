@@ -1,8 +1,8 @@
-//! Handles a damaged database: moves it aside as a whole, starts a new one, and copies every readable hook of the raw log, by
-//! ranges of numbers, each body checked by its checksum. Nothing is deleted.
+//! Handles a damaged database. Moves it aside as a whole, starts a new one, and copies every readable hook of the raw
+//! log by ranges of numbers. Each body is checked by its checksum. Nothing is deleted.
 //!
-//! The folder `damaged-TIME` keeps the three files. At the end, `salvaged.json` records the result. Copying can be interrupted
-//! at any point: hooks that are stored already are recognised by id.
+//! The folder `damaged-TIME` keeps the three files. At the end, `salvaged.json` records the result. Copying can be
+//! interrupted at any point, because hooks that are already stored are recognised by their id.
 
 use std::fs;
 use std::io;
@@ -22,24 +22,25 @@ use crate::dirs::{StateDir, open_private, write_private};
 
 /// Hooks of a batch, about.
 const ROWS: usize = 1_000;
-/// Hook numbers read at a time. It limits how far large hooks can exceed [`BYTES`].
+/// Number of hook numbers read at a time. It limits by how much large hooks can exceed [`BYTES`].
 const STEP: i64 = 50;
 /// Bytes of a batch, about.
 const BYTES: usize = 8 << 20;
-/// Hook numbers tried one by one behind the last readable hook, if the file does not tell its highest number.
+/// If the file does not tell its highest number, this many numbers after the last readable hook are tried one by one.
 const BEYOND: i64 = 100_000;
-/// After this many numbers without a hook, only both ends of a range are tried: a damaged inner page hides all of them.
+/// After this many numbers without a readable hook, only both ends of a range are tried. A damaged inner page hides all
+/// hooks of a range.
 const SILENCE: i64 = 2_000;
 const REPORT: &str = "salvaged.json";
 const PREFIX: &str = "damaged-";
 
-/// Result of salvaging a damaged database.
+/// The result of salvaging a damaged database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Hooks taken over.
     pub(crate) hooks: u64,
-    /// Upper bound of hooks that could not be read (some numbers may never have been given). `None` if the file does not tell
-    /// its highest number.
+    /// Upper bound of the hooks that could not be read, since some numbers may never have been used. `None` if the file
+    /// does not tell its highest number.
     pub(crate) lost: Option<u64>,
 }
 
@@ -48,13 +49,13 @@ pub(crate) struct Report {
 pub(crate) struct Aside {
     /// Its folder.
     pub(crate) folder: PathBuf,
-    /// What came of it, once that is known.
+    /// The result of salvaging it, once that is known.
     pub(crate) report: Option<Report>,
 }
 
 impl Aside {
-    /// When the database was moved aside, nanoseconds since the epoch. Every hook in it is older. `None` if hookspan did not
-    /// make the folder.
+    /// When the database was moved aside, in nanoseconds since the epoch. Every hook in it is older. `None` if hookspan
+    /// did not create the folder.
     #[must_use]
     pub(crate) fn moved_ns(&self) -> Option<i64> {
         self.name().strip_prefix(PREFIX)?.parse().ok()
@@ -101,7 +102,7 @@ impl std::fmt::Display for Aside {
 pub(crate) fn set_aside(dir: &StateDir, now: Timestamp) -> io::Result<PathBuf> {
     let folder = dir.root().join(format!("{PREFIX}{}", now.0));
     private_folder(&folder)?;
-    // Move the log first: without its log a database is merely older, but a log without its database is useless.
+    // The log is moved first. A database without its log is merely older, but a log without its database is useless.
     for suffix in ["-wal", "-shm", ""] {
         let mut name = dir.database().into_os_string();
         name.push(suffix);
@@ -135,7 +136,7 @@ pub(crate) fn aside(dir: &StateDir) -> Vec<Aside> {
     found
 }
 
-/// Damaged databases that were moved aside before a time and are salvaged.
+/// Damaged databases that were moved aside before a time and whose hooks were copied.
 #[must_use]
 pub(crate) fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
     let is_old = |aside: &Aside| aside.moved_ns().is_some_and(|moved| moved < before_ns);
@@ -145,7 +146,9 @@ pub(crate) fn older_than(dir: &StateDir, before_ns: i64) -> Vec<Aside> {
 /// Deletes a damaged database.
 ///
 /// # Errors
-/// As the file system says. One that is gone already is no error: retention and a person may delete the same one.
+///
+/// Returns the file system's error. A database that is already gone is not an error, because retention and a person may
+/// delete the same one.
 pub(crate) fn remove(aside: &Aside) -> io::Result<()> {
     match fs::remove_dir_all(&aside.folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -160,34 +163,34 @@ fn report(path: &Path) -> Option<Report> {
 
 type Found = ([u8; 16], u8, Hook);
 
-/// Why a damaged database was not read to its end. What was read of it is stored.
+/// Why reading a damaged database stopped before its end. The hooks that were read are stored.
 #[derive(Debug, thiserror::Error)]
 #[error("a damaged database cannot be read now, and is read again later: {0}")]
 pub(crate) struct Unfinished(String);
 
 /// Reads a damaged database to its end.
 ///
-/// A hook is lost only if its number could not be read twice, on two connections, and every byte of the files could be read
-/// behind that. For SQLite, damage and a read that failed look alike; see [`super::examine`].
+/// A hook counts as lost only if its number could not be read twice, on two connections, and if afterwards every byte
+/// of the files could be read. SQLite reports damage and a failed read in the same way; see [`super::examine`].
 pub(crate) struct Salvage {
     folder: PathBuf,
     db: Option<Connection>,
     preparer: Preparer,
     unpacker: Unpacker,
-    /// Columns and tables to read, by the age of the database.
+    /// The columns and tables to read. They depend on the age of the database.
     wanted: String,
-    /// The highest number, if the file says it; and up to where numbers were to be read at first.
+    /// The highest number, if the file tells it, and the number up to which the first pass reads.
     end: Option<i64>,
     first_end: i64,
     /// Numbers to read, the next range last.
     rest: Vec<Range<i64>>,
     /// Numbers that could not be read, in order.
     failed: Vec<Range<i64>>,
-    /// Whether what failed at first is being read again.
+    /// Whether this is the second pass, over numbers that failed at first.
     again: bool,
     /// An error that is no damage.
     passing: Option<String>,
-    /// Numbers since the last hook that could be read, while reads fail.
+    /// While reads fail: how many numbers have passed since the last hook that could be read.
     silence: i64,
     report: Report,
 }
@@ -226,7 +229,7 @@ impl Salvage {
         salvage
     }
 
-    /// Finds out how far numbers go, and how bodies lie.
+    /// Finds the highest number, and in which form bodies are stored.
     fn look(&mut self, db: &Connection) {
         let mut last = |table: &str| {
             let sql = format!("SELECT max(seq) FROM {table}");
@@ -236,7 +239,7 @@ impl Salvage {
         self.end = last("raw_hook").max(last("payload"));
         let packs = "SELECT count(*) FROM pragma_table_info('raw_hook') WHERE name = 'body_start'";
         let packs = db.query_row(packs, [], |row| row.get::<_, i64>(0));
-        // Read without its place in the pack, a body would be another one.
+        // If the place in the pack were left out, the body would be that of another hook.
         let (columns, tables) = match packs.unwrap_or_else(|error| self.note(&error).unwrap_or(1)) {
             0 => (HOOK_COLUMNS_ALONE, HOOK_TABLES_ALONE),
             _ => (HOOK_COLUMNS, HOOK_TABLES),
@@ -263,7 +266,7 @@ impl Salvage {
         }
     }
 
-    /// Notes what failed, if that may succeed another time.
+    /// Notes an error after which a second attempt may succeed.
     fn note<T>(&mut self, error: &rusqlite::Error) -> Option<T> {
         if may_pass(error) {
             self.passing.get_or_insert_with(|| error.to_string());
@@ -271,7 +274,7 @@ impl Salvage {
         None
     }
 
-    /// The next readable hooks, with the time up to which they go; `None` at the end.
+    /// The next readable hooks, with the time up to which they reach. `None` at the end.
     pub(crate) fn read_on(&mut self) -> Option<(Vec<Arrival>, Option<Timestamp>)> {
         let mut db = self.db.take()?;
         let (mut bytes, mut last) = (0, None);
@@ -280,7 +283,7 @@ impl Salvage {
                 if self.again || (self.failed.is_empty() && self.end.is_some()) {
                     break;
                 }
-                // The connection's cached pages are as doubtful as the failed read.
+                // After a failed read, the pages that the connection has cached cannot be trusted either.
                 (self.again, self.silence, self.passing) = (true, 0, None);
                 db = self.connect()?;
                 self.look(&db);
@@ -315,7 +318,7 @@ impl Salvage {
         }
     }
 
-    /// Somewhere in this range is damage: everything around it is kept.
+    /// Reads a range with damage one hook at a time, so that everything around the damage is kept.
     fn one_by_one(&mut self, db: &Connection, step: Range<i64>) -> Vec<Found> {
         let ends = [step.start, step.end - 1];
         if self.silence >= SILENCE && ends.iter().all(|&seq| self.read_one(db, seq + 1).is_err()) {
@@ -340,7 +343,7 @@ impl Salvage {
         found
     }
 
-    /// What is to be read once more, the next range last.
+    /// The numbers to read in the second pass, the next range last.
     fn failed_numbers(&mut self) -> Vec<Range<i64>> {
         let end = self.end.unwrap_or(self.first_end);
         let mut failed = std::mem::take(&mut self.failed);
@@ -358,12 +361,12 @@ impl Salvage {
         }
     }
 
-    /// Hooks with numbers above `after`, up to `until`; an error when one of them cannot be read.
+    /// Hooks with numbers above `after`, up to `until`. Returns an error if one of them cannot be read.
     fn read(&mut self, db: &Connection, after: i64, until: i64) -> rusqlite::Result<Vec<Found>> {
         self.select(db, "h.seq > ?1 AND h.seq <= ?2 ORDER BY h.seq", (after, until))
     }
 
-    /// The hook with this number, without reading its neighbours, which may lie on a damaged page.
+    /// The hook with this number. Its neighbours, which may lie on a damaged page, are not read.
     fn read_one(&mut self, db: &Connection, number: i64) -> rusqlite::Result<Vec<Found>> {
         self.select(db, "h.seq = ?1", (number,))
     }
@@ -381,10 +384,12 @@ impl Salvage {
             .collect()
     }
 
-    /// Writes down what came of it: it is not read again. `is_ended` cuts short what that takes.
+    /// Writes the report, so that the database is not read again. If `is_ended` becomes true, this stops early.
     ///
     /// # Errors
-    /// Returns [`Unfinished`] if something could not be read for another reason than damage, or the report not be written.
+    ///
+    /// Returns [`Unfinished`] if something could not be read for another reason than damage, or if the report cannot be
+    /// written.
     pub(crate) fn finish(mut self, is_ended: &dyn Fn() -> bool) -> Result<Report, Unfinished> {
         if let Some(error) = self.passing.take() {
             return Err(Unfinished(error));
@@ -403,7 +408,7 @@ impl Salvage {
     }
 }
 
-/// Whether what failed with `error` may succeed another time. Damage is told apart by reading the bytes.
+/// Whether a read that failed with `error` may succeed later. Damage is distinguished by reading the bytes of the file.
 fn may_pass(error: &rusqlite::Error) -> bool {
     use ErrorCode as Code;
     matches!(

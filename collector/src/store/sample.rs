@@ -1,4 +1,4 @@
-//! Values that use every column, for tests of whatever reads or writes rows.
+//! Values that use every column, for tests that read or write rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::dirs;
 const APPLICATION_ID: i32 = 0x486b_5378;
 const SCHEMA_VERSION: i32 = 1;
 
-/// Texts are stored as shown, so the index needs no positions: a phrase is verified in the text itself.
+/// Texts are stored as shown. The index needs no positions, because a phrase is verified in the text itself.
 const SCHEMA: &str = "
 CREATE TABLE doc (
     id    INTEGER PRIMARY KEY,
@@ -56,8 +56,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Opens the index at `path`. A damaged, foreign or outdated index is made again. An index that cannot be opened now (no
-    /// descriptor, a lock) stays.
+    /// Opens the index at `path`. A damaged, foreign or outdated index is replaced by a new one. An index that merely
+    /// cannot be opened now (no descriptor left, a lock) is kept.
     ///
     /// # Errors
     /// The file system or SQLite refuses.
@@ -114,7 +114,7 @@ impl Index {
         Ok(())
     }
 
-    /// A noted value.
+    /// A value stored under a key.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -125,7 +125,8 @@ impl Index {
     /// Runs `work` in one transaction.
     ///
     /// # Errors
-    /// As `work` or SQLite fails; then nothing of it remains.
+    ///
+    /// Returns the error of `work` or SQLite. Then nothing is changed.
     pub(crate) fn batch<T>(
         &mut self,
         work: impl FnOnce(&Batch<'_>) -> rusqlite::Result<T>,
@@ -146,7 +147,8 @@ impl Index {
         Ok(deleted)
     }
 
-    /// Deletes these sessions. Their words stay in the file until [`Self::clean`], which costs as much as the index is large.
+    /// Deletes these sessions. Their words stay in the file until [`Self::clean`] is called, which takes time in
+    /// proportion to the size of the index.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -163,7 +165,7 @@ impl Index {
         })
     }
 
-    /// Removes deleted texts from the file's free space, also those of an earlier process.
+    /// Removes deleted texts from the file's free space, including those that an earlier process deleted.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -184,7 +186,7 @@ impl Index {
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
     pub(crate) fn roots(&self) -> rusqlite::Result<Vec<String>> {
-        // Steps from root to root in the index, independent of the number of texts.
+        // Steps from root to root in the index. The time does not depend on the number of texts.
         let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
         let mut roots: Vec<String> = Vec::new();
         while let Some(root) =
@@ -249,7 +251,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Notes a value.
+    /// Stores a value under a key.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -260,7 +262,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Adds to a noted number.
+    /// Adds to a number stored under a key.
     ///
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
@@ -284,7 +286,7 @@ impl Batch<'_> {
     }
 }
 
-/// Opens the index for reading; `None` when there is none.
+/// Opens the index for reading; `None` if there is none.
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
@@ -301,7 +303,7 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Option<Connection>> {
     Ok(Some(db).filter(|_| version == SCHEMA_VERSION))
 }
 
-/// A noted value, on any connection.
+/// A value stored under a key, on any connection.
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
@@ -329,8 +331,8 @@ impl Table {
     }
 }
 
-/// Texts that hold all `tokens`, newest first, below `before`, at most `limit`. Tokens are quoted here: nothing in them is
-/// an operator.
+/// Texts that contain all `tokens`, newest first, below `before`, at most `limit`. Tokens are quoted here, so nothing
+/// in them is read as an operator.
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
@@ -362,7 +364,7 @@ pub(crate) fn find(
         .collect()
 }
 
-/// How many texts hold all `tokens`, counted up to `most`.
+/// Number of texts that contain all `tokens`, counted up to `most`.
 ///
 /// # Errors
 /// Returns SQLite's error if the index cannot be read or written.
@@ -395,7 +397,7 @@ pub(crate) fn files(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Whether an index cannot be used, now or later: it is damaged, foreign, or of another version.
+/// Whether an index can never be used: it is damaged, foreign, or of another version.
 fn is_useless(error: &OpenError) -> bool {
     let OpenError::Sqlite { source, .. } = error else { return false };
     let is_foreign = source.sqlite_error_code() == Some(ErrorCode::Unknown);

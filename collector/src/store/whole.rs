@@ -7,7 +7,7 @@ use super::codec::Unpacker;
 use super::rows;
 use super::write::{self, HOOK_COLUMNS, HOOK_TABLES};
 
-/// A session as an export to a file needs it.
+/// A session with the facts that an export to a file needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionRow {
     /// Root conversation.
@@ -16,7 +16,7 @@ pub(crate) struct SessionRow {
     pub last: Timestamp,
 }
 
-/// Sessions in order of their start: all, or those whose root or any conversation is or begins with `prefix`.
+/// Sessions in the order of their start: all sessions, or those with a conversation whose id begins with `prefix`.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -57,10 +57,11 @@ pub(crate) fn last_session(db: &Connection) -> rusqlite::Result<Option<SessionRo
     .optional()
 }
 
-/// Calls `each` for the spans of a session by start and id: an order that a rebuild does not change.
+/// Calls `each` for the spans of a session by start and id. A rebuild does not change this order.
 ///
 /// # Errors
-/// When SQLite fails, or as `each` fails.
+///
+/// Returns SQLite's error, or the error of `each`.
 pub(crate) fn spans_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: &str,
@@ -69,10 +70,11 @@ pub(crate) fn spans_of<E: From<rusqlite::Error>>(
     spans_where(db, root, "1", each)
 }
 
-/// As [`spans_of`], without the spans that may still change.
+/// Like [`spans_of`], without the spans that may still change.
 ///
 /// # Errors
-/// When SQLite fails, or as `each` fails.
+///
+/// Returns SQLite's error, or the error of `each`.
 pub(crate) fn settled_spans_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: &str,
@@ -102,11 +104,12 @@ fn spans_where<E: From<rusqlite::Error>>(
     Ok(())
 }
 
-/// Calls `each` for hooks in the order of the raw log: of one session, or all hooks, including those without a session.
-/// Evidence that the collector itself added is left out, because Cursor did not send it.
+/// Calls `each` for hooks in the order of the raw log: hooks of one session, or all hooks, including those without a
+/// session. Evidence that the collector itself added is left out, because Cursor did not send it.
 ///
 /// # Errors
-/// When SQLite fails, or as `each` fails.
+///
+/// Returns SQLite's error, or the error of `each`.
 pub(crate) fn hooks_of<E: From<rusqlite::Error>>(
     db: &Connection,
     root: Option<&str>,

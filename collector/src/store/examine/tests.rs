@@ -47,7 +47,8 @@ fn an_index_that_lacks_a_row_is_damage_too() {
     let (page, size) = (root("i") as usize, 4_096);
     drop(db);
     let mut bytes = std::fs::read(&path).unwrap();
-    // The number of cells of the index's page: every page is well formed, and the table has a row more.
+    // Changes the number of cells in the index's page. Every page stays well-formed, but the table has one row more
+    // than the index.
     bytes[(page - 1) * size + 4] = 1;
     std::fs::write(&path, bytes).unwrap();
     assert!(matches!(examined(&path), Verdict::Damaged(_)));
@@ -67,7 +68,7 @@ fn what_cannot_be_read_is_not_damaged() {
     let (temp, path) = made();
     let missing = examined(&temp.path().join("none.db"));
     assert!(matches!(&missing, Verdict::Unreadable(why) if why.contains("none.db")), "{missing:?}");
-    // The log cannot be read, the database can.
+    // The log cannot be read, although the database can.
     std::fs::create_dir(temp.path().join("hookspan.db-wal")).unwrap();
     let log = examined(&path);
     assert!(matches!(&log, Verdict::Unreadable(why) if why.contains("hookspan.db-wal")), "{log:?}");
@@ -102,7 +103,7 @@ fn an_examination_can_be_ended() {
     assert!(matches!(examine(&path, &ending, || ending.end()), Verdict::Unreadable(_)));
 }
 
-/// Locks of this process on a file, as the system lists them.
+/// The locks of this process on a file, as the system lists them.
 #[cfg(target_os = "linux")]
 fn locks(path: &Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;
@@ -112,7 +113,7 @@ fn locks(path: &Path) -> usize {
     all.lines().filter(|line| line.contains(&file) && line.contains(&own)).count()
 }
 
-/// Without them another program that closes the database takes itself for the last one and deletes the log.
+/// Without these locks, another program that closes the database believes that it is the last one and deletes the log.
 #[test]
 #[cfg(target_os = "linux")]
 fn neither_an_examination_nor_another_connection_costs_the_writer_its_locks() {

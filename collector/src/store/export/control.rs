@@ -1,4 +1,4 @@
-//! Changes to a destination from outside its worker: by the configuration or a person.
+//! Changes to a destination that do not come from its worker: by the configuration or by the user.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use rusqlite::{Connection, params};
 use super::{BUSY_TIMEOUT, StartAt, destinations, head, start_seq};
 use crate::store::open::{self, OpenError};
 
-/// Marks destinations that are not in `configured` as off. Their positions stay: a destination that comes back continues where
-/// it stopped.
+/// Marks destinations that are not in `configured` as off. Their positions stay, so a destination that comes back
+/// continues where it stopped.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -29,8 +29,8 @@ pub(crate) fn switch_off_others(path: &Path, configured: &[&str]) -> Result<(), 
     })
 }
 
-/// Pauses or resumes a destination for a person. Its worker checks before each request. `false` if there is no such
-/// destination.
+/// Pauses or resumes a destination at the user's request. Its worker checks this before each request. Returns `false`
+/// if there is no such destination.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -48,8 +48,8 @@ pub(crate) fn set_stopped(
     })
 }
 
-/// Restarts a destination at `start`. Spans after `start` are sent again under the same ids. Returns how many spans wait then;
-/// `None` if there is no such destination.
+/// Restarts a destination at `start`. Spans after `start` are sent again under the same ids. Returns the number of
+/// waiting spans, or `None` if there is no such destination.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -73,7 +73,8 @@ pub(crate) fn replay(
     })
 }
 
-/// Removes a destination: its position, its stored requests and its losses. `false` if there is no such destination.
+/// Removes a destination with its position, its stored requests and its losses. Returns `false` if there is no such
+/// destination.
 ///
 /// # Errors
 /// Returns SQLite's error.

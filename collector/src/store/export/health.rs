@@ -1,4 +1,4 @@
-//! The state of destinations, read from the store. Works on any connection, so `status` needs no collector.
+//! Reads the state of destinations from the store. Works on any connection, so `status` needs no running collector.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::types::LossReason;
 use super::{head, rows};
 
-/// How long a destination is shown as losing after its last loss.
+/// After its last loss, a destination is shown as losing for this long.
 const LOSING_NS: i64 = 86_400_000_000_000;
 
 /// One destination.
@@ -29,7 +29,7 @@ pub(crate) struct DestinationRow {
     pub last_error: Option<String>,
     /// What to do about the last failure.
     pub advice: Option<String>,
-    /// Spans waiting; an upper bound where conversations are sampled.
+    /// Number of waiting spans. An upper bound if the destination samples conversations.
     pub queued: u64,
     /// Spans delivered.
     pub delivered: u64,
@@ -46,7 +46,7 @@ pub(crate) struct LastLoss {
     pub at_ns: i64,
     /// The word in the store.
     pub reason: String,
-    /// Why, often in the receiver's words.
+    /// The reason in more detail, often in the receiver's words.
     pub detail: String,
 }
 
@@ -84,14 +84,14 @@ impl fmt::Display for LastLoss {
 }
 
 impl LastLoss {
-    /// Advice that prevents the next loss.
+    /// Advice on how to avoid the next loss.
     #[must_use]
     pub(crate) fn advice(&self) -> &'static str {
         LossReason::parse(&self.reason).map_or("", LossReason::advice)
     }
 }
 
-/// Every destination that ever had a position, by name.
+/// All destinations that ever had a position, by name.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -106,7 +106,7 @@ pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationR
         )?
         .query_map([], |row| {
             let (acked, built): (i64, i64) = (row.get(4)?, row.get(6)?);
-            // Sequence numbers have no gaps, so a difference is a count.
+            // Places in the queue have no gaps, so a difference is a count.
             let queued = match row.get::<_, Option<i64>>(10)? {
                 Some(stored) => head.saturating_sub(built).max(0).saturating_add(stored),
                 None => head.saturating_sub(acked),

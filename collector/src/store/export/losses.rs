@@ -1,4 +1,5 @@
-//! Spans that a destination did not get: how many, why, and which. The number of rows is bounded, whatever a receiver does.
+//! Spans that a destination did not get: how many, why, and which. The number of rows is bounded, no matter what a
+//! receiver does.
 
 use hookspan_core::Timestamp;
 use rusqlite::{OptionalExtension as _, Transaction, params};
@@ -6,13 +7,14 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use super::rows::signed;
 use super::types::Loss;
 
-/// Maximum rows per destination. Beyond it, old rows become sums. A page reads all of them to show one span.
+/// Maximum number of rows per destination. Beyond it, old rows are added up. To show one span, a page reads all of
+/// these rows.
 const ROWS_MAX: u64 = 1_000;
 /// Rows that stay after summing up.
 const ROWS_KEPT: u64 = ROWS_MAX / 2;
 
-/// Counts losses. A loss that follows the last one in the queue, with the same reason and text, is added to its row: a
-/// destination that is down for a month has one row.
+/// Counts losses. A loss that directly follows the last one in the queue, with the same reason and text, is added to
+/// the same row. So a destination that is down for a month has one row.
 pub(super) fn count(
     tx: &Transaction<'_>,
     destination: &str,
@@ -49,7 +51,7 @@ fn insert(
     .map(drop)
 }
 
-/// Merge only adjacent whole ranges, or consecutive parts of ranges: the row's statement about each span stays true.
+/// Merges only adjacent whole ranges, or consecutive parts of ranges. What a row says about each span then stays true.
 fn extend_last(
     tx: &Transaction<'_>,
     destination: &str,
@@ -79,7 +81,7 @@ fn extend_last(
     Ok(true)
 }
 
-/// Turns the oldest rows into one row per reason, without places and text. The sums stay.
+/// Replaces the oldest rows by one row per reason, without places and text. The sums stay the same.
 fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let rows: i64 = tx
         .prepare_cached("SELECT count(*) FROM export_loss WHERE destination = ?1")?
@@ -90,7 +92,7 @@ fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let old = "destination = ?1 AND rowid NOT IN
         (SELECT rowid FROM export_loss WHERE destination = ?1 ORDER BY rowid DESC LIMIT ?2)";
     let kept = params![destination, signed(ROWS_KEPT)];
-    // The oldest row of a reason absorbs the others, so that the newest row of a destination stays.
+    // The oldest row of each reason takes in the others, so that the newest row of the destination remains.
     tx.execute(
         &format!(
             "UPDATE export_loss SET first_seq = 0, last_seq = -1, detail = '',
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(rows(&db, "a"), [(1, 50, 50, "overflow".to_owned())]);
         assert_eq!(rows(&db, "b").len(), 50, "what lies between them was not lost");
         add(&mut db, "a", &[loss(51, 60, 4, Partial), loss(70, 79, 4, Partial)]);
-        // Sent again and refused again: the same places a second time.
+        // The spans were sent again and refused again, so the same places occur a second time.
         add(&mut db, "a", &[loss(51, 60, 4, Partial)]);
         let parts = [(51, 79, 8), (51, 60, 4)].map(|(a, b, n)| (a, b, n, "partial".to_owned()));
         assert_eq!(rows(&db, "a")[1..], parts);

@@ -1,10 +1,11 @@
 //! The export state of each destination: position, stored batches and losses.
 //!
-//! Why a second connection writes here: the engine owns the write connection for everything derived from hooks. Its
-//! transactions must not grow by a destination's batch or wait for a destination. Only exporters write the `export_*` tables,
-//! and a rebuild leaves them alone. SQLite's lock orders an exporter's few short transactions (one per request) among the
-//! engine's. So "one writer" holds per table: the engine for what hooks say, one exporter per destination for what was sent. If
-//! the lock is held for long, an exporter fails and retries. The engine waits at most for one small commit.
+//! This state is written over a connection of its own, not the engine's, which writes everything derived from hooks.
+//! The engine's transactions must neither grow by a destination's batch nor wait for a destination. Only exporters
+//! write the `export_*` tables, and a rebuild does not change them. SQLite's lock puts an exporter's few short
+//! transactions (one per request) in order with the engine's. So each table has one writer: the engine for what hooks
+//! say, and one exporter per destination for what was sent. If the lock is held for long, an exporter fails and tries
+//! again. The engine waits for at most one small commit.
 
 mod control;
 mod health;
@@ -29,10 +30,11 @@ pub(crate) use types::{
 /// Replaces a receiver's answer that may have quoted a deleted session.
 pub(crate) const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
 
-/// Used instead of a batch's first place if the event concerns no batch.
+/// The first place of a batch, for events that concern no batch.
 const NO_BATCH: i64 = -1;
 
-/// Exporters may lose the lock to a busy engine many times in a row. They have time.
+/// How long an exporter waits for the lock. A busy engine may take the lock many times in between, and exporters are in
+/// no hurry.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The export tables as one destination's worker uses them.
@@ -40,7 +42,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ExportStore {
     db: Connection,
     destination: String,
-    /// Hash of the configured connection: another receiver under the same name has accepted nothing yet.
+    /// Hash of the configured connection. It shows whether the name now belongs to another receiver, which has accepted
+    /// nothing yet.
     connection: String,
 }
 
@@ -68,14 +71,15 @@ impl ExportStore {
     fn register(&mut self, start: StartAt) -> rusqlite::Result<()> {
         let (destination, connection) = (self.destination.clone(), self.connection.clone());
         self.write(|tx| {
-            // The destination was paused before any attempt, for a reason in the configuration. The configuration was read
-            // again.
+            // The destination was paused before any attempt, because of its configuration. The configuration may have
+            // changed since.
             tx.execute(
                 "UPDATE export_position SET state = 'ok', last_error = NULL, advice = NULL
                  WHERE destination = ?1 AND state = 'paused' AND attempts = 0",
                 [&destination],
             )?;
-            // Try a paused destination at once: people restart the collector after they correct its configuration.
+            // A paused destination is tried at once, because people restart the collector after correcting its
+            // configuration.
             let known = tx.execute(
                 "UPDATE export_position SET
                     not_before_ns = CASE state WHEN 'paused' THEN 0 ELSE not_before_ns END,
@@ -161,7 +165,7 @@ impl ExportStore {
             .optional()
     }
 
-    /// How many batches are to be sent, how many are set aside, and when the oldest of those was.
+    /// Number of batches to send, number of batches set aside, and when the oldest of these was set aside.
     ///
     /// # Errors
     /// Returns SQLite's error.
@@ -178,10 +182,11 @@ impl ExportStore {
             })
     }
 
-    /// Calls `each` for settled spans after `seq`, in order of settling, until it returns `false`.
+    /// Calls `each` for settled spans after `seq`, in the order of settling, until `each` returns `false`.
     ///
     /// # Errors
-    /// When SQLite fails or a row does not hold what this program writes.
+    ///
+    /// Returns SQLite's error, or an error if a row contains something that this program does not write.
     pub(crate) fn settled_after(
         &self,
         seq: i64,
@@ -233,8 +238,8 @@ impl ExportStore {
         Bodies::new(&self.db)
     }
 
-    /// Stores a batch before its first attempt, with the losses found while it was built. Nothing is stored if the position was
-    /// moved meanwhile, by a person or by a deletion: then the batch is built again.
+    /// Stores a batch before its first attempt, together with the losses found while building it. If the user or a
+    /// deletion has moved the position in the meantime, nothing is stored and the batch must be built again.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -268,7 +273,8 @@ impl ExportStore {
         start_seq(&self.db, start)
     }
 
-    /// Stores batches of spans that were sent before. The position does not move. A batch that is stored already stays as it is.
+    /// Stores batches of spans that were sent before. The position does not move. A batch that is already stored stays
+    /// unchanged.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -291,7 +297,7 @@ impl ExportStore {
         })
     }
 
-    /// Moves past spans of which none is to be sent.
+    /// Moves the position past spans that need not be sent.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -308,10 +314,10 @@ impl ExportStore {
         })
     }
 
-    /// Removes a finished batch: `delivered` of its spans arrived (`None`: it was given up), `losses` did not. An acceptance
-    /// clears the destination's troubles and decides about the batches that were set aside. After a pause all of them are sent
-    /// again. Otherwise batches that cannot be split are lost, and the others are sent again. `next` is stored in the same
-    /// transaction, which saves one sync.
+    /// Removes a finished batch. `delivered` of its spans arrived (`None`: the batch was given up), and `losses` did
+    /// not. An accepted request clears the destination's problems and decides about batches that were set aside. After
+    /// a pause, all of them are sent again. Otherwise, batches that cannot be split are lost, and the others are sent
+    /// again. `next` is stored in the same transaction, which saves one sync.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -325,7 +331,8 @@ impl ExportStore {
     ) -> rusqlite::Result<()> {
         let (destination, connection) = (self.destination.clone(), self.connection.clone());
         self.write(|tx| {
-            // If a deletion removed the batch meanwhile, it is built again, so the position does not move past it.
+            // If a deletion has removed the batch in the meantime, the batch is built again. So the position does not
+            // move past it.
             let was_stored = delete(tx, &destination, batch.first_seq)?;
             if let Some(delivered) = delivered {
                 decide_held(tx, &destination, &connection, at)?;
@@ -356,8 +363,8 @@ impl ExportStore {
         })
     }
 
-    /// Replaces a batch with `parts`, because it was too large or holds something that is refused. `max_bytes` is the new
-    /// maximum request size, if a size was refused.
+    /// Replaces a batch with `parts`, because it was too large or contains something that the receiver refuses.
+    /// `max_bytes` is the new maximum request size, if the receiver refused a size.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -383,7 +390,7 @@ impl ExportStore {
         })
     }
 
-    /// Sets a refused batch aside with its reason, so that other batches are tried.
+    /// Sets a refused batch aside with its reason, so that other batches can be tried.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -447,7 +454,7 @@ fn head(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
-/// The `settled.seq` before the first span that a destination gets.
+/// The `settled.seq` before the first span that a destination will get.
 fn start_seq(db: &Connection, start: StartAt) -> rusqlite::Result<i64> {
     match start {
         StartAt::Beginning => Ok(0),
@@ -485,7 +492,7 @@ fn delete(tx: &Transaction<'_>, destination: &str, first_seq: i64) -> rusqlite::
     Ok(deleted > 0)
 }
 
-/// Everything up to `seq` was built. Everything before the oldest stored batch is done.
+/// Notes that batches up to `seq` were built, and that everything before the oldest stored batch is done.
 fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "UPDATE export_position SET
@@ -499,8 +506,8 @@ fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Resul
     Ok(())
 }
 
-/// The receiver accepts something, so it refused the batch for its content. A refusal while it accepted nothing proves nothing,
-/// and that batch gets another chance.
+/// The receiver has accepted a request, so it refused the batches set aside for their content. A refusal while the
+/// receiver accepted nothing proves nothing: such a batch gets another chance.
 fn decide_held(
     tx: &Transaction<'_>,
     destination: &str,
@@ -569,7 +576,7 @@ fn record(
     Ok(())
 }
 
-/// A counter of the store; 0 when it never counted.
+/// A counter of the store; 0 if nothing was counted yet.
 ///
 /// # Errors
 /// Returns SQLite's error.

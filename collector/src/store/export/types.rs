@@ -1,11 +1,11 @@
-//! What the export tables hold, as values.
+//! The content of the export tables, as values.
 
 use hookspan_core::Timestamp;
 
-/// Where a destination stands; a row of `export_position`.
+/// How far a destination has got; a row of `export_position`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// `settled.seq` up to which everything is delivered or counted lost.
+    /// `settled.seq` up to which every span was delivered or counted as lost.
     pub acked_seq: i64,
     /// `settled.seq` up to which requests were built.
     pub built_seq: i64,
@@ -15,22 +15,22 @@ pub(crate) struct Position {
     pub not_before: Timestamp,
     /// Failures in a row.
     pub attempts: u32,
-    /// Whether the receiver has accepted spans over the connection as it is configured now.
+    /// Whether the receiver has accepted spans over the connection that is configured now.
     pub has_accepted: bool,
     /// Whether a person paused it.
     pub stopped: bool,
-    /// Largest request to build, and when that was learned; `None` where no size was refused.
+    /// Maximum size of a request, and when the receiver refused a larger one. `None` if no size was refused.
     pub size: Option<(u64, Timestamp)>,
 }
 
 /// `export_position.state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DestinationState {
-    /// Delivering, or nothing to deliver.
+    /// It delivers, or has nothing to deliver.
     Ok,
     /// Waiting to try again.
     Retry,
-    /// Refused for a reason that waiting does not cure; probed now and then.
+    /// The receiver refuses for a reason that does not go away by waiting. It is tried now and then.
     Paused,
     /// Not in the configuration any more.
     Off,
@@ -56,10 +56,10 @@ impl DestinationState {
     }
 }
 
-/// An encoded request, as stored before its first attempt.
+/// An encoded request. It is stored before its first attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// First `settled.seq` it stands for; its key.
+    /// The first `settled.seq` in the request; the request's key.
     pub first_seq: i64,
     /// Last `settled.seq` it stands for.
     pub last_seq: i64,
@@ -74,11 +74,11 @@ pub(crate) struct Batch {
 /// How a refused batch is set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It can still be cut up: once the receiver accepts another batch, it is sent again and cut up.
+    /// The batch can be split. Once the receiver accepts another batch, it is sent again and split.
     Whole,
-    /// It cannot be cut up: once the receiver accepts another batch, it is lost.
+    /// The batch cannot be split. Once the receiver accepts another batch, it is lost.
     Alone,
-    /// A single span that is too large: likewise.
+    /// The batch is a single span that is too large. It is treated like `Alone`.
     TooLarge,
 }
 
@@ -120,13 +120,13 @@ impl Loss {
 pub(crate) enum LossReason {
     /// The destination refused them.
     Rejected,
-    /// The destination took the request and refused some of it.
+    /// The destination accepted the request and refused some of its spans.
     Partial,
     /// Older than the destination takes.
     Expired,
     /// Too many were waiting.
     Overflow,
-    /// A single span was larger than the destination takes.
+    /// A single span was larger than the destination accepts.
     TooLarge,
 }
 
@@ -151,7 +151,7 @@ impl LossReason {
             .find(|reason| reason.as_str() == word)
     }
 
-    /// What a person can do so that it does not happen again.
+    /// What a person can do so that this does not happen again.
     #[must_use]
     pub(crate) const fn advice(self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ impl LossReason {
     }
 }
 
-/// Where a destination that is new starts.
+/// Where a new destination starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartAt {
     /// After everything settled so far.
@@ -176,7 +176,7 @@ pub(crate) enum StartAt {
     Beginning,
 }
 
-/// How an attempt that did not deliver leaves the destination.
+/// The state of a destination after an attempt that did not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setback {
     /// New state.
@@ -187,6 +187,6 @@ pub(crate) struct Setback {
     pub attempts: u32,
     /// What happened, in words.
     pub error: String,
-    /// What to do about it; empty where there is nothing to do.
+    /// What a person can do about it; empty if nothing.
     pub advice: String,
 }

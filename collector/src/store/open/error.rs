@@ -1,4 +1,4 @@
-//! Why the database cannot be opened or read, and what follows from an error of SQLite.
+//! Why the database cannot be opened or read, and what to do after an error of SQLite.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 use super::SCHEMA_VERSION;
 use crate::store::damage::is_suspected;
 
-/// Why the database cannot be used. The text says what to do about it.
+/// Why the database cannot be used. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is none yet.
@@ -25,7 +25,7 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
-    /// It was written by an older hookspan, and a reader does not change it.
+    /// It was written by an older hookspan. A reader does not change it.
     #[error(
         "{path} was last used by an older hookspan (schema {found}, this one reads {SCHEMA_VERSION}): run `hookspan serve` \
          or `hookspan rebuild` once, which brings it up to date",
@@ -37,7 +37,8 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
-    /// It is damaged or cannot be read. SQLite reports both alike; [`crate::store::examine`] tells them apart.
+    /// It is damaged or cannot be read. SQLite reports both in the same way; [`crate::store::examine`] tells them
+    /// apart.
     #[error(
         "{path} is damaged or cannot be read: {source}. `hookspan serve` finds out which: it moves a damaged database aside and \
          saves what can be read, and waits for one that cannot be read. The journal keeps hooks meanwhile",
@@ -49,13 +50,13 @@ pub enum OpenError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
-    /// It is a database of something else.
+    /// It is another program's database.
     #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
     Foreign(PathBuf),
-    /// The SQLite library is one that loses data.
+    /// This release of the SQLite library can lose data.
     #[error("SQLite {0} is not safe to use here: 3.51.3 or later is needed, except 3.52.0")]
     Library(String),
-    /// A pragma that durability rests on did not take.
+    /// SQLite refused a pragma that durability depends on.
     #[error("SQLite refused `{0}` on {path}; is the file system a local one?", path = .1.display())]
     Pragma(&'static str, PathBuf),
     /// The file system refused.
@@ -76,7 +77,7 @@ pub enum OpenError {
     },
 }
 
-/// What failed below SQLite, and what helps. SQLite's own text for all of them is "disk I/O error".
+/// Which operation failed below SQLite, and what to do. SQLite itself says "disk I/O error" for all of them.
 fn advice(error: &rusqlite::Error) -> &'static str {
     use rusqlite::ffi::{
         SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_IOERR_LOCK, SQLITE_IOERR_RDLOCK,
@@ -153,19 +154,19 @@ pub(crate) fn is_doubtful(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether a command ends because SQLite reports damage.
+/// Whether a command failed because SQLite reports damage.
 #[must_use]
 pub(crate) fn is_suspected_below(error: &anyhow::Error) -> bool {
     is_below(error, is_suspected, OpenError::is_suspected)
 }
 
-/// Whether a command ends because the database cannot be read, at present or at all.
+/// Whether a command failed because the database cannot be read, either now or at all.
 #[must_use]
 pub(crate) fn is_unreadable_below(error: &anyhow::Error) -> bool {
     is_below(error, |error| is_locked(error) || is_doubtful(error), OpenError::is_passing)
 }
 
-/// An error and its causes as text. SQLite's error number, which repeats the text before it, is left out.
+/// An error and its causes as text. SQLite's error number is left out, because it repeats the text before it.
 pub(crate) fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> + '_ {
     let worded = error.chain().filter(|cause| !cause.is::<rusqlite::ffi::Error>());
     worded.map(ToString::to_string)
@@ -181,7 +182,7 @@ fn is_below(
     })
 }
 
-/// Whether a command failed as it may if the files are renamed while it opens them.
+/// Whether a command may have failed because the files were renamed while it opened them.
 #[must_use]
 pub(crate) fn is_moved_below(error: &anyhow::Error) -> bool {
     let code = error.chain().find_map(|cause| match cause.downcast_ref::<OpenError>() {

@@ -78,7 +78,7 @@ fn what_is_not_ours_is_left_alone() {
     assert!(matches!(writer(&path), Err(OpenError::Suspected { .. })));
 }
 
-/// Name, size and time of change of each file around the database.
+/// Name, size and modification time of each file around the database.
 #[cfg(unix)]
 fn around(path: &Path) -> Vec<(std::ffi::OsString, u64, std::time::SystemTime)> {
     let look = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -95,7 +95,7 @@ fn around(path: &Path) -> Vec<(std::ffi::OsString, u64, std::time::SystemTime)> 
 #[cfg(unix)]
 fn a_still_reader_sees_the_log_and_leaves_every_file_as_it_was() {
     let (temp, path) = path();
-    // A path that an URI would read otherwise.
+    // A path that needs escapes in a URI.
     let folder = temp.path().join("a b?c#d%41");
     std::fs::create_dir(&folder).unwrap();
     let copy = folder.join("hookspan.db");
@@ -105,7 +105,7 @@ fn a_still_reader_sees_the_log_and_leaves_every_file_as_it_was() {
     };
     let db = writer(&path).unwrap();
     db.execute("INSERT INTO name (id, text) VALUES (1, 'a')", []).unwrap();
-    // As a killed collector leaves it: what was committed last is in the log alone.
+    // The state after a collector was killed: the last commits are in the log only.
     for suffix in ["", "-wal"] {
         let from = format!("{}{suffix}", path.display());
         std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();

@@ -1,4 +1,4 @@
-//! What goes first, and that what is counted is what goes.
+//! Tests the order of deletion, and that exactly what was counted is deleted.
 
 use hookspan_core::{Change, Hook, Timestamp};
 
@@ -95,7 +95,7 @@ fn hooks_of_nobody_go_before_any_session_and_by_their_own_age() {
 
 #[test]
 fn thousands_of_broken_hooks_cost_no_session() {
-    // Such that they do not shrink much when they are compressed.
+    // These words do not compress well.
     let word = |at: u64| format!("{:016x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let broken: Vec<String> =
         (0..4_000).map(|i| (0..60).map(|j| word(60 * i + j)).collect()).collect();
@@ -115,7 +115,7 @@ fn a_conversation_that_never_became_a_session_goes_with_its_hooks() {
     let what = store.run(|db| due(db, keep(500, 0), 1_000)).unwrap();
     assert_eq!((what.hooks.len(), what.conversations.len()), (0, 1), "{what:?}");
     assert_eq!(store.delete(&what).unwrap().0.hooks, 2);
-    // What has become a session meanwhile stays.
+    // A conversation that became a session in the meantime stays.
     let kept: i64 = store
         .run(|db| db.query_row("SELECT id FROM name WHERE text = 'kept'", [], |row| row.get(0)))
         .unwrap();

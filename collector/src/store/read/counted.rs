@@ -1,4 +1,5 @@
-//! The same figures as the sums over periods, of spans and turns that are counted one by one: for filters that no sum is kept for.
+//! The same figures as the sums over periods, from spans and turns counted one by one. Used for filters for which no
+//! sums are kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,14 +19,15 @@ use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, day_sums};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
-/// Sessions `v` that can have a match: others are not looked at.
+/// Sessions `v` that can contain a match. Other sessions are not read.
 const SESSIONS: &str = "v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to
            AND (:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
                 OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
            AND (:model IS NULL OR EXISTS
                 (SELECT 1 FROM turn t WHERE t.root = v.root AND t.model = :model COLLATE NOCASE))";
 
-/// Percentiles per name of `dimension` of the settled spans that match. `None` if more than `most` have to be looked at.
+/// Percentiles per name of `dimension`, over the settled spans that match. `None` if more than `most` spans would have
+/// to be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -47,7 +49,8 @@ pub(crate) fn latency_of(
     Ok(whole.then(|| by_count(sums)))
 }
 
-/// How often which durations of the settled spans that match happened. `None` if more than `most` have to be looked at.
+/// How often which durations occurred, over the settled spans that match. `None` if more than `most` spans would have
+/// to be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -74,7 +77,8 @@ pub(crate) fn heat_of(
     Ok(whole.then(|| cells.into_iter().map(cell).collect()))
 }
 
-/// Where the time of the settled turns went that match, by day and project. `None` if more than `most` have to be looked at.
+/// Where the time of the matching settled turns went, by day and project. `None` if more than `most` turns would have
+/// to be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -143,7 +147,7 @@ fn day_time(((day, project), sums): ((i64, String), Sums)) -> DayTime {
     }
 }
 
-/// A settled span that matches, under its name in the dimension.
+/// A settled span that matches, with its name in the dimension.
 struct Counted {
     name: String,
     start_ns: i64,
@@ -151,7 +155,8 @@ struct Counted {
     failed: bool,
 }
 
-/// Calls `see` with each settled span that matches. False if it stopped since more than `most` spans would have to be looked at.
+/// Calls `see` with each settled span that matches. Returns false if it stopped because more than `most` spans would
+/// have to be read.
 fn each(
     db: &Connection,
     dimension: &str,
@@ -178,7 +183,7 @@ fn each(
         if seen > most {
             return Ok(false);
         }
-        // The last column says whether the span matches: what does not is counted as looked at.
+        // The last column tells whether the span matches. Spans that do not match also count as read.
         if !row.get::<_, bool>(8)? {
             continue;
         }
@@ -190,7 +195,7 @@ fn each(
     Ok(true)
 }
 
-/// The spans to look at. Failures have an index by start; others are found by their sessions.
+/// The spans to read. Failures are found by an index on their start, other spans by their sessions.
 fn spans(dimension: &str, filter: &LineFilter) -> String {
     let tables = match filter.failed {
         true => {
@@ -220,7 +225,7 @@ fn period(filter: &LineFilter) -> (i64, i64) {
     (filter.from_ns.unwrap_or(i64::MIN), filter.to_ns.unwrap_or(i64::MAX))
 }
 
-/// What a span is counted under; see [`facet`]. `None` where the dimension has nothing to do with it.
+/// The name under which a span is counted; see [`facet`]. `None` if the dimension does not apply to the span.
 fn facet_of(row: &Row<'_>, dimension: &str) -> rusqlite::Result<Option<String>> {
     let is_turn = row.get_ref(0)?.as_str()? == SpanKind::Generation.as_str();
     Ok(match dimension {

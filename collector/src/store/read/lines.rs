@@ -1,4 +1,4 @@
-//! Spans as lines of the waterfall, from their columns alone.
+//! Reads spans as lines of the waterfall, from their columns alone.
 
 use std::collections::HashMap;
 
@@ -22,13 +22,13 @@ pub(crate) struct Found {
     pub line: Line,
     /// Parent, as an id.
     pub above: Option<SpanId>,
-    /// The hook whose body completes the label, if the writer could not complete it.
+    /// The hook whose body completes the label. Set if the writer could not complete it.
     pub subject: Option<u64>,
-    /// Whether the span is a turn, which hangs under the segment it started in.
+    /// Whether the span is a turn. A turn is placed below the session segment in which it started.
     is_turn: bool,
 }
 
-/// Lines of a session by start, then row, at most `limit`; with `since` only those written after it.
+/// Lines of a session by start, then row, at most `limit`. With `since`, only lines written after it.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -59,7 +59,7 @@ pub(crate) fn of_session(
     Ok(lines)
 }
 
-/// Finds the row of each line's parent: among the lines first, otherwise in the table.
+/// Finds the row of each line's parent: among these lines, otherwise in the table.
 fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<()> {
     let rows: HashMap<SpanId, i64> = lines.iter().map(|one| (one.line.id, one.line.row)).collect();
     let segments = segments(db, root)?;
@@ -82,7 +82,7 @@ fn place(db: &Connection, root: &str, lines: &mut [Found]) -> rusqlite::Result<(
     Ok(())
 }
 
-/// The newest lines of all sessions, newest row first, below `before`, with the root of each.
+/// The newest lines of all sessions below `before`, newest row first, each with its root.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -100,8 +100,8 @@ pub(crate) fn latest(
         .collect()
 }
 
-/// A filter's conditions on a span `s`, its session `v` and the session's name `root`. A span belongs to the turn of its trace;
-/// in a trace with several turns, to the last turn that began before the span.
+/// A filter's conditions on a span `s`, its session `v` and the session's name `root`. A span belongs to the turn of
+/// its trace. If a trace has several turns, it belongs to the last turn that began before the span.
 pub(super) const MATCHES: &str =
     "(:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
                 OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
@@ -112,8 +112,8 @@ pub(super) const MATCHES: &str =
            AND (:class IS NULL OR s.class = :class)
            AND (:tool IS NULL OR s.tool = :tool COLLATE NOCASE)";
 
-/// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. Without
-/// a time they are looked for in the newest day first, then further back, until `limit` are found.
+/// Lines that match, newest start first, strictly before `before` (start in nanoseconds and row), at most `limit`. If
+/// the filter has no time, the newest day is searched first, and then further back until `limit` lines are found.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -123,7 +123,7 @@ pub(crate) fn matching(
     before: Option<(i64, i64)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(String, Found)>> {
-    // Failures have an index by start and need no bound in time.
+    // Failures have an index by start, so they need no limit in time.
     if filter.failed || filter.from_ns.is_some() {
         return within(db, filter, filter.from_ns.unwrap_or(i64::MIN), before, limit);
     }
@@ -140,7 +140,7 @@ pub(crate) fn matching(
     within(db, filter, i64::MIN, before, limit)
 }
 
-/// Lines that match and did not start before `from`.
+/// Lines that match and started at `from` or later.
 fn within(
     db: &Connection,
     filter: &LineFilter,
@@ -148,8 +148,8 @@ fn within(
     before: Option<(i64, i64)>,
     limit: usize,
 ) -> rusqlite::Result<Vec<(String, Found)>> {
-    // Sessions are few, and their spans have an index by start. A session that ended before or began after the period has no
-    // such span.
+    // There are few sessions, and their spans have an index by start. A session that ended before the period or began
+    // after it has no span in it.
     let tables = match filter.failed {
         true => {
             "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
@@ -196,11 +196,11 @@ pub(crate) struct Failed {
     pub found: Found,
     /// What went wrong, in words.
     pub message: String,
-    /// The file that it worked on, where the label holds a name with a space.
+    /// The file that the call worked on. Set if the file's name in the label contains a space.
     pub path: Option<String>,
 }
 
-/// Failed spans that match, newest first, at most `limit`, with the message of each.
+/// Failed spans that match, newest first, at most `limit`, each with its message.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -211,7 +211,7 @@ pub(crate) fn failures(
 ) -> rusqlite::Result<Vec<Failed>> {
     const MESSAGE: usize = 14;
     const DETAIL: usize = 15;
-    // Uses the index of failures: newest first, and no other row is read.
+    // Uses the index of failures, newest first, so no other row is read.
     let sql = format!(
         "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type), s.detail
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
@@ -239,7 +239,7 @@ pub(crate) fn failures(
     db.prepare_cached(&sql)?.query_map(values, read)?.collect()
 }
 
-/// A span of the session `of`, or of the one that it was bound to, if `filter` lets it through, with its session.
+/// A span of the session `of` (or of the session to which `of` was bound), with its session, if `filter` accepts it.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -277,7 +277,7 @@ pub(crate) fn of_span(
     db.prepare_cached(&sql)?.query_row(values, with_root).optional()
 }
 
-/// Whole spans of a session that are drawn as one of `kinds`, by start, at most `limit`.
+/// Whole spans of a session that are shown as one of `kinds`, by start, at most `limit`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -297,7 +297,7 @@ pub(crate) fn spans_of(
     db.prepare_cached(&sql)?.query_map((id, sql_limit(limit)), rows::span)?.collect()
 }
 
-/// The newest call of a session without an end.
+/// The newest call of a session that has not ended.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

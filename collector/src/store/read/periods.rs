@@ -1,4 +1,4 @@
-//! Durations over a period of days: heatmap, percentiles, sums of each day.
+//! Reads durations over a period of days: heatmap, percentiles, sums of each day.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row};
 use crate::store::rows::count;
 use crate::store::write::{BLOCK_DAYS, DAY_HOURS, DIGITS, LONGEST_US, heat_read};
 
-/// How often which durations happened, of one name of `dimension` or of all, over `hours`; with `daily`, by UTC day.
+/// How often which durations occurred during `hours`, for one name of `dimension` or for all. With `daily`, by UTC day.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -41,7 +41,7 @@ pub(crate) fn heat(
     Ok(cells)
 }
 
-/// Where the time of settled turns went, over `days`, by day and project.
+/// Where the time of settled turns went during `days`, by day and project.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -79,13 +79,13 @@ pub(crate) fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<D
     statement.query_map(days, read)?.collect()
 }
 
-/// A count, or nothing where nobody told one.
+/// A count, or `None` if none was reported.
 fn said(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     let is_said = row.get_ref(index)? != ValueRef::Null;
     is_said.then(|| count(row, index)).transpose()
 }
 
-/// The newest day before `day` with a settled span of `dimension`, and how many spans there are before it in all.
+/// The newest day before `day` that has a settled span of `dimension`, and the number of such spans before `day`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -103,7 +103,7 @@ pub(crate) fn older(
     })
 }
 
-/// How long hooks took from their stamp to the collector, over `days`.
+/// The time from a hook's stamp until the collector had it, during `days`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -124,7 +124,8 @@ pub(crate) fn arrival(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Opt
     }))
 }
 
-/// Percentiles per name of `dimension` over `days`, most calls first. A damaged sketch is left out: `rebuild` makes it whole.
+/// Percentiles per name of `dimension` during `days`, most calls first. A damaged sketch is left out; `rebuild`
+/// restores it.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -136,7 +137,7 @@ pub(crate) fn latency(
     Ok(by_count(sketches(db, dimension, days)?))
 }
 
-/// Percentiles of sums, most calls first.
+/// Percentiles from sums, most calls first.
 pub(super) fn by_count(sums: BTreeMap<String, Sum>) -> Vec<LatencyRow> {
     let mut rows: Vec<_> = sums.into_iter().map(latency_row).collect();
     rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
@@ -194,7 +195,7 @@ fn sketches(
                     *count += calls;
                     *failed += errors;
                     *sum += total_us;
-                    // It grows as far as it has to, so that sketches always add.
+                    // The histogram grows as needed, so adding cannot fail.
                     let _added = all.add(&sketch);
                 }
                 None => {
@@ -208,7 +209,7 @@ fn sketches(
     Ok(sums)
 }
 
-/// A period as few sketches: days at its edges, blocks of days between, each with its width.
+/// Divides a period into few sketches: days at its ends, and blocks of days in between, each with its width.
 fn pieces((first, last): (i64, i64)) -> Vec<(i64, (i64, i64))> {
     let from = first.saturating_add(BLOCK_DAYS - 1).div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
     let to = last.saturating_add(1).div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
@@ -220,7 +221,7 @@ fn pieces((first, last): (i64, i64)) -> Vec<(i64, (i64, i64))> {
 
 fn latency_row((name, sum): (String, Sum)) -> LatencyRow {
     let Sum { count, errors, total_us, all } = sum;
-    // A span of unknown length is counted, and is in no sketch.
+    // A span of unknown length is counted and is in no sketch.
     let unknown = count.saturating_sub(all.len());
     let known = |us: u64| (!all.is_empty()).then_some(us);
     let at = |quantile| known(all.value_at_quantile(quantile));

@@ -1,4 +1,4 @@
-//! Spans of a session, by id, by row, and in the order in which they settled.
+//! Reads spans of a session by id, by row, and in the order in which they settled.
 
 use hookspan_core::{Span, SpanId, TraceId};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::{name, sql_limit};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, count};
 
-/// Changed spans of one look of the search index; what is left settles, and is found then.
+/// Maximum number of changed spans that the search index reads at a time. It finds the others when they settle.
 const CHANGED_MAX: u32 = 20_000;
 /// Maximum number of segments of one session. A segment ends after an hour without events.
 const SEGMENTS_MAX: usize = 10_000;
@@ -38,7 +38,7 @@ pub(crate) fn span_count(db: &Connection, root: &str) -> rusqlite::Result<u64> {
         .query_row([id], |row| count(row, 0))
 }
 
-/// Start and row of each segment of a session. Their ids are derived, so they are looked up, not searched for.
+/// Start and row of each segment of a session. The ids of segments are derived, so they can be computed and looked up.
 pub(super) fn segments(db: &Connection, root: &str) -> rusqlite::Result<Vec<(i64, i64)>> {
     let Some(own) = name(db, root)? else { return Ok(Vec::new()) };
     let mut find =
@@ -53,8 +53,8 @@ pub(super) fn segments(db: &Connection, root: &str) -> rusqlite::Result<Vec<(i64
     Ok(segments)
 }
 
-/// In which conversations spans of the session `?1` are, or of the one that it was bound to since: those are few, and ids are
-/// kept by conversation.
+/// The conversations that contain spans of the session `?1`, or of the session to which it was bound since. There are
+/// few of them, and span ids are stored by conversation.
 pub(super) const IN_SESSION: &str =
     "s.conversation IN (SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1
      UNION SELECT all_of.id FROM conversation own JOIN conversation all_of ON all_of.root = own.root
@@ -74,8 +74,8 @@ pub(crate) fn span_of(
     db.prepare_cached(&sql)?.query_row((root, id.0), rows::span).optional()
 }
 
-/// One span by id alone. Looked for in one conversation after the other, the newest first; where the session is known,
-/// [`span_of`] looks in that alone.
+/// One span by its id alone. Searches one conversation after the other, the newest first. If the session is known, use
+/// [`span_of`], which searches only that session.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -115,7 +115,7 @@ pub(crate) fn trace(db: &Connection, trace: TraceId) -> rusqlite::Result<Option<
     .optional()
 }
 
-/// What each destination did with a span: `sent`, `waiting`, `lost`, or `open` while it may still change.
+/// What each destination did with a span: `sent`, `waiting` or `lost`; `open` while the span may still change.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -153,7 +153,7 @@ pub(crate) fn settled_after(
         .collect()
 }
 
-/// The last place given in the order of settling.
+/// The last place given in the export queue.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -161,8 +161,8 @@ pub(crate) fn last_settled(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT coalesce(max(seq), 0) FROM settled")?.query_row([], |row| row.get(0))
 }
 
-/// Rows of spans written after `since` in sessions that changed since. At the first time (0) only of those that have not
-/// settled.
+/// Rows of spans written after `since` in sessions that changed since. In the first call (`since` 0), only spans that
+/// have not settled.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

@@ -273,7 +273,7 @@ fn sessions_are_found_by_the_longest_call_of_a_tool_settled_or_not() {
     assert_eq!(by("Shell", 10), ["live"]);
     assert_eq!(by("DB_query", 0), ["slow"]);
     assert!(by("She", 0).is_empty());
-    // It settles; and a child's calls go with it to the session that it turns out to be of.
+    // The span settles. Then the child turns out to belong to another session, and its calls move there.
     write(&mut store, [Change::Settle(SpanKey::of(&sample::span("live", "e")))]);
     assert_eq!(by("Shell", 20), ["live"]);
     write(&mut store, [Change::Bind { conversation: "live".into(), root: "quick".into() }]);
@@ -317,7 +317,7 @@ fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
         Change::Span(Box::new(span))
     });
     let (_dir, _store, readers) = stored(spans);
-    // Edges in every place of a block of days, and whole blocks between them.
+    // Periods that begin and end at every kind of place in a block of days, with and without whole blocks in between.
     for (from, to) in [(0, 89), (1, 1), (3, 70), (17, 40), (31, 64), (40, 89), (64, 65)] {
         let days = (first + from, first + to);
         let rows = readers.with(|db| latency(db, "kind", days)).unwrap();
@@ -362,7 +362,7 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     let (_dir, mut store, readers) = stored([Change::Span(Box::new(open("r"))), told("r")]);
     let all = |readers: &Readers| readers.with(|db| times(db, (-1, 1))).unwrap();
     assert_eq!(all(&readers), []);
-    // Once with its summary beside it, once by what is stored, and never twice.
+    // The turn counts once: first with the summary beside it, then by what is stored, and never twice.
     write(&mut store, [Change::Settle(SpanKey::of(&turn("r")))]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
     write(&mut store, [Change::Span(Box::new(turn("s"))), told("s")]);
@@ -391,7 +391,7 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     assert_eq!(all(&readers), []);
 }
 
-/// A call whose length no hook tells.
+/// A call whose length no hook reports.
 fn untold(root: &str, key: &str) -> Span {
     let mut span = sample::span(root, key);
     let unknown = hookspan_core::Attribute {
@@ -432,7 +432,7 @@ fn an_unknown_length_counts_as_a_call_and_nowhere_as_a_length() {
     assert_eq!((row().count, row().errors, row().unknown), (2, 2, 2));
     assert_eq!(known(&row()), [None; 4]);
     assert_eq!((longer(0), cells()), ((0, 0), 0));
-    // One of them turns out to have an end; then the same is forgotten again.
+    // One of the calls turns out to have an end. Then the change is undone.
     write(&mut store, [told(sample::span("r", "Shell"))]);
     assert_eq!((row().count, row().unknown, row().total_us), (2, 1, Some(1_000_000)));
     assert_eq!((longer(0), longer(2_000_000_000), cells()), ((1, 1), (0, 0), 1));
@@ -514,7 +514,7 @@ fn a_span_is_found_by_its_id_and_a_trace_by_its_root() {
     assert_eq!([within("s-child", call("r").id), within("nobody", call("r").id)], [None, None]);
     let found = readers.with(|db| trace(db, root.trace)).unwrap();
     assert_eq!(found, Some(("r".to_owned(), root.id)));
-    // Bound since, and bound again to another.
+    // The conversation was bound, and then bound to another session.
     write(&mut store, [bind("s-child", "s")]);
     assert_eq!([within("s", call("s").id), within("s-child", call("s").id)], [Some(3), Some(3)]);
 }

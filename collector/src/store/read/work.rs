@@ -1,4 +1,4 @@
-//! What turns did over a period of days, by project.
+//! Reads what turns did during a period of days, by project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 use crate::store::rows::count;
 
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Characters by which a commit is told from others: a command abbreviates its name.
+/// Number of characters that identify a commit. A command's output abbreviates the name.
 const COMMIT_CHARS: usize = 7;
 
 /// A project on the way.
@@ -23,12 +23,13 @@ struct Sum {
     usage: BTreeMap<Option<String>, Usage>,
 }
 
-/// What finished turns did that began on `days`, by project.
+/// What finished turns that began on `days` did, by project.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn work(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<ProjectWork>> {
-    // Sessions without activity since then have no such turn, so the index on them skips most of the table.
+    // Sessions without activity since the first day have no such turn, so the index on the last activity skips most of
+    // the table.
     let mut statement = db.prepare_cached(
         "SELECT s.project, s.root, t.edits, t.tests_passed, t.tests_failed, t.commits,
                 t.pull_request, t.model, t.input, t.output, t.cache_read, t.cache_write

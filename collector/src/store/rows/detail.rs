@@ -274,8 +274,8 @@ impl<'de> Deserialize<'de> for ReadValue {
     }
 }
 
-/// The core uses few distinct `&'static str` words. Each is kept once for the life of the process. A database with more
-/// distinct words than hookspan writes is forged, and gets an error instead of memory.
+/// The core uses few different `&'static str` words. Each is kept once for the life of the process. A database that
+/// contains more different words than hookspan writes is forged, and gives an error instead of using memory.
 fn intern(word: &str) -> Option<&'static str> {
     const MOST: usize = 256;
     static WORDS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
@@ -304,7 +304,7 @@ const FIELDS: [(Field, &str); 10] = [
     (Field::ErrorMessage, "error_message"),
 ];
 
-/// Names every field, so that the compiler rejects a forgotten one.
+/// Names every field, so that the compiler notices a forgotten one.
 const fn field_word(field: Field) -> &'static str {
     match field {
         Field::Prompt => FIELDS[0].1,

@@ -1,4 +1,5 @@
-//! Core values to rows and back. Column lists, joins and the functions that read them belong together; use both.
+//! Converts core values to rows and back. A list of columns, the tables it comes from, and the function that reads it
+//! belong together; always use them together.
 //!
 //! ```text
 //! SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES} WHERE s.root = ?1 ORDER BY s.start_ns, s.row
@@ -50,7 +51,8 @@ pub(crate) const TURN_COLUMNS: &str = "root.text, t.generation, t.span, t.trace,
 /// Where [`TURN_COLUMNS`] come from.
 pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root";
 
-/// The length of a span of the table `of` in SQL, nanoseconds: NULL while it runs, and where no hook tells.
+/// SQL for the length of a span in the table `of`, in nanoseconds. NULL while the span runs, and if no hook reports its
+/// end.
 pub(super) fn length_ns(of: &str) -> String {
     format!("iif({of}.flags & {UNKNOWN_LENGTH}, NULL, {of}.end_ns - {of}.start_ns)")
 }
@@ -170,7 +172,7 @@ pub(super) fn text_attribute(
     }))
 }
 
-/// The `parts` column of a turn, as [`turn_parts`] writes it.
+/// Reads the `parts` column of a turn, which [`turn_parts`] writes.
 pub(super) fn parts(row: &Row<'_>, index: usize) -> rusqlite::Result<Parts> {
     detail::decode_parts(row.get_ref(index)?.as_str()?)
         .map_err(|error| damaged(index, Box::new(error)))
@@ -187,7 +189,7 @@ pub(super) fn turn_parts(parts: &Parts) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-/// SQLite's integers are signed; a count beyond them has stopped meaning anything.
+/// SQLite's integers are signed. A count that does not fit is no longer meaningful.
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -226,7 +228,7 @@ fn repository(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Box<Reposi
     Ok((found != Repository::default()).then(|| Box::new(found)))
 }
 
-/// The seven columns from `first` on.
+/// The seven columns that start at `first`.
 fn work(row: &Row<'_>, first: usize) -> rusqlite::Result<Work> {
     let tested: Option<i64> = row.get(first + 4)?;
     let passed = row.get::<_, Option<bool>>(first + 5)?.unwrap_or_default();
@@ -245,7 +247,7 @@ pub(super) fn commits(repository: &Repository) -> Option<String> {
     (!repository.commits.is_empty()).then(|| repository.commits.join(" "))
 }
 
-/// A word of a closed list; `None` for NULL, an error for a word that is not in it.
+/// A word of a closed list; `None` for NULL, and an error for any other word.
 fn word<T>(
     row: &Row<'_>,
     index: usize,

@@ -16,16 +16,16 @@ pub(super) enum Told {
     Final(SpanKey),
 }
 
-/// Changes of a batch. Every hook of a running turn changes the turn, but it is written once.
+/// The changes of a batch. Each hook of a running turn changes the turn, but the turn is written only once per batch.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// In the order of their last change; superseded ones are `None`.
+    /// In the order of their last change. A span that was changed again later is `None`.
     pub(super) spans: Vec<Option<Told>>,
     places: HashMap<SpanId, usize, RandomState>,
     pub(super) withdrawn: Vec<SpanKey>,
     pub(super) sessions: BTreeMap<Arc<str>, Box<SessionSummary>>,
     pub(super) turns: BTreeMap<(Arc<str>, SpanId), Box<TurnSummary>>,
-    /// In order, because a conversation may be bound more than once.
+    /// In the order of the changes, because a conversation may be bound more than once.
     pub(super) bound: Vec<(Arc<str>, Arc<str>)>,
     pub(super) forgotten: BTreeSet<Arc<str>>,
     questions: Vec<Question>,
@@ -66,7 +66,7 @@ impl Changes {
             Change::Bind { conversation, root } => {
                 self.forgotten.remove(&root);
                 if conversation != root {
-                    // Rows written for a child while its parent was unknown now belong to the parent.
+                    // Rows that were written for a child while its parent was unknown now belong to the parent.
                     self.sessions.remove(&conversation);
                     self.turns.retain(|(of, _), _| *of != conversation);
                 }

@@ -1,4 +1,5 @@
-//! A thread moves the write-ahead log into the database (a checkpoint), so that the writer does not wait for the disk twice.
+//! A thread that moves the write-ahead log into the database (a checkpoint), so that the writer does not wait for the
+//! disk twice.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -11,23 +12,25 @@ use rusqlite::hooks::Wal;
 
 use crate::store::open::{self, OpenError};
 
-/// Hooks between two checkpoints: about 6 MiB of log.
+/// A checkpoint is made after this many hooks: about 6 MiB of log.
 const EVERY: u64 = 2_000;
-/// Pages of log (64 MiB) at which the writer makes the checkpoint itself, unless one is running. SQLite reuses the log only when
-/// all of it is in the database, and a busy writer always adds more. Without this limit the log would grow as long as hooks arrive.
+/// At this many pages of log (64 MiB), the writer makes the next checkpoint itself, unless one is running. SQLite can
+/// reuse the log only when all of it is in the database, and a busy writer always adds more. Without this limit, the
+/// log would grow as long as hooks arrive.
 const WRITER_JOINS_AT: i32 = 16_384;
-/// Pages of log (80 MiB) at which the writer waits for the running checkpoint. On a slow disk the log would grow meanwhile.
+/// At this many pages of log (80 MiB), the writer waits for the running checkpoint. Otherwise, on a slow disk, the log
+/// would continue to grow.
 const WRITER_WAITS_AT: i32 = 20_480;
 
 /// The checkpointing thread. It ends when this value is dropped.
 pub(super) struct Checkpoints {
-    /// Held during a checkpoint: a second one would get BUSY at once.
+    /// Locked during a checkpoint, because SQLite would refuse a second one at once.
     db: Arc<Mutex<Connection>>,
     bell: Option<Sender<()>>,
     /// Receivers of the next checkpoint's result: whether all of the log is in the database.
     asked: Arc<Mutex<Vec<Sender<bool>>>>,
     thread: Option<JoinHandle<()>>,
-    /// A checkpoint failed. The writer makes the next one, because it can handle the error.
+    /// A checkpoint failed. The writer makes the next one itself, because it can handle the error.
     failed: Arc<AtomicBool>,
     /// Pages in the log after the writer's last commit.
     pages: Arc<AtomicI32>,
@@ -49,7 +52,7 @@ impl Checkpoints {
         let thread = thread.spawn(move || rounds.run(&rung)).ok();
         let pages = Arc::new(AtomicI32::new(0));
         if thread.is_some() {
-            // This takes the place of SQLite's own checkpoints.
+            // This hook replaces SQLite's own checkpoints.
             let pages = Arc::clone(&pages);
             let note = move |_: &mut Wal, now| {
                 pages.store(now, Ordering::Relaxed);
@@ -60,7 +63,7 @@ impl Checkpoints {
         Ok(Self { db, bell: Some(bell), asked, thread, failed, pages, written: 0 })
     }
 
-    /// Notes that so many more hooks were committed. False if the writer must make the next checkpoint.
+    /// Notes that more hooks were committed. Returns false if the writer must make the next checkpoint itself.
     pub(super) fn note(&mut self, hooks: u64) -> bool {
         self.written += hooks;
         if self.written < EVERY {
@@ -76,7 +79,8 @@ impl Checkpoints {
         true
     }
 
-    /// Prevents other checkpoints where the log is so long that the writer must make the next one.
+    /// If the log is so long that the writer must make the next checkpoint, prevents other checkpoints until the guard
+    /// is dropped.
     pub(super) fn join(&self) -> Option<MutexGuard<'_, Connection>> {
         match self.pages.load(Ordering::Relaxed) {
             ..WRITER_JOINS_AT => None,
@@ -85,15 +89,15 @@ impl Checkpoints {
         }
     }
 
-    /// Sends `answer` whether all of the log is in the database, after a checkpoint that begins after this call. Returns
-    /// `answer` if there is no thread.
+    /// Answers whether all of the log is in the database, after a checkpoint that begins after this call. If there is
+    /// no thread, returns `answer` unused.
     pub(super) fn ask(&self, answer: Sender<bool>) -> Option<Sender<bool>> {
-        // Note the receiver before ringing: a checkpoint answers the receivers noted when it begins.
+        // The receiver is noted before ringing: a checkpoint answers the receivers that are noted when it begins.
         waiting(&self.asked).push(answer);
         if self.thread.is_some() && self.ring() { None } else { waiting(&self.asked).pop() }
     }
 
-    /// Requests a checkpoint, after the running one if there is one. False if there is no thread.
+    /// Requests a checkpoint. If one is running, another one follows. Returns false if there is no thread.
     fn ring(&self) -> bool {
         let rung = self.bell.as_ref().map(|bell| bell.try_send(()));
         matches!(rung, Some(Ok(()) | Err(TrySendError::Full(()))))
@@ -145,8 +149,9 @@ fn waiting(asked: &Mutex<Vec<Sender<bool>>>) -> MutexGuard<'_, Vec<Sender<bool>>
     asked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a checkpoint, as far as readers allow. True if everything committed before the call is in the database file. SQLite
-/// syncs the log first. It syncs the database file only if no commit came meanwhile; until then the log stays.
+/// Makes a checkpoint as far as readers allow. Returns true if everything committed before the call is in the database
+/// file. SQLite syncs the log first. It syncs the database file only if nothing was committed in the meantime. Until
+/// then the log stays.
 pub(super) fn passive(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
         let (busy, log, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
@@ -164,7 +169,7 @@ mod tests {
     use super::*;
     use crate::store::write::{Preparer, Store};
 
-    /// From now on `db` makes no checkpoints by itself.
+    /// Stops `db` from making checkpoints by itself.
     fn refuse_checkpoints(db: &mut Connection) {
         let refuse = |context: AuthContext<'_>| match context.action {
             AuthAction::Pragma { pragma_name: "wal_checkpoint", .. } => Authorization::Deny,

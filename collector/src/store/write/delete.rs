@@ -1,4 +1,4 @@
-//! Deletes sessions and unowned hooks completely: nothing of them stays in a file.
+//! Deletes sessions and unowned hooks completely, so that no file contains anything of them.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 impl Store {
-    /// Notes that a collector starts, and since when no collector ran.
+    /// Notes that a collector starts. The time since the last one was alive is recorded as a gap.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -33,7 +33,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that the collector is still there.
+    /// Notes that the collector is still running.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -42,9 +42,10 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the selection in one transaction: raw hooks, spans, turns, their share of all sums, names that only they used,
-    /// and stored requests that contain them. The bytes are overwritten, but stay in the write-ahead log until
-    /// [`Store::truncate_log`]. A conversation that became part of a session since the selection stays.
+    /// Deletes the selection in one transaction: raw hooks, spans, turns, their share of all sums, names that only they
+    /// used, and stored requests that contain them. The bytes are overwritten in the database, but stay in the
+    /// write-ahead log until [`Store::truncate_log`]. A conversation that has become part of a session since the
+    /// selection is kept.
     ///
     /// # Errors
     /// Returns SQLite's error. Then nothing is deleted.
@@ -80,7 +81,8 @@ impl Store {
         done
     }
 
-    /// Moves the whole write-ahead log into the database and truncates it. False if a reader prevents that.
+    /// Moves the whole write-ahead log into the database and truncates the log. Returns false if a reader prevents
+    /// that.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -91,7 +93,7 @@ impl Store {
     }
 }
 
-/// Deletes one session. False if nothing of it is stored.
+/// Deletes one session. Returns false if nothing of it is stored.
 fn delete_session(
     open: &mut Transaction<'_>,
     root: &str,
@@ -108,8 +110,8 @@ fn delete_session(
     }
     clear_answers(db, id)?;
     for (row, span) in &spans {
-        // A request that holds the span is built again without it. So are all stored requests of its destination: the export
-        // position records only the last place that was built.
+        // A request that contains the span is built again without it. The same is done with all stored requests of its
+        // destination, because the export position records only the last place that was built.
         let holds = "destination IN
             (SELECT destination FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
              BETWEEN first_seq AND last_seq)";
@@ -135,8 +137,9 @@ fn delete_session(
     Ok(session > 0 || !spans.is_empty() || sum.hooks > hooks)
 }
 
-/// Removes receivers' answers about spans of a session, because an answer may repeat a span's text. The last answer of a
-/// destination may be about any span that was sent to it. A problem that was found before any attempt quotes nothing.
+/// Removes receivers' answers about spans of a session, because an answer may repeat a span's text. The last answer of
+/// a destination may concern any span that was sent to it. A problem that was found before any attempt quotes nothing,
+/// so it stays.
 fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
     let own = "WITH own (first, last) AS (SELECT min(q.seq), max(q.seq) FROM settled q
                                          JOIN span s ON s.row = q.span WHERE s.root = ?1)";
@@ -163,14 +166,14 @@ fn delete_conversation(
     forgotten.note(open.store, "h.conversation = ?1", [id])?;
     let db = &open.store.db;
     sum.bytes += bytes(db, "h.conversation = ?1", id)?;
-    // A pack is keyed by one of its hooks, and all its hooks belong to this conversation.
+    // All hooks of a pack belong to one conversation, so packs can be found by the conversation of one hook.
     db.prepare_cached(
         "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
     )?
     .execute([id])?;
     let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
     sum.hooks += db.prepare_cached(delete)?.execute([id])? as u64;
-    // The row stays: checking whether anything still refers to it would search the whole raw log.
+    // The row stays, because finding out whether anything still refers to it would mean searching the whole raw log.
     db.prepare_cached("UPDATE name SET text = 'deleted:' || id WHERE id = ?1")?.execute([id])?;
     Ok(())
 }
@@ -201,7 +204,7 @@ fn delete_hook(
     Ok(())
 }
 
-/// Bytes of the payloads of some hooks, as they were received.
+/// Number of payload bytes of some hooks, as received.
 fn bytes(db: &Connection, clause: &str, value: i64) -> rusqlite::Result<u64> {
     let sql = format!(
         "SELECT coalesce(sum(coalesce(h.body_len, p.len)), 0) FROM raw_hook h
@@ -230,7 +233,7 @@ fn spans(db: &Connection, root: i64) -> rusqlite::Result<Vec<(i64, hookspan_core
     db.prepare_cached(&sql)?.query_map([root], rows::span)?.collect()
 }
 
-/// The root's conversation, the conversations bound to it, and conversations that its spans come from.
+/// The root's conversation, the conversations bound to it, and the conversations that its spans come from.
 fn conversations(db: &Connection, root: i64) -> rusqlite::Result<BTreeSet<i64>> {
     db.prepare_cached(
         "SELECT ?1 UNION SELECT id FROM conversation WHERE root = ?1

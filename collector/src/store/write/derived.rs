@@ -1,4 +1,4 @@
-//! Writes spans, turns, sessions and bindings as rows. Each is a whole value, upserted.
+//! Writes spans, turns, sessions and bindings as rows. Each row is a whole value and replaces an earlier one.
 
 use hookspan_core::{SessionSummary, Span, SpanId, SpanKey, Status, Tokens, TurnSummary};
 use hookspan_view::facet;
@@ -15,7 +15,7 @@ use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) row: i64,
-    /// `span.root`, which `unsettled` is kept by.
+    /// `span.root`. `unsettled` is stored by it.
     pub(super) root: i64,
 }
 
@@ -41,8 +41,9 @@ pub(super) struct SpanRows<'a> {
 
 impl<'a> SpanRows<'a> {
     pub(super) fn open(db: &'a Connection) -> rusqlite::Result<Self> {
-        // No RETURNING, and a separate UPDATE for existing rows: an upsert of a row with several unique indexes, or one that
-        // returns values, copies every changed page in order to undo the change. Most spans are written once.
+        // Without RETURNING, and with a separate UPDATE for existing rows. SQLite copies every changed page (in order
+        // to undo the change) for an upsert of a row with several unique indexes, and for a statement that returns
+        // values. Most spans are written only once.
         let insert = db.prepare_cached(
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
@@ -62,7 +63,8 @@ impl<'a> SpanRows<'a> {
         })
     }
 
-    /// Writes a span, except whether it has settled. `unsettled` means that the stored span is known not to have settled.
+    /// Writes a span, but not whether it has settled. `unsettled` means that the stored span is known not to have
+    /// settled.
     pub(super) fn write(
         &mut self,
         names: &mut Names,
@@ -116,7 +118,7 @@ impl<'a> SpanRows<'a> {
         };
         update(db, values)?;
         if was.root != root {
-            // Its conversation was bound to another session before.
+            // The span's conversation was bound to another session before.
             db.prepare_cached("UPDATE unsettled SET root = ?3 WHERE root = ?1 AND span = ?2")?
                 .execute((was.root, was.row, root))?;
         }
@@ -129,12 +131,12 @@ impl<'a> SpanRows<'a> {
         Ok(())
     }
 
-    /// Notes that a span is final. False if it was final already or does not exist: then nothing was written.
+    /// Notes that a span is final. Returns false if it was already final or does not exist. Nothing is written then.
     pub(super) fn finish(&mut self, place: Place) -> rusqlite::Result<bool> {
         Ok(self.finish.execute((place.root, place.row))? > 0)
     }
 
-    /// Puts a span that is final into the export queue.
+    /// Puts a final span into the export queue.
     pub(super) fn queue(&mut self, seq: i64, place: Place) -> rusqlite::Result<()> {
         self.queue.execute((seq, place.row))?;
         Ok(())
@@ -148,7 +150,7 @@ fn error_columns(status: &Status) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Writes a span over its row. The values are those of [`SpanRows::open`]'s INSERT, in the same order.
+/// Overwrites the row of a span. The values are those of the INSERT in [`SpanRows::open`], in the same order.
 fn update(db: &Connection, values: &[&dyn ToSql]) -> rusqlite::Result<()> {
     db.prepare_cached(
         "UPDATE span
@@ -198,7 +200,7 @@ pub(super) fn stored(db: &Connection, row: i64) -> rusqlite::Result<Span> {
     Ok(db.prepare_cached(&sql)?.query_row([row], rows::span)?.1)
 }
 
-/// Removes a span that turned out to be part of another span, with its row in `turn` if it has one.
+/// Removes a span that turned out to be part of another span. If it has a row in `turn`, that row is removed, too.
 pub(super) fn withdraw(db: &Connection, place: Place, key: &SpanKey) -> rusqlite::Result<()> {
     finish(db)?.execute((place.root, place.row))?;
     db.prepare_cached("DELETE FROM settled WHERE span = ?1")?.execute([place.row])?;
@@ -329,7 +331,7 @@ pub(super) fn turn(
     Ok(())
 }
 
-/// Binds a conversation to `root`, with everything that was written while it stood alone.
+/// Binds a conversation to `root`, together with everything that was written while its parent was unknown.
 pub(super) fn bind(
     db: &Connection,
     (names, times): (&mut Names, &mut Times),

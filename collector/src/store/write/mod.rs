@@ -1,4 +1,4 @@
-//! The write side: one connection, and one transaction per batch, which is stored completely or not at all.
+//! The write side: one connection, and one transaction per batch. A batch is stored completely or not at all.
 
 mod changes;
 mod checkpoints;
@@ -43,13 +43,13 @@ use spans::{Ending, Spans};
 use subjects::Subjects;
 use times::Times;
 
-/// Key of the state table: the last hook number at the time of a deletion.
+/// Key of the state table: the last hook number that was used when something was deleted.
 const GIVEN: &str = "given_seq";
 
-/// A hook that arrives later than this after its stamp waited for a collector to start.
+/// A hook that arrives more than this after its stamp was waiting for a collector to start.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 
-/// The database as its one writer sees it.
+/// The database, used by its one writer.
 pub struct Store {
     path: PathBuf,
     db: Connection,
@@ -61,9 +61,9 @@ pub struct Store {
     subjects: Subjects,
     ending: Ending,
     marks: Marks,
-    /// Additions to the counter table that are not in a transaction yet.
+    /// Increments of counters that are not written yet.
     counted: BTreeMap<Cow<'static, str>, u64>,
-    /// Unknown names that have a counter already.
+    /// Unknown names that already have a counter.
     novel: BTreeSet<String>,
     unpacker: Unpacker,
     /// Hooks committed since the checkpoint thread was last notified.
@@ -81,18 +81,18 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Counters of progress. They are restored if a transaction is rolled back.
+/// Counters of progress. They are reset if a transaction is rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Marks {
     /// Last transaction.
     rev: u64,
-    /// Highest hook number ever given in the raw log.
+    /// Highest hook number that was ever used in the raw log.
     seq: u64,
-    /// Last hook whose effects are in the derived tables. It is behind `seq` only during a rebuild.
+    /// Number of the last hook whose effects are in the derived tables. It is lower than `seq` only during a rebuild.
     folded: u64,
-    /// Last place given in the export queue.
+    /// Last place given out in the export queue.
     settled: i64,
-    /// During a rebuild, spans get their earlier places; see `settled_before`.
+    /// During a rebuild, spans get the places that they had before; see `settled_before`.
     rebuilding: bool,
 }
 
@@ -101,7 +101,7 @@ struct Marks {
 pub struct Committed {
     /// Its revision.
     pub rev: u64,
-    /// Number of spans written, by root conversation. A session without written spans has 0.
+    /// Number of written spans by root conversation; 0 for a session of which no span was written.
     pub sessions: BTreeMap<String, u64>,
     /// Whether a span settled, so that exporters have work.
     pub settled: bool,
@@ -117,7 +117,7 @@ impl Committed {
 }
 
 impl Store {
-    /// Opens the database at `path`, making it if there is none.
+    /// Opens the database at `path`. Creates it if it does not exist.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -171,7 +171,7 @@ impl Store {
         Ok(())
     }
 
-    /// Runs `work` in one transaction. An error undoes everything, in memory and on disk, and `work` may be repeated.
+    /// Runs `work` in one transaction. An error undoes everything, in memory and on disk, so `work` may be repeated.
     ///
     /// # Errors
     /// Returns the error of `work` or SQLite.
@@ -179,7 +179,8 @@ impl Store {
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<(T, Committed)> {
-        // Do this before the work: an error after a commit would repeat work that is stored.
+        // This comes before the work. If it failed after the commit, the caller would repeat work that is already
+        // stored.
         self.checkpoint_some()?;
         self.db.execute_batch("BEGIN IMMEDIATE")?;
         let before = (self.marks, self.counted.clone());
@@ -208,7 +209,7 @@ impl Store {
         }
     }
 
-    /// Runs another part's statement (export positions) in a separate transaction.
+    /// Runs a statement of another part (export positions) in a separate transaction.
     ///
     /// # Errors
     /// Returns the error of `work` or SQLite. Then nothing is stored.
@@ -222,18 +223,18 @@ impl Store {
         Ok(value)
     }
 
-    /// Adds to a counter, with the next transaction.
+    /// Adds to a counter. The change is written with the next transaction.
     pub fn count(&mut self, key: impl Into<Cow<'static, str>>, by: u64) {
         *self.counted.entry(key.into()).or_default() += by;
     }
 
-    /// Highest hook number ever given; 0 if there was no hook.
+    /// Highest hook number that was ever used; 0 if there was no hook yet.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.marks.seq
     }
 
-    /// Whether the derived tables are behind the raw log.
+    /// Whether the raw log has hooks whose effects are not in the derived tables.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.marks.folded < self.marks.seq
@@ -247,8 +248,8 @@ impl Store {
         read_state(&self.db, key)
     }
 
-    /// Makes a checkpoint as far as readers allow. True if all of the log is in the database file. Only then may a journal
-    /// segment be deleted, because the journal replaces a lost log.
+    /// Makes a checkpoint as far as readers allow. Returns true if all of the log is in the database file. Only then
+    /// may a journal segment be deleted, because the journal can replace a lost log.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -257,8 +258,8 @@ impl Store {
         checkpoints::passive(&self.db)
     }
 
-    /// Like [`Self::checkpoint`], in the thread if there is one. The answer says whether everything committed so far is in the
-    /// database file. It is also false if the checkpoint failed.
+    /// Like [`Self::checkpoint`], but in the thread if there is one. The answer is true if everything committed so far
+    /// is in the database file, and false if it is not or if the checkpoint failed.
     pub fn ask_checkpoint(&self, answer: Sender<bool>) {
         let answer = match &self.checkpoints {
             Some(checkpoints) => checkpoints.ask(answer),
@@ -270,10 +271,10 @@ impl Store {
         }
     }
 
-    /// Sets whether a commit waits for the disk. It need not wait for hooks that are in the journal: after a power cut the
-    /// journal returns what the log lost, because a segment is deleted only when its hooks are in the database file, and a
-    /// checkpoint syncs the log first. Data that leaves this machine still waits: an exporter stores its request before sending
-    /// it, and that commit syncs everything before it.
+    /// Sets whether a commit returns before it is on the disk. Hooks that are still in the journal need no wait: after
+    /// a power cut, the journal gives back what the log lost. A journal segment is deleted only when its hooks are in
+    /// the database file, and a checkpoint syncs the log first. Data that leaves this machine still waits: an exporter
+    /// stores its request before it sends it, and that commit syncs everything before it.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -286,7 +287,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notifies the checkpoint thread after every so many hooks. The writer handles errors of the thread here.
+    /// Notifies the checkpoint thread after a number of hooks. Errors of the thread are handled here, by the writer.
     fn checkpoint_some(&mut self) -> rusqlite::Result<()> {
         let written = std::mem::take(&mut self.written);
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
@@ -330,8 +331,8 @@ impl Transaction<'_> {
         Ok(self.hooks(std::slice::from_ref(arrival))?.pop().flatten())
     }
 
-    /// Writes hooks and counts them. Returns each hook's number in the raw log. `None` means that the hook was stored before:
-    /// it was not written, and must not be folded again.
+    /// Writes hooks and counts them. Returns each hook's number in the raw log. `None` means that the hook was already
+    /// stored. It was not written again, and must not be folded again.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -365,7 +366,7 @@ impl Transaction<'_> {
         Ok(places)
     }
 
-    /// Notes that a live hook arrived at `now`. Hooks that waited for a collector are left out.
+    /// Notes that a live hook arrived at `now`. Hooks that waited for a collector to start do not count.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -414,7 +415,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Notes a value of the state table.
+    /// Stores a value in the state table.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -422,7 +423,7 @@ impl Transaction<'_> {
         write_state(&self.store.db, key, value)
     }
 
-    /// Sets a counter that is counted elsewhere (losses have their own file).
+    /// Sets a counter whose value is counted elsewhere (losses are counted in their own file).
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -494,14 +495,14 @@ impl Transaction<'_> {
     }
 }
 
-/// Result of an import so far. Each line is counted once.
+/// The result of an import so far. Each line counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// New hooks.
     pub new: u64,
     /// Hooks that were stored already.
     pub duplicate: u64,
-    /// New hooks that could not be parsed. They are stored as well.
+    /// New hooks that could not be parsed. They are stored, too.
     pub malformed: u64,
 }
 
@@ -516,8 +517,8 @@ impl Marks {
         let folded = number("folded_seq")?;
         Ok(Self {
             rev: number("rev")?,
-            // The number of a deleted hook is never reused: a reader that follows the raw log by number would skip the new hook
-            // or take it for the old one.
+            // The number of a deleted hook is never used again. A reader that follows the raw log by number would skip
+            // the new hook, or take it for the old one.
             seq: stored.max(folded).max(number(GIVEN)?),
             folded,
             settled: number("settled_seq")?.cast_signed(),

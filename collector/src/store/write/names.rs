@@ -6,11 +6,11 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// Maximum cached names, enough for all conversations of some weeks. A full cache is cleared.
+/// Maximum number of cached names: enough for all conversations of some weeks. A full cache is cleared.
 const MOST: usize = 20_000;
 
-/// Ids by text. The texts come from payloads. Forging texts that collide would require this process's hash seed, and would cost
-/// at most [`MOST`] comparisons per lookup.
+/// Ids by text. The texts come from payloads. To forge texts that collide, somebody would have to know this process's
+/// hash seed, and each lookup would then cost [`MOST`] comparisons at most.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: HashMap<Arc<str>, i64, RandomState>,

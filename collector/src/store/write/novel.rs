@@ -1,5 +1,5 @@
-//! Counters of events, fields and words that hookspan does not know, by name. The names come from payloads. A deletion
-//! subtracts what its hooks counted, and removes names whose count becomes 0.
+//! Counters of events, fields and words that hookspan does not know, by name. The names come from payloads. When hooks
+//! are deleted, what they counted is subtracted, and a name whose count becomes 0 is removed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +13,12 @@ use crate::store::write::{HOOK_COLUMNS, HOOK_TABLES, hook};
 
 /// Maximum number of names with their own counter. Further names share one counter.
 const MOST: usize = 256;
-/// `state` key: the release that counted. Another release knows other names.
+/// Key of the state table: the release that wrote the counters. Another release knows other names.
 const COUNTED_BY: &str = "counted_by";
 const NAMED: &str = "key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
      OR key GLOB 'unknown_value.*'";
 
-/// The counts of hooks that are being deleted.
+/// What the hooks that are being deleted have counted.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     counters: BTreeMap<String, u64>,
@@ -27,7 +27,7 @@ pub(super) struct Forgotten {
 }
 
 impl Forgotten {
-    /// Notes the counts of hooks that match a `WHERE` clause, before they are deleted.
+    /// Collects what the hooks that match a `WHERE` clause have counted, before they are deleted.
     pub(super) fn note(
         &mut self,
         store: &Store,
@@ -39,7 +39,7 @@ impl Forgotten {
             store.db.prepare_cached(&sql)?.query_row(values.clone(), |row| row.get(0))?;
         self.add("malformed".to_owned(), malformed.cast_unsigned());
         if store.novel.is_empty() {
-            // No unknown name was ever counted, so no hook must be read.
+            // If no unknown name was ever counted, no hook must be read.
             return Ok(());
         }
         let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE {clause} ORDER BY h.seq");
@@ -47,7 +47,7 @@ impl Forgotten {
         let mut statement = store.db.prepare_cached(&sql)?;
         let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            // A damaged body was counted as malformed, not as unknown.
+            // A damaged body was counted as malformed and not as unknown.
             let Ok(hook) = hook(row, &mut unpacker) else { continue };
             self.reading(&Reading::of(&reader.read(&hook), None));
         }
@@ -76,13 +76,13 @@ impl Forgotten {
         }
     }
 
-    /// Subtracts the counts, and removes names whose count is 0.
+    /// Subtracts the collected counts, and removes names whose count becomes 0.
     pub(super) fn settle(self, open: &mut Transaction<'_>) -> rusqlite::Result<()> {
         let Store { db, novel, .. } = &mut *open.store;
         for (key, by) in self.counters {
             let rest = subtract(db, &key, by)?;
             match key.split_once('.') {
-                // The rest was counted by the shared counter, while all names were taken.
+                // The rest was counted by the shared counter, when no further name could get its own.
                 Some((kind, _)) if rest > 0 => drop(subtract(db, &format!("{kind}.others"), rest)?),
                 _ => {}
             }
@@ -93,7 +93,7 @@ impl Forgotten {
             novel.iter().any(|key| key.starts_with("unknown_event.") && key.ends_with(&suffix))
         };
         for name in self.events.iter().filter(|name| !used(name)) {
-            // A conversation may have the same name.
+            // A conversation may have the same text in the name table.
             db.prepare_cached(
                 "UPDATE name SET text = 'deleted:' || id WHERE text = ?1
                  AND NOT EXISTS (SELECT 1 FROM raw_hook WHERE conversation = name.id)
@@ -106,8 +106,8 @@ impl Forgotten {
 }
 
 impl Store {
-    /// Drops the counters if another release wrote them: this release may know those names, and a deletion would not find them.
-    /// `rebuild` counts again.
+    /// Drops the counters if another release wrote them. This release may know those names, and a deletion would then
+    /// not find them. `rebuild` counts again.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.

@@ -1,4 +1,4 @@
-//! Prepares hooks for the raw log: parses them, and packs them with their neighbours.
+//! Prepares hooks for the raw log: parses them, and packs hooks of a conversation together.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use hookspan_view::subject::{self, subject_field};
 
 use crate::store::codec::{self, Packed, Packer};
 
-/// Maximum bytes of a pack before compression. To show one hook, a page decompresses its whole pack.
+/// Maximum size of a pack before compression. To show one hook, a page decompresses its whole pack.
 const PACK_BYTES: usize = 64 << 10;
-/// Maximum number of kept buffers, for conversations that alternate.
+/// Maximum number of buffers kept for the next conversations.
 const SPARE: usize = 32;
 
-/// A hook ready for the raw log. Parsing and packing happened outside the writer's thread.
+/// A hook that is ready for the raw log. It was parsed and packed outside the writer's thread.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// Unique: wall clock big-endian, then the record's own id.
+    /// Unique: the wall clock, big-endian, followed by the record's own id.
     pub id: [u8; 16],
     /// See `raw_hook.flags`.
     pub flags: u8,
@@ -35,7 +35,7 @@ pub struct Arrival {
 /// Where a body is stored.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// The pack: this body alone, or with others of its conversation and batch.
+    /// The pack: this body alone, or together with other bodies of its conversation and batch.
     pub pack: Arc<Packed>,
     /// Its first byte in the pack.
     pub start: u64,
@@ -46,7 +46,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Whether the pack holds nothing else.
+    /// Whether this body is the only one in the pack.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.len == self.pack.len
@@ -59,8 +59,8 @@ pub struct Preparer {
     reader: Reader,
     packer: Packer,
     arrivals: Vec<Arrival>,
-    /// Open packs, by conversation. No pack holds hooks of two conversations, so that deleting one conversation removes its
-    /// packs completely.
+    /// Open packs by conversation. A pack never contains hooks of two conversations, so deleting one conversation
+    /// removes its packs completely.
     open: BTreeMap<Arc<str>, Open>,
     spare: Vec<Open>,
     nothing: Arc<Packed>,
@@ -70,12 +70,12 @@ pub struct Preparer {
 #[derive(Debug, Default)]
 struct Open {
     bytes: Vec<u8>,
-    /// Indexes of its hooks among the arrivals.
+    /// Indexes of the pack's hooks among the arrivals.
     hooks: Vec<usize>,
 }
 
 impl Preparer {
-    /// Parses a hook and packs it with others of its conversation. [`Self::finish`] returns it.
+    /// Parses a hook and adds it to the pack of its conversation. [`Self::finish`] returns it.
     pub fn add(&mut self, id: [u8; 16], flags: u8, mut hook: Hook) {
         let (event, content) = self.reader.read_with(&hook, subject_field);
         let reading = Reading::of(&event, content.as_ref());
@@ -104,13 +104,13 @@ impl Preparer {
         self.close(full);
     }
 
-    /// How many hooks wait for [`Self::finish`].
+    /// Number of hooks that [`Self::finish`] would return.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// When the last of them was received.
+    /// When the last of these hooks was received.
     #[must_use]
     pub fn last(&self) -> Option<&Hook> {
         self.arrivals.last().map(|arrival| &arrival.hook)
@@ -161,30 +161,31 @@ impl Preparer {
 /// The parsed facts of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The conversation, empty when it has none.
+    /// The conversation; empty if the hook has none.
     pub conversation: Arc<str>,
-    /// The event's name, empty when it has none.
+    /// The event's name; empty if the hook has none.
     pub name: Cow<'static, str>,
     /// Whether its body could not be parsed.
     pub malformed: bool,
     /// Whether its name is one that hookspan does not know.
     pub unknown: bool,
-    /// Fields that no hook of Cursor is known to send.
+    /// Fields that no known hook of Cursor sends.
     pub unseen: Vec<Box<str>>,
-    /// Words of its lists that no hook of Cursor is known to send.
+    /// Words from closed lists that no known hook of Cursor sends.
     pub unseen_values: Vec<Box<str>>,
-    /// The version that sent it, if the payload says so and contains something unknown.
+    /// The version that sent the hook. Set only if the payload contains it and also contains something unknown.
     pub version: Option<Box<str>>,
     /// The call's subject (a command, a query, a task), if only the body holds it.
     pub subject: Option<Arc<str>>,
 }
 
 impl Reading {
-    /// The stored facts of `event`, and of the content that holds its subject, see [`subject_field`].
+    /// The facts of `event` that the raw log stores. The content that contains the event's subject was read together
+    /// with it, see [`subject_field`].
     #[must_use]
     pub fn of(event: &Event, content: Option<&Content>) -> Self {
         let unread = matches!(event.kind, EventKind::Malformed);
-        // Only the part before the damage was parsed. The hook counts as damaged all the same.
+        // If only the part before the damage was parsed, the hook still counts as damaged.
         let malformed = unread || event.damaged;
         let name = if unread { Cow::Borrowed("") } else { event.name.clone() };
         let unknown = matches!(event.kind, EventKind::Unknown { is_new: true, .. });

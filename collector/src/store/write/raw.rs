@@ -14,7 +14,7 @@ use super::names::Names;
 use super::prepare::{Arrival, Reading};
 use crate::store::codec::{Damage, Packed, Packer, Unpacker};
 
-/// Maximum distance between the numbers of a pack's hooks. A batch of any source is smaller.
+/// Maximum distance between the numbers of a pack's hooks. A batch is smaller, no matter where it comes from.
 const MOST_APART: i64 = 8_192;
 
 /// Columns that [`hook`] reads, from [`HOOK_TABLES`].
@@ -24,19 +24,20 @@ pub(crate) const HOOK_COLUMNS: &str = "h.seq, h.observed_ns, h.boottime_ns, h.so
 /// Where [`HOOK_COLUMNS`] come from.
 pub(crate) const HOOK_TABLES: &str = "raw_hook h JOIN payload p ON p.seq = coalesce(h.pack, h.seq)";
 
-/// The same for databases without packs, which a salvage may meet.
+/// The same for databases without packs. A salvage may read such a database.
 pub(crate) const HOOK_COLUMNS_ALONE: &str = "h.seq, h.observed_ns, h.boottime_ns, h.source, h.argument, \
      h.context, p.codec, p.len, p.xxh64, p.body, p.seq, NULL, NULL";
 /// See [`HOOK_COLUMNS_ALONE`].
 pub(crate) const HOOK_TABLES_ALONE: &str = "raw_hook h JOIN payload p ON p.seq = h.seq";
 
-/// Where the body stands among [`HOOK_COLUMNS`].
+/// Index of the body among [`HOOK_COLUMNS`].
 pub(super) const BODY: usize = 9;
 
 /// A hook as received.
 ///
 /// # Errors
-/// The body is not the stored one.
+///
+/// The body differs from the one that was stored.
 pub(crate) fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<Hook> {
     let id = (row.get(10)?, unsigned(row, 7)?, row.get(8)?);
     let part = match (row.get::<_, Option<i64>>(11)?, row.get::<_, Option<i64>>(12)?) {
@@ -54,7 +55,7 @@ pub(crate) fn hook(row: &Row<'_>, unpacker: &mut Unpacker) -> rusqlite::Result<H
     envelope(row, body)
 }
 
-/// Why a body could not be read: one error type for [`Unpacker::part`].
+/// Why a body could not be read. [`Unpacker::part`] needs a single error type.
 struct Unreadable(rusqlite::Error);
 
 impl From<Damage> for Unreadable {
@@ -97,7 +98,8 @@ pub(super) fn envelope(row: &Row<'_>, body: Vec<u8>) -> rusqlite::Result<Hook> {
     })
 }
 
-/// The raw log's prepared statements for writing: looking them up for each hook would cost more than running some of them.
+/// The prepared statements for writing the raw log. Looking them up for each hook would cost more than running some of
+/// them.
 pub(super) struct Log<'a> {
     db: &'a Connection,
     hooks: CachedStatement<'a>,
@@ -115,7 +117,7 @@ impl<'a> Log<'a> {
         Ok(Self { db, hooks, payloads: payloads(db)? })
     }
 
-    /// Writes a hook under `seq`. False if its id is known: then nothing was written.
+    /// Writes a hook under `seq`. Returns false if its id is already stored. Nothing is written then.
     pub(super) fn insert(
         &mut self,
         names: &mut Names,
@@ -174,12 +176,12 @@ fn payload(statement: &mut CachedStatement<'_>, seq: i64, pack: &Packed) -> rusq
 /// Packs written in this transaction, by the number of their first hook.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
-    /// Keyed by address, which stays valid while the packs are held here.
+    /// By address. The address stays valid because the packs are held here.
     keys: HashMap<*const Packed, (Arc<Packed>, i64), RandomState>,
 }
 
 impl Packs {
-    /// The number under which the pack of hook `seq` is already stored.
+    /// The number under which the pack of hook `seq` was stored. `None` if it was not stored yet.
     fn known(&self, pack: &Arc<Packed>, seq: i64) -> Option<i64> {
         let (_, key) = self.keys.get(&Arc::as_ptr(pack))?;
         (seq - key < MOST_APART).then_some(*key)
@@ -190,7 +192,7 @@ impl Packs {
     }
 }
 
-/// Updates the stored facts of a hook if this version parses it differently.
+/// Updates the stored facts of a hook if this version parses the hook differently.
 pub(super) fn reinterpret(
     db: &Connection,
     names: &mut Names,
@@ -207,8 +209,8 @@ pub(super) fn reinterpret(
     if changed > 0 { part(db, seq.cast_signed()) } else { Ok(()) }
 }
 
-/// Repacks packs that hold hooks of two conversations, one hook per pack: after one conversation is deleted, nothing of it may
-/// stay.
+/// Divides packs that contain hooks of two conversations into packs of one hook each. After one of the conversations is
+/// deleted, nothing of it may remain.
 fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     let key = db
         .prepare_cached(
@@ -228,7 +230,7 @@ fn part(db: &Connection, seq: i64) -> rusqlite::Result<()> {
     split(db, key)
 }
 
-/// Repacks the pack under `key`, one hook per pack, so that one of them can be deleted.
+/// Divides the pack under `key` into packs of one hook each, so that one of its hooks can be deleted.
 pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
     let members = "h.seq >= ?1 AND h.seq < ?2 AND coalesce(h.pack, h.seq) = ?1";
     let bounds = (key, key + MOST_APART);
@@ -237,7 +239,7 @@ pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
     let hooks: rusqlite::Result<Vec<_>> =
         db.prepare(&sql)?.query_map(bounds, |row| hook(row, &mut unpacker))?.collect();
     let hooks = match hooks {
-        // Damage is reported elsewhere, and an unreadable pack cannot be divided.
+        // Damage is reported elsewhere, and a pack that cannot be read cannot be divided.
         Err(rusqlite::Error::FromSqlConversionFailure(BODY, ..)) => return Ok(()),
         hooks => hooks?,
     };
@@ -254,7 +256,7 @@ pub(super) fn split(db: &Connection, key: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Name ids of the conversation and of the event.
+/// The ids in the name table of the conversation and the event.
 fn ids(
     db: &Connection,
     names: &mut Names,

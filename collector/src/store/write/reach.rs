@@ -1,4 +1,5 @@
-//! The longest settled span of each tool and kind, and the longest failed one, by session. Filters of sessions use them.
+//! Keeps the longest settled span of each tool and kind, and the longest failed one, by session. Filters of sessions
+//! use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::store::rows::length_ns;
 pub(super) struct Reached {
     root: Arc<str>,
     class: u8,
-    /// Lower case; empty for what is not a call.
+    /// The tool in lower case; empty for spans that are not calls.
     tool: SmolStr,
     /// `None`: its length is unknown.
     ns: Option<i64>,
@@ -39,7 +40,7 @@ impl Reached {
 
 type Key = (Arc<str>, u8, SmolStr);
 
-/// Lengths of the longest spans of one kind and tool, where one is known.
+/// Lengths of the longest spans of one kind and tool, if known.
 #[derive(Clone, Copy, Default)]
 struct Longest {
     all: Option<i64>,
@@ -47,11 +48,12 @@ struct Longest {
     failed: Option<i64>,
 }
 
-/// The longest durations in one transaction, to be compared with the stored ones.
+/// The longest durations in one transaction. They are compared with the stored ones at its end.
 #[derive(Default)]
 pub(super) struct Reach {
     longest: BTreeMap<Key, Longest>,
-    /// Keys of settled spans that change or are removed. The longest remaining span is searched for each key.
+    /// Keys of settled spans that change or are removed. For each of these keys, the longest remaining span is
+    /// searched.
     gone: BTreeSet<Key>,
 }
 
@@ -82,7 +84,7 @@ impl Reach {
              WHERE excluded.longest_ns > coalesce(longest_ns, -1) OR excluded.failed > failed
                 OR excluded.failed_ns > coalesce(failed_ns, -1)"
         ))?;
-        // A child may have been bound since the span was added.
+        // The child may have been bound to another session after the span was added.
         let mut top = db.prepare_cached("SELECT root FROM conversation WHERE id = ?1")?;
         let mut place = |root: &str| {
             let own = names.id(db, root)?;
@@ -119,7 +121,7 @@ impl Reach {
     }
 }
 
-/// Keeps the longer one of a stored row and a new one. SQLite's `max` of two values is NULL where one of them is.
+/// Keeps the longer of a stored row and a new one. SQLite's `max` of two values is NULL if one of them is NULL.
 const KEEP_LONGEST: &str = "ON CONFLICT (root, class, tool) DO UPDATE
              SET longest_ns = max(coalesce(longest_ns, excluded.longest_ns),
                                   coalesce(excluded.longest_ns, longest_ns)),
@@ -127,7 +129,7 @@ const KEEP_LONGEST: &str = "ON CONFLICT (root, class, tool) DO UPDATE
                  failed_ns = max(coalesce(failed_ns, excluded.failed_ns),
                                  coalesce(excluded.failed_ns, failed_ns))";
 
-/// Searches the longest settled spans of a kind and tool in a session, and stores them.
+/// Finds the longest settled spans of a kind and tool in a session, and stores their lengths.
 fn look(db: &Connection, root: i64, class: u8, tool: &str) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM reach WHERE root = ?1 AND class = ?2 AND tool = ?3")?
         .execute((root, class, tool))?;

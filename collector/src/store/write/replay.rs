@@ -1,4 +1,4 @@
-//! Reads the raw log for the fold: at start, for an evicted conversation, and for a rebuild.
+//! Reads the raw log for the fold: at the start, for an evicted conversation, and for a rebuild.
 
 use hookspan_core::{Hook, SpanId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -11,13 +11,13 @@ use crate::store::open::RULES;
 /// `raw_hook.source` of evidence.
 const EVIDENCE: i64 = 2;
 
-/// Counters derived from the raw log. A rebuild counts them again.
+/// Counters that are derived from the raw log. A rebuild counts them again.
 const DERIVED_COUNTERS: &str = "key IN ('malformed', 'unknown_event', 'damaged_body')
      OR key GLOB 'unknown_event.*' OR key GLOB 'unknown_field.*'
      OR key GLOB 'unknown_value.*'";
 
 impl Store {
-    /// The root of `conversation` when the raw log has hooks of it before `before`.
+    /// The root of `conversation`, if the raw log has hooks of it before `before`.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -41,8 +41,8 @@ impl Store {
         Ok(Some(root.unwrap_or_else(|| conversation.to_owned())))
     }
 
-    /// The session whose delegation a conversation may come from that begins at `at_ns` in `workspace`: the last one there that had
-    /// delegated something and was not silent for `idle_ns` before.
+    /// The session whose subagent may be a conversation that begins at `at_ns` in `workspace`: the last session there
+    /// that delegated something and was not silent for `idle_ns` before.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -62,7 +62,7 @@ impl Store {
             .optional()
     }
 
-    /// The spans that `conversation` has as a root and would lose as a child.
+    /// The spans that `conversation` has as a root. It would lose them if it became a child.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be read.
@@ -82,7 +82,7 @@ impl Store {
             .map(Some)
     }
 
-    /// Numbers and times of all hooks before `before` of `root` and the conversations bound to it, in order.
+    /// Numbers and times of all hooks before `before` that belong to `root` or to a conversation bound to it, in order.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -121,7 +121,8 @@ impl Store {
         Ok(places)
     }
 
-    /// The hook at `seq`. A damaged body is left out: the hook then counts as malformed, and the replay continues.
+    /// The hook at `seq`. If its body is damaged, the hook counts as malformed, and the replay continues without the
+    /// body.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -158,8 +159,9 @@ impl Store {
         Ok(found.into_iter().map(|(hook, _)| hook).collect())
     }
 
-    /// For every `block` of unfolded hooks, the earliest time in the rest of their run of one source. Time may pass up to that
-    /// time without overtaking a later hook. An import is a run, and may lie far in the past.
+    /// For each `block` of unfolded hooks: the earliest time in the rest of its run. A run consists of consecutive
+    /// hooks of one source. Time may pass up to that time without overtaking a later hook. An import is a run of its
+    /// own and may lie far in the past.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -171,11 +173,11 @@ impl Store {
             .db
             .prepare("SELECT observed_ns, source FROM raw_hook WHERE seq > ?1 ORDER BY seq DESC")?;
         let mut rows = statement.query(after)?;
-        // Nothing is known to follow the last block, so it has no such time.
+        // Nothing is known about hooks after the last block, so it has no such time.
         let (mut horizons, mut run, mut earliest) = (vec![i64::MIN], None, i64::MAX);
         while let Some(row) = rows.next()? {
             let (at, source): (i64, i64) = (row.get(0)?, row.get(1)?);
-            // Evidence may lie inside any run, and its time has no meaning.
+            // Evidence may occur inside any run, and its time has no meaning.
             if source != EVIDENCE {
                 earliest = if run == Some(source) { earliest.min(at) } else { at };
                 run = Some(source);
@@ -203,9 +205,9 @@ impl Store {
             .map(i64::cast_unsigned)
     }
 
-    /// Gives the derived tables a name if they have none. A rebuild changes the name, so that pages start over. Also notes
-    /// their present state: if a power cut loses later rows, the search index may hold entries of them, and their numbers are
-    /// given again.
+    /// Gives the derived tables an epoch (a name) if they have none. A rebuild changes the epoch, so that pages start
+    /// over. Also notes the current last row: if a power cut loses later rows, their numbers are given again, and the
+    /// search index may contain entries of the lost rows.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -259,7 +261,7 @@ impl Store {
 }
 
 impl Transaction<'_> {
-    /// Notes that this transaction contains the effects of the hook at `seq`, which is in the raw log already.
+    /// Notes that this transaction contains the effects of the hook at `seq`, which is already in the raw log.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -276,7 +278,7 @@ impl Transaction<'_> {
         self.store.marks.folded = self.store.marks.seq;
     }
 
-    /// Ends a rebuild: every span that could settle has settled, and unused old places are dropped.
+    /// Ends a rebuild. Every span that could settle has settled, and old places that were not used are dropped.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -294,7 +296,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Gives a span the place in the export queue that it had before the rebuild.
+/// Returns the place in the export queue that a span had before the rebuild.
 pub(super) fn take_place(db: &Connection, id: SpanId) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached("DELETE FROM settled_before WHERE id = ?1 RETURNING settled_seq")?
         .query_row([id.0], |row| row.get(0))

@@ -1,4 +1,4 @@
-//! Frees space on a full disk, and returns the space of deleted rows.
+//! Frees space on a full disk, and gives space of deleted rows back to the file system.
 
 use super::Store;
 use crate::store::ballast;
@@ -7,8 +7,8 @@ use crate::store::ballast;
 const PAGES: u32 = 256;
 
 impl Store {
-    /// Frees space without losing data: the ballast, then the write-ahead log, then empty pages. Errors are ignored: the next
-    /// attempt at the batch shows whether it was enough.
+    /// Frees space without losing data: first the ballast, then the write-ahead log, then empty pages. Errors are
+    /// ignored, because the next attempt at the batch shows whether the space is enough.
     pub fn make_room(&mut self) {
         let freed = ballast::free(&self.path);
         let moved = self.truncate_log();
@@ -16,7 +16,7 @@ impl Store {
         tracing::warn!(freed, log_moved = ?moved.ok(), pages = given_back.unwrap_or(0), "the disk is full; made room");
     }
 
-    /// Returns empty pages to the file system, at most about this many. Returns their number.
+    /// Gives empty pages back to the file system, up to about `most`. Returns their number.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.

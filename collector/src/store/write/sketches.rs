@@ -1,5 +1,5 @@
 //! Histograms of the durations of settled spans, per UTC day and per [`BLOCK_DAYS`] days. Percentiles of any period are
-//! computed from them, in about the same time for any length.
+//! computed from them. The time for that hardly depends on the length of the period.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,22 +16,22 @@ use super::reach::Reached;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
-/// A hook that took longer from its stamp to the collector counts as late.
+/// A hook counts as late if the time from its stamp until the collector had it was longer than this.
 const ARRIVAL_BUDGET_US: u64 = 5_000;
-/// Number of powers of two, in microseconds: up to nine hours, and longer.
+/// Number of buckets, one per power of two in microseconds. The last one holds everything over nine hours.
 pub(in crate::store) const HEAT_BUCKETS: usize = 36;
-/// One microsecond to a day; anything longer counts as a day.
+/// One day. Longer durations count as one day.
 pub(in crate::store) const LONGEST_US: u64 = 86_400_000_000;
-/// Maximum cached sketches, a few MB: a sketch of calls of up to a minute takes 70 kB.
+/// Maximum number of cached sketches: a few MB. A sketch of calls of up to a minute takes 70 kB.
 const MOST: usize = 96;
-/// Days in a coarse sketch. A period of years is read from coarse sketches, and from single days at its edges.
+/// Number of days in a coarse sketch. A period of years is read from coarse sketches, and from single days at its ends.
 pub(in crate::store) const BLOCK_DAYS: i64 = 32;
 /// Hours in a coarse row of the heatmap.
 pub(in crate::store) const DAY_HOURS: i64 = 24;
 /// Significant digits of a percentile: accurate to a thousandth.
 pub(in crate::store) const DIGITS: u8 = 3;
 
-/// Dimension, days (or hours) that it spans, the first of them, name.
+/// Dimension, number of days (or hours) that the sketch covers, the first of them, and name.
 type Key = (&'static str, i64, i64, SmolStr);
 
 struct Sketch {
@@ -48,7 +48,7 @@ impl Sketch {
         Ok(Self { count: 0, errors: 0, total_us: 0, values, dirty: false })
     }
 
-    /// Counts a span; `us` is `None` where its length is unknown.
+    /// Counts a span. `us` is `None` if its length is unknown.
     fn record(&mut self, us: Option<u64>, failed: bool) {
         self.count += 1;
         self.errors += u64::from(failed);
@@ -56,7 +56,7 @@ impl Sketch {
         let Some(us) = us else { return };
         self.total_us = self.total_us.saturating_add(us);
         let us = us.clamp(1, LONGEST_US);
-        // Grow the histogram here: by itself it would grow to another size.
+        // Grows the histogram. Left to itself, the histogram would grow to another size.
         if us > self.values.high()
             && let Some(mut larger) = covering(us)
             && larger.add(&self.values).is_ok()
@@ -66,7 +66,7 @@ impl Sketch {
         self.values.saturating_record(us);
     }
 
-    /// Subtracts values. A damaged sketch may hold too little; a rebuild restores it.
+    /// Subtracts values. A damaged sketch may contain too few; a rebuild restores it.
     fn take_back(&mut self, gone: &[(Option<u64>, bool)]) {
         let known = || gone.iter().filter_map(|(us, _)| *us);
         if let Some(mut values) = covering(known().max().unwrap_or(1)) {
@@ -81,8 +81,8 @@ impl Sketch {
         self.dirty = true;
     }
 
-    /// Resizes the histogram to what its largest value needs, so that its bytes depend only on its content and not on its
-    /// history.
+    /// Resizes the histogram to the size that its largest value needs. Its bytes then depend only on its content and
+    /// not on its history.
     fn fit(&mut self) {
         let most = self.values.max();
         if size(most) != self.values.high()
@@ -148,7 +148,7 @@ pub(super) struct Sketches {
 }
 
 impl Sketches {
-    /// Counts a settled span, once for each name it has.
+    /// Counts a settled span once for each of its names.
     pub(super) fn count(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
         for (dimension, name) in &counted.names {
             if let Some(us) = counted.us {
@@ -161,7 +161,7 @@ impl Sketches {
         Ok(())
     }
 
-    /// Subtracts a settled span whose row changes or is removed. A rebuild would not count it this way.
+    /// Subtracts a settled span whose row changes or is removed.
     pub(super) fn take_back(&mut self, db: &Connection, counted: &Counted) -> rusqlite::Result<()> {
         for (dimension, name) in &counted.names {
             if let Some(us) = counted.us {
@@ -174,7 +174,7 @@ impl Sketches {
         if self.gone.len() >= MOST { self.write(db) } else { Ok(()) }
     }
 
-    /// Counts how long a hook took from its stamp to here.
+    /// Counts the time from a hook's stamp until the collector had it.
     pub(super) fn arrived(
         &mut self,
         db: &Connection,
@@ -243,7 +243,7 @@ impl Sketches {
         self.heat.write(db)
     }
 
-    /// Clears everything that was counted in a rolled back transaction.
+    /// Clears what was counted in a transaction that was rolled back.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.gone.clear();
@@ -278,14 +278,14 @@ fn delete(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Resu
     Ok(())
 }
 
-/// The periods in which a span counts: its day, and the block of days that contains it.
+/// The periods to which a span is added: its day, and the block of days that contains it.
 fn keys(dimension: &'static str, day: i64, name: &SmolStr) -> [Key; 2] {
     let block = day.div_euclid(BLOCK_DAYS) * BLOCK_DAYS;
     [(dimension, 1, day, name.clone()), (dimension, BLOCK_DAYS, block, name.clone())]
 }
 
-/// Counts of one transaction by hour and by day, for each name and for all (an empty name). They are added to the stored
-/// counts.
+/// Counts of one transaction by hour and by day, for each name and (under an empty name) for all. They are added to the
+/// stored counts.
 #[derive(Default)]
 struct Heat {
     counts: BTreeMap<Key, [i64; HEAT_BUCKETS]>,
@@ -363,12 +363,12 @@ fn load(db: &Connection, (dimension, days, day, name): &Key) -> rusqlite::Result
     Sketch::new()
 }
 
-/// An empty one for values up to `us`.
+/// An empty histogram for values up to `us`.
 fn covering(us: u64) -> Option<Histogram<u32>> {
     Histogram::new_with_bounds(1, size(us), DIGITS).ok()
 }
 
-/// The largest value of a histogram for values up to `us`.
+/// The largest value that a histogram for values up to `us` can hold.
 fn size(us: u64) -> u64 {
     us.clamp(4_096, LONGEST_US).next_power_of_two()
 }

@@ -1,4 +1,4 @@
-//! Writes the spans of a transaction. Final spans are also queued for export and counted.
+//! Writes the spans of a transaction. Final spans are also counted and put into the export queue.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use super::subjects::Subjects;
 use super::times::Times;
 use super::{Committed, Marks, Store, replay};
 
-/// Maximum number of remembered spans that will settle soon (200 to 300 bytes each). For other spans the row is read.
+/// Maximum number of spans that are remembered until they settle (200 to 300 bytes each). For other spans the row is
+/// read again.
 const ENDING: usize = 65_536;
 
 /// Recently written spans that have ended but not settled.
@@ -57,7 +58,7 @@ impl<'a> Spans<'a> {
         self.committed.add(&span.root, 1);
         let counted = Counted::of(span);
         match before {
-            // A settled span keeps its place in the export queue, even if it changes.
+            // A settled span that changes keeps its place in the export queue.
             Before::Settled(before) => self.count_anew(Counted::of(&before), counted),
             Before::New | Before::Unsettled if span.settled => {
                 if matches!(before, Before::Unsettled) {
@@ -78,7 +79,7 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Remembers the span's facts for counting, in case it settles unchanged.
+    /// Remembers the facts by which the span will be counted if it settles unchanged.
     fn expect(&mut self, id: SpanId, place: Place, counted: Option<Counted>) {
         let Some(counted) = counted else {
             self.ending.remove(&id);
@@ -90,7 +91,7 @@ impl<'a> Spans<'a> {
         self.ending.insert(id, (place, counted));
     }
 
-    /// Notes that a stored span is final. Pages show no difference, so its revision stays.
+    /// Notes that a stored span is final. Its revision stays the same, because pages show no difference.
     pub(super) fn settle(&mut self, key: &SpanKey) -> rusqlite::Result<()> {
         let expected = self.ending.remove(&key.id);
         if let Some((place, counted)) = expected
@@ -98,7 +99,7 @@ impl<'a> Spans<'a> {
         {
             return self.finish(key, place, Some(counted));
         }
-        // The span was written long ago, or was bound to another root since.
+        // The span was written long ago, or has been bound to another root since.
         let Some(place) = derived::place(self.db, self.names, key)? else { return Ok(()) };
         if !derived::is_unsettled(self.db, place)? {
             return Ok(());
@@ -134,7 +135,7 @@ impl<'a> Spans<'a> {
         derived::withdraw(self.db, place, key)
     }
 
-    /// A span has just settled: it gets a place in the export queue and is counted.
+    /// Called when a span has just settled: gives it a place in the export queue and counts it.
     fn settled(
         &mut self,
         id: SpanId,

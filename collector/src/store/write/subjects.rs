@@ -1,4 +1,5 @@
-//! Subjects of recent hooks, for the labels of spans. They are read outside the writer's thread, while the body is in memory.
+//! Subjects of recent hooks, for the labels of spans. They are read outside the writer's thread, while the body is
+//! still in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,14 +9,15 @@ use hookspan_view::subject::subject_source;
 
 use super::Reading;
 
-/// Maximum number of hooks with kept subjects: several batches, because a span is written together with its first hook.
+/// Maximum number of hooks whose subjects are kept. That is several batches, because a span is written together with
+/// its first hook.
 const MOST: usize = 16_384;
 
-/// Subjects by hook number. For a hook outside this range the subject is unknown. A hook in this range without an entry has no
-/// subject.
+/// Subjects by hook number. For a hook outside the range, the subject is not known. A hook within the range that has no
+/// entry has no subject.
 #[derive(Debug, Default)]
 pub(super) struct Subjects {
-    /// Number of the first hook in `known`. The others follow without a gap.
+    /// Number of the first hook in `known`. The others follow without gaps.
     first: u64,
     known: VecDeque<Option<Arc<str>>>,
 }
@@ -25,13 +27,13 @@ pub(super) struct Subjects {
 pub(super) enum Subject<'a> {
     /// The subject is known: this text, or none.
     Known(Option<&'a str>),
-    /// The subject is in this hook, and is read when a page needs it.
+    /// The subject is in this hook. It is read when a page needs it.
     In(u64),
 }
 
 impl Subjects {
-    /// Notes the subject of the hook at `seq`. Numbers skipped since the previous hook (after a deletion) have no subject. A
-    /// large gap clears the list.
+    /// Notes the subject of the hook at `seq`. Numbers that were skipped since the previous hook (after a deletion) get
+    /// no subject. A large gap clears the list.
     pub(super) fn note(&mut self, seq: u64, reading: &Reading) {
         let next = self.first + self.known.len() as u64;
         match seq.checked_sub(next).map(usize::try_from) {
@@ -49,7 +51,7 @@ impl Subjects {
         self.first += over as u64;
     }
 
-    /// Clears the list: numbers from a rolled back transaction are given again.
+    /// Clears the list, because numbers from a transaction that was rolled back are given again.
     pub(super) fn clear(&mut self) {
         self.known.clear();
     }

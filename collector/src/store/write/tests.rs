@@ -1,4 +1,4 @@
-//! The store against a real database: what is written reads back, once, and nothing of a failed batch remains.
+//! Tests the store with a real database: what is written can be read back once, and nothing of a failed batch remains.
 
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ fn a_span_settles_wherever_it_is_by_then() {
     store.transaction(|open| open.changes(&all)).unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 1);
     store.transaction(|open| open.changes(&changes(vec![bind("parent")]))).unwrap();
-    // What is known of it is of before, or nothing; it counts once all the same.
+    // The store remembers the span's old facts, or nothing about it. Either way it counts once.
     store.transaction(|open| open.changes(&settle())).unwrap();
     drop(store);
     let mut store = Store::open(&temp.path().join("hookspan.db")).unwrap();
@@ -328,7 +328,7 @@ fn the_log_is_moved_beside_the_writer_and_stays_bounded() {
         let hook = Hook { body: body.clone(), ..Hook::default() };
         let id = u128::from(number).to_be_bytes();
         let mut one = Preparer::default().prepare(id, 0, hook);
-        // As it came: nothing of it can be squeezed out.
+        // The body is stored as it came, because it cannot be compressed.
         one.body.pack = Arc::new(crate::store::codec::Packed {
             codec: 0,
             len: body.len() as u64,

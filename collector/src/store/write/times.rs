@@ -1,4 +1,4 @@
-//! Sums of settled turns' time, per UTC day and project.
+//! Sums of where settled turns spent their time, per UTC day and project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,21 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use super::sketches::DAY_NS;
 use crate::store::rows;
 
-/// Values to add to a day: turns, calls, errors, active time, its ten parts, tokens in and out, turns that reported each.
+/// Values to add to a day: turns, calls, errors, active time, its ten parts, input and output tokens, and the number of
+/// turns that reported each of these.
 pub(in crate::store) type Sums = [i64; 18];
 
-/// Sums of one transaction, to be added to the stored sums.
+/// The sums of one transaction. They are added to the stored sums.
 #[derive(Default)]
 pub(super) struct Times {
     days: BTreeMap<(i64, String), Sums>,
-    /// Turns that the transaction changes (root and span). Their earlier values are subtracted already.
+    /// Turns that the transaction changes, by root and span. Their earlier values are already subtracted.
     touched: BTreeSet<(i64, SpanId)>,
 }
 
 impl Times {
-    /// Call this before a turn's row or span changes: it subtracts the turn's present values. [`Self::write`] adds the new
-    /// ones.
+    /// Call this before a turn's row or span changes. It subtracts the turn's current values, and [`Self::write`] adds
+    /// the new ones.
     pub(super) fn touch(
         &mut self,
         db: &Connection,
@@ -83,7 +84,7 @@ impl Times {
     }
 }
 
-/// The values of a turn; nothing before its span has settled.
+/// The values of a turn. `None` until its span has settled.
 fn counted(
     db: &Connection,
     root: i64,

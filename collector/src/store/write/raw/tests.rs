@@ -1,4 +1,4 @@
-//! Packs: hooks of a conversation lie together, and nobody but the raw log can tell.
+//! Tests packs: hooks of a conversation are stored together, and only the raw log knows it.
 
 use hookspan_core::Hook;
 
@@ -12,7 +12,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (temp, store)
 }
 
-/// Hook `key` of `conversation`; one that cannot be read when that is empty.
+/// Hook `key` of `conversation`. If that is empty, a hook that cannot be read.
 fn body(key: u8, conversation: &str) -> Vec<u8> {
     let id = format!("\"conversation_id\":\"{conversation}\",");
     let id = if conversation.is_empty() { "no JSON" } else { &id };
@@ -44,7 +44,7 @@ fn bodies(store: &mut Store) -> Vec<Vec<u8>> {
     (1..=last).filter_map(|seq| store.hook(seq).unwrap()).map(|hook| hook.body).collect()
 }
 
-/// Keys of the table of payloads, and bytes in it.
+/// Keys of the table of payloads, and the number of bytes in it.
 fn payloads(store: &Store) -> (Vec<i64>, i64) {
     let sql = "SELECT seq, length(body) FROM payload ORDER BY seq";
     let mut statement = store.db.prepare(sql).unwrap();
@@ -101,7 +101,7 @@ fn a_pack_comes_with_the_first_of_its_hooks_that_is_new() {
     let (_temp, mut store) = store();
     write(&mut store, &arrivals(&[(1, "a")]));
     write(&mut store, &arrivals(&[(1, "a"), (2, "a"), (3, "a")]));
-    // All of them known: nothing of the pack is kept.
+    // All hooks are known, so nothing of the pack is stored.
     write(&mut store, &arrivals(&[(2, "a"), (3, "a")]));
     assert_eq!(bodies(&mut store), [1, 2, 3].map(|key| body(key, "a")));
     assert_eq!(payloads(&store).0, [1, 2]);
