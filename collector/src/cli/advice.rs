@@ -1,4 +1,5 @@
-//! Advice that works where it is read: commands in it name the state directory if the environment does not lead there.
+//! Completes commands in advice, so that they work when copied: they name the state directory if the environment does
+//! not lead to it.
 
 use clap::CommandFactory;
 
@@ -17,7 +18,7 @@ pub(super) fn fitted(global: &Global, text: &str) -> String {
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let word = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
-        // Another word directly before: `my-hookspan up`, `/opt/hookspan up`.
+        // Characters directly before it make another word: `my-hookspan up`, `/opt/hookspan up`.
         let begins = !out.ends_with(|c: char| c.is_alphanumeric() || "-_/".contains(c));
         out.push_str(if begins && names.contains(&word) { &prefix } else { "hookspan " });
         out.push_str(part);

@@ -1,4 +1,4 @@
-//! `hookspan backup`: a whole copy of the database, with or without a running collector.
+//! `hookspan backup`: copies the whole database, whether or not a collector runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

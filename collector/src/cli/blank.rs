@@ -1,4 +1,4 @@
-//! `--redact`: what a command prints, without secrets.
+//! `--redact`: removes secrets from the output of a command.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::config::{Misuse, Redact};
 use crate::dirs::StateDir;
 use crate::redaction::Redaction;
 
-/// Replaces secrets if that was asked for.
+/// Replaces secrets, if the user asked for it.
 pub(super) struct Blank(Option<Redaction>);
 
 impl Blank {
@@ -25,7 +25,8 @@ impl Blank {
         self.0.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
     }
 
-    /// A label of a line. Labels are stored cut, so the last word of a cut one may be the beginning of a secret: it goes.
+    /// Redacts a line's label. Labels are stored cut off. The last word of a cut label may be the beginning of a
+    /// secret, so it is removed.
     pub(super) fn label(&self, label: &mut String) {
         let Some(redaction) = &self.0 else { return };
         redaction.in_place(label);
@@ -94,7 +95,7 @@ mod tests {
             blank.label(&mut label);
             label
         };
-        // A token of GitHub has 36 characters behind its prefix: these 20 have no form that a rule knows.
+        // A GitHub token has 36 characters after its prefix. These 20 match no rule.
         assert_eq!(cut("git clone x ghp_16C7e42F292c6912E771…"), "git clone x …");
         assert_eq!(cut("cargo test"), "cargo test");
         assert!(cut("mysql --password=hunter2hunter2").contains("[redacted:"));

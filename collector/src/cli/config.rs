@@ -52,7 +52,7 @@ fn check(global: &Global) -> anyhow::Result<()> {
     config.dashboard.check()?;
     let all = destination::all(&config, &global.env)
         .map_err(|error| crate::config::Misuse(error.to_string()))?;
-    // The collector pauses such a destination and keeps running. This command reports it as an error.
+    // The collector would pause such a destination and keep running. This command reports it as an error.
     if let Some((name, problem)) =
         all.iter().find_map(|one| Some((&one.name, one.unready.as_ref()?)))
     {

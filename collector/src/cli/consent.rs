@@ -1,4 +1,4 @@
-//! What a person agrees to: a summary of the change, every line on request, and the question.
+//! Asks for consent: a summary of the change, every changed line on request, and the question.
 
 use super::output::{self, Paint, note};
 use crate::hooks_json::Plan;
@@ -90,7 +90,7 @@ fn entries(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// An entry in another form, and why it stays.
+/// An entry in another form, and why it is kept.
 fn other(ours: &Ours, uninstalls: bool) -> String {
     let place = format!("line {}, {}", ours.line, text::visible(&ours.event, 40));
     let command = text::visible(&ours.command, 60);

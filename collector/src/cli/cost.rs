@@ -1,4 +1,4 @@
-//! An estimate of what tokens cost, as commands print it.
+//! Prints an estimate of what tokens cost.
 
 use hookspan_core::price::{Estimate, Prices};
 use serde::Serialize;
@@ -23,7 +23,7 @@ impl Cost {
     }
 }
 
-/// In words: what it comes to, and what is not in it.
+/// The estimate in words, and which tokens it does not include.
 pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
     let Estimate { amount, unpriced_tokens } = estimate;
     let currency = text::visible(&prices.currency, 8);
@@ -33,7 +33,7 @@ pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
     }
 }
 
-/// Where prices come from that a person did not write, with its date.
+/// The source and date of prices that the user did not write.
 pub(crate) fn source(lists: &PriceLists) -> String {
     match lists.public {
         true => {

@@ -196,7 +196,7 @@ fn describe(listed: &[Listed], paint: Paint) -> String {
     out
 }
 
-/// `; last delivery 2026-11-30T09:15:00Z`; empty before the first.
+/// `; last delivery 2026-11-30T09:15:00Z`; empty before the first delivery.
 fn last_delivery(at_us: Option<i64>) -> String {
     let at = at_us.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
     let second = at.and_then(|at| at.round(jiff::Unit::Second).ok());
@@ -365,7 +365,7 @@ fn remove(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a destination out of the configuration file, and nothing else.
+/// Removes a destination from the configuration file. Changes nothing else.
 fn take_out(global: &Global, name: &str) -> anyhow::Result<()> {
     let by_hand = || {
         let place = global.config_file.as_deref().map_or("the environment".to_owned(), |path| {
@@ -383,7 +383,7 @@ fn take_out(global: &Global, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The database, when it exists and `name` is configured.
+/// The path of the database, if it exists and `name` is configured.
 fn existing(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
     let database = global.state.database();
     let known: Vec<String> = configured(global)?.into_iter().map(|one| one.name).collect();
@@ -393,7 +393,7 @@ fn existing(global: &Global, name: &str) -> anyhow::Result<PathBuf> {
     if database.exists() { Ok(database) } else { Err(unused(name)) }
 }
 
-/// Whether a running collector looks at the destination at once.
+/// Tells a running collector to try the destination at once. Returns whether that worked.
 fn wake(global: &Global, name: &str) -> bool {
     ServeInfo::running(&global.state).is_some_and(|info| status::wake(&info, name).is_ok())
 }

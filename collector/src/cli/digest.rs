@@ -1,4 +1,4 @@
-//! `hookspan digest`: what was done on a day or in a week, by project.
+//! `hookspan digest`: sums up a day or a week by project.
 
 use std::process::ExitCode;
 
@@ -109,7 +109,7 @@ struct Shown {
     to: String,
     total: Item,
     projects: Vec<Item>,
-    /// Projects that are counted in the total alone.
+    /// Number of projects that are not listed but are counted in the total.
     more_projects: u64,
 }
 
@@ -174,7 +174,7 @@ impl Page<'_> {
         }
     }
 
-    /// The figures of the total in words. What did not happen is left out.
+    /// The totals in words. Zeros are left out.
     fn sentence(&self) -> String {
         let done = &self.digest.total;
         let tests = done.tests_passed + done.tests_failed;
@@ -275,13 +275,13 @@ fn row(done: &Done, paint: Paint) -> String {
     )
 }
 
-/// `12`, `12 ✕3`: how many, and how many of them failed.
+/// `12`, or `12 ✕3`: the number of test runs, and how many of them failed.
 fn tests(done: &Done) -> String {
     let all = text::count(done.tests_passed + done.tests_failed);
     if done.tests_failed == 0 { all } else { format!("{all} ✕{}", done.tests_failed) }
 }
 
-/// `171k/2.1k`: in and out, `?` where a count is unknown.
+/// `171k/2.1k`: input and output tokens; `?` for an unknown count.
 fn tokens(done: &Done) -> String {
     let told = |count: Option<u64>| count.map_or("?".to_owned(), text::count);
     match (done.input, done.output) {

@@ -1,4 +1,4 @@
-//! `hookspan doctor`: every link of the chain, and what to do.
+//! `hookspan doctor`: checks every part of the installation and says what to do.
 
 use std::process::ExitCode;
 
@@ -74,7 +74,7 @@ fn describe(findings: &[Finding], columns: usize, paint: Paint) -> String {
     out
 }
 
-/// One finding: what, below it what follows, then what to do.
+/// One finding: what is wrong, then what that means, then what to do.
 fn described(finding: &Finding, columns: usize, paint: Paint) -> String {
     let area = text::cell(finding.area, 10);
     let (mark, area) = match finding.severity {

@@ -139,7 +139,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was exported, for the audit log: no name and no id.
+/// Describes the export for the audit log, without names and ids.
 fn told(args: &Args, format: Format, sessions: usize) -> String {
     let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -187,7 +187,7 @@ fn select(db: &Connection, args: &Args) -> anyhow::Result<Vec<SessionRow>> {
     match found.as_slice() {
         [] => anyhow::bail!("no session {wanted:?}: `hookspan sessions` lists them"),
         [_] => Ok(found),
-        // A whole id is never ambiguous, even where another one begins with it.
+        // A complete id is never ambiguous, even if another id begins with it.
         [first, ..] if first.root == wanted => Ok(vec![first.clone()]),
         many => {
             let ids: Vec<&str> = many.iter().map(|session| session.root.as_str()).collect();

@@ -61,7 +61,7 @@ struct Answer {
     notes: Vec<Note>,
 }
 
-/// What was not understood in a file; never its text.
+/// The parts of a file that were not understood. Never contains their text.
 #[derive(Serialize)]
 struct Note {
     file: String,
@@ -82,11 +82,11 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         None => zone::of_this_machine(),
     };
     dir.prepare()?;
-    // All files are checked before the first one is copied, so an unsuitable file changes nothing.
+    // All files are checked before the first one is copied. So an unsuitable file changes nothing.
     let mut judged = Vec::new();
     for file in &args.files {
         let (input, len) = open(file, args.force)?;
-        // A regular file is opened again later, because thousands of files cannot be open at once.
+        // A regular file is closed and opened again later, because thousands of files cannot be open at once.
         judged.push((file, len.is_none().then_some(input)));
     }
     let (mut staged, mut notes, mut damaged) = (Vec::new(), Vec::new(), 0);
@@ -219,7 +219,7 @@ fn take_in(
     }
 }
 
-/// Takes in everything that is staged, oldest first; imports that an interrupted command left are among it.
+/// Imports everything that is staged, oldest first, including imports that an interrupted command left behind.
 fn here(
     dir: &StateDir,
     lock: Lock,
@@ -247,7 +247,7 @@ fn here(
     Ok(())
 }
 
-/// The result of `staged`, once all of it is imported.
+/// The result of the imports in `staged`, once all of them are complete.
 fn done(readers: &Readers, staged: &[Staged]) -> anyhow::Result<Option<ImportCounts>> {
     let mut sum = ImportCounts::default();
     for one in staged {

@@ -13,7 +13,7 @@ use crate::hooks_json::plan::{Applied, Wish};
 use crate::hooks_json::record::places;
 use crate::hooks_json::{Events, Plan, Scope};
 
-/// Number of attempts when the file keeps changing during an installation without questions.
+/// Number of attempts if the file keeps changing during an installation that asks no questions.
 const ATTEMPTS: usize = 5;
 
 /// Put the hook program in place and add its entries to Cursor's hooks.json
@@ -54,7 +54,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The scope that was named, else the person's own.
+    /// The scope that the user named, else the user scope.
     #[must_use]
     pub(crate) fn scope(&self) -> Scope {
         self.scope.unwrap_or(Scope::User)
@@ -97,7 +97,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to do next. `up` also installs in the user's own scope, which would run every hook of another scope twice.
+/// The next command to run. `up` also installs in the user scope, so after an installation in another scope it would
+/// make every hook run twice.
 fn next_step(global: &Global, scope: Scope) -> String {
     let start = if scope == Scope::User { "up" } else { "serve" };
     let undo = match scope {
@@ -111,10 +112,11 @@ fn next_step(global: &Global, scope: Scope) -> String {
     )
 }
 
-/// Plans what `options` ask for.
+/// Plans what `options` request.
 ///
 /// # Errors
-/// There is no such hooks.json to find, or it cannot be edited.
+///
+/// No hooks.json can be found for the scope, or it cannot be edited.
 pub(crate) fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
     let scope = options.scope();
     if options.git_exclude && scope != Scope::Project {
@@ -126,7 +128,8 @@ pub(crate) fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
         events: options.events,
         no_exec: options.no_exec,
         pin_dir: match scope {
-            // The machine's file serves all accounts. Each account's home folder says where its hooks are written.
+            // The machine-wide file is used by all accounts. Each account's home folder decides where its hooks are
+            // stored.
             Scope::Enterprise => global.dir_is_given,
             Scope::User | Scope::Project => !global.dir_is_default,
         },
@@ -135,10 +138,12 @@ pub(crate) fn plan(global: &Global, options: &Options) -> anyhow::Result<Plan> {
     Plan::install(&global.state, &wish)
 }
 
-/// Asks, then carries the plan out. When the file was edited meanwhile, plans and asks again. Returns whether it was done.
+/// Asks, then carries out the plan. If the file was edited in the meantime, it plans and asks again. Returns whether
+/// the plan was carried out.
 ///
 /// # Errors
-/// A file cannot be written, or it changes all the time.
+///
+/// A file cannot be written, or it keeps changing.
 pub(crate) fn carry_out(
     global: &Global,
     options: &Options,
@@ -165,7 +170,7 @@ pub(crate) fn carry_out(
     anyhow::bail!("{}: changes all the time; nothing was changed here", plan.path().display())
 }
 
-/// Says what else a person should know before agreeing.
+/// Warns about things that a person should know before agreeing.
 fn warn(global: &Global, options: &Options, plan: &Plan) {
     let scope = options.scope();
     for (other, path) in also_installed(global, plan) {

@@ -1,7 +1,7 @@
-//! What a person can ask for.
+//! The command line.
 //!
-//! One file per command: `Args` for clap, and `run`. Exit codes: 0 it worked, 1 it did not (or `doctor` found something),
-//! 2 the command line or the configuration is wrong.
+//! One file per command, with `Args` for clap and `run`. Exit codes: 0 for success, 1 for failure (or if `doctor` found
+//! something), 2 if the command line or the configuration is wrong.
 
 pub(crate) mod up;
 pub(crate) mod serve;

@@ -1,4 +1,4 @@
-//! The words that narrow down what a command lists, counts or deletes, as the pages and the API have them: `docs/figures.md`.
+//! Flags that limit what a command lists, counts or deletes. Pages and API have the same ones: `docs/figures.md`.
 
 use hookspan_view::filter::{Unfit, WORDS};
 use hookspan_view::source::LineFilter;
@@ -33,10 +33,11 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// What they say together.
+    /// The filter that these flags make together.
     ///
     /// # Errors
-    /// [`Misuse`] when a word cannot have its value.
+    ///
+    /// [`Misuse`] if a flag's value is not valid.
     pub(super) fn filter(&self) -> Result<LineFilter, Misuse> {
         let Self { tool, kind, model, project, status, from, to } = self;
         let mut filter = LineFilter::default();

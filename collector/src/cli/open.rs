@@ -1,7 +1,7 @@
-//! `hookspan open`: the dashboard in the browser, signed in.
+//! `hookspan open`: opens the dashboard in the browser, signed in.
 //!
-//! The browser gets a file to open that only its owner may read, and that sends it to the dashboard with a code for one sign-in.
-//! The code is in no process's arguments, where other accounts of this computer could read it.
+//! The browser gets a file that only its owner may read. The file redirects the browser to the dashboard with a code
+//! for one sign-in. The code is not in the arguments of a process, where other accounts of this computer could read it.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::status::{is_code_used, login_code};
 
-/// How long a browser may take to sign in. Then the command says what may be in the way.
+/// How long a browser may take to sign in. After that the command says what may be wrong.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(100);
 
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     };
     let url = url(&info)?;
     if args.print {
-        // Who asks for it wants it wherever standard output goes.
+        // Whoever requests the address wants it, no matter where standard output goes.
         output::print(&format!("{}\n", signed_in(&info)?))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Where the dashboard is, for a person: signed in on a terminal alone, because anything else may be a log.
+/// The dashboard's address. It signs in only if it is printed to a terminal, because anything else may be a log.
 pub(super) fn address(info: &ServeInfo) -> anyhow::Result<String> {
     match info.url() {
         Some(_) if output::is_terminal() => signed_in(info),
@@ -96,7 +96,7 @@ fn signed_in(info: &ServeInfo) -> anyhow::Result<String> {
     Ok(with_code(&url, &code))
 }
 
-/// The address of the page that takes the code. A fragment stays in the browser: it is in no request.
+/// The address of the page that takes the code. The code is in the fragment, which a browser never sends.
 fn with_code(url: &str, code: &str) -> String {
     format!("{}/login#c={code}", url.trim_end_matches('/'))
 }
@@ -116,7 +116,7 @@ fn url(info: &ServeInfo) -> anyhow::Result<String> {
     })
 }
 
-/// A page that sends the browser on. Only its owner may read it; it goes when the command ends.
+/// A file that redirects the browser. Only its owner may read it, and it is removed when the command ends.
 pub(super) struct Redirect {
     pub(super) path: PathBuf,
 }
@@ -143,7 +143,7 @@ impl Drop for Redirect {
     }
 }
 
-/// Starts a browser; false when none can be started.
+/// Starts a browser. Returns false if none can be started.
 pub(super) fn start(what: &std::ffi::OsStr) -> bool {
     openers().iter().any(|(program, arguments)| {
         let started = Command::new(program)
@@ -157,7 +157,7 @@ pub(super) fn start(what: &std::ffi::OsStr) -> bool {
     })
 }
 
-/// Programs that start a browser, in the order of trying.
+/// Programs that start a browser, in the order in which they are tried.
 fn openers() -> &'static [(&'static str, &'static [&'static str])] {
     if cfg!(target_os = "macos") {
         &[("open", &[])]

@@ -34,14 +34,14 @@ pub(crate) fn note(line: &str) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
-/// Says so when an action is not in the audit log. The action itself is done.
+/// Tells the user if an action is missing from the audit log. The action itself was done.
 pub(crate) fn audited(kept: Result<(), AuditError>) {
     if let Err(error) = kept {
         note(&format!("not in the audit log: {error}"));
     }
 }
 
-/// Prints an error with its causes and gives the exit code. `fitted` completes the commands in an advice.
+/// Prints an error with its causes. Returns the exit code. `fitted` completes the commands in its advice.
 #[must_use]
 pub(crate) fn failure(error: &anyhow::Error, fitted: impl Fn(&str) -> String) -> ExitCode {
     note(&fitted(&format!("error: {}", described(error))));
@@ -69,7 +69,7 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal: a person reads it, and no log keeps it.
+/// Whether standard output is a terminal. Then a person reads it, and no log keeps it.
 #[must_use]
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
@@ -101,13 +101,13 @@ pub(crate) fn ask_for(question: &str, default: &str) -> anyhow::Result<String> {
     Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })
 }
 
-/// Columns of standard output: the terminal's, and 80 where there is none.
+/// Width of standard output in columns: the terminal's, or 80 without a terminal.
 #[must_use]
 pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(40))
 }
 
-/// Rows of standard output: the terminal's, and 24 where there is none.
+/// Height of standard output in rows: the terminal's, or 24 without a terminal.
 #[must_use]
 pub(crate) fn rows() -> usize {
     terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0).max(3))

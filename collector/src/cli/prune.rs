@@ -77,7 +77,7 @@ impl Answer {
         Self { damaged_databases, damaged_bytes, deleted, ..Self::default() }.with(counted)
     }
 
-    /// The same databases, with what was counted of sessions and hooks.
+    /// Adds what was counted of sessions and hooks.
     fn with(self, counted: &Deleted) -> Self {
         let Deleted { sessions, turns, spans, hooks, bytes, .. } = *counted;
         Self { sessions, turns, spans, hooks, bytes, ..self }
@@ -91,7 +91,8 @@ impl Answer {
 /// Runs the command.
 ///
 /// # Errors
-/// A collector runs, nobody can be asked, or the store cannot be written.
+///
+/// A collector runs, there is no terminal to ask on, or the store cannot be written.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
@@ -105,7 +106,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     dir.verify()?;
-    // Databases that were moved aside and saved are nobody's: they can be deleted beside a running collector.
+    // A database that was moved aside and saved can be deleted even while a collector runs.
     let lock = match Lock::acquire(dir) {
         Err(LockError::Busy(_)) if before.is_none() => None,
         lock => Some(lock.context(BUSY)?),
@@ -143,7 +144,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The time before which everything goes.
+/// Everything before this time is deleted.
 fn before(args: &Args, filter: &LineFilter) -> anyhow::Result<Option<i64>> {
     if !filter.is_empty() && args.damaged {
         return Err(Misuse("--damaged: not beside words that choose sessions".into()).into());
@@ -166,8 +167,8 @@ fn before(args: &Args, filter: &LineFilter) -> anyhow::Result<Option<i64>> {
     }))
 }
 
-/// What goes of the databases that were moved aside. A running collector may be saving what is in one: that one stays.
-/// None beside words that choose sessions: a damaged database may hold hooks of any session.
+/// Which of the databases moved aside are deleted. A database that a running collector may still be saving stays. If
+/// flags select sessions, all of them stay, because a damaged database may contain hooks of any session.
 fn damaged(
     dir: &StateDir,
     args: &Args,
@@ -202,7 +203,7 @@ fn count(dir: &StateDir, filter: &LineFilter, before: Option<i64>) -> anyhow::Re
             let roots = prune::matching(&database, filter, before, usize::MAX)?;
             Ok(prune::count_of(&database, &roots)?)
         }
-        // Nothing is stored yet, so the journal's hooks are stored first. The deletion then counts them.
+        // Nothing is stored yet, and the journal's hooks are stored first. The deletion then counts them.
         Err(OpenError::Missing(_)) => Ok(Deleted::default()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! What `uninstall --purge` deletes: files with the names that hookspan gives to recorded data.
+//! Finds what `uninstall --purge` deletes: files with the names that hookspan gives to recorded data.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use crate::dirs::{ServeInfo, StateDir};
 use crate::journal;
 
-/// Names of hookspan's own in a state directory.
+/// Names of hookspan's files in a state directory.
 const NAMES: [&str; 12] = [
     "journal",
     "journal.stop",
@@ -28,7 +28,7 @@ const NAMES: [&str; 12] = [
 /// The notes of `install`. They are deleted last, and only when every installation in them is undone.
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
-/// Prefixes of such names. A leading dot marks a file that was being written.
+/// Prefixes of the names of hookspan's files. A leading dot marks a file that was being written.
 const BEGINNINGS: [&str; 12] = [
     "seg-",
     "damaged-",
@@ -44,7 +44,7 @@ const BEGINNINGS: [&str; 12] = [
     ".folders-",
 ];
 
-/// The state directory and that of `hookspan demo` beside it.
+/// The state directory, and the one of `hookspan demo` beside it.
 pub(super) fn directories(state: &StateDir) -> Vec<StateDir> {
     let demo = demo(state.root()).map(StateDir::at);
     [Some(state.clone()), demo].into_iter().flatten().collect()
@@ -81,7 +81,7 @@ pub(super) fn data_files(state: &StateDir) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What `install` remembers of the state directory's hooks.
+/// The files in which `install` remembers hooks.json files.
 pub(super) fn memory(state: &StateDir) -> impl Iterator<Item = PathBuf> {
     MEMORY.iter().map(|name| state.root().join(name))
 }
@@ -114,7 +114,7 @@ pub(super) fn running(state: &StateDir) -> String {
     format!("a collector is running: process {pid}{command}; stop it first, with `kill {pid}`")
 }
 
-/// The command line of a process, where the system tells.
+/// The command line of a process, if the system tells it.
 fn command_of(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<_> = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();

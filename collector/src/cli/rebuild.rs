@@ -1,4 +1,4 @@
-//! `hookspan rebuild`: everything derived, again, from the raw log.
+//! `hookspan rebuild`: derives everything again from the raw log.
 
 use std::process::ExitCode;
 

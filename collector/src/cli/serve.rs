@@ -1,4 +1,4 @@
-//! `hookspan serve`: collector and dashboard in the foreground.
+//! `hookspan serve`: runs collector and dashboard in the foreground.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::export::{Reread, metrics};
 use crate::serve::Started;
 use crate::telemetry::{self, Telemetry};
 
-/// How long the last of our own traces may take to leave.
+/// Maximum time for sending the last of hookspan's own traces.
 const GOODBYE: Duration = Duration::from_millis(300);
 
 /// Run the collector and the dashboard in the foreground
@@ -74,8 +74,8 @@ fn reread(global: &Global) -> Reread {
     })
 }
 
-/// The first line is for people and for scripts: the address. On a terminal it signs one browser in; elsewhere it may end up in a
-/// log that others read.
+/// Prints the address on the first line, for people and scripts. On a terminal the address signs one browser in.
+/// Elsewhere it does not, because it may end up in a log that others read.
 pub(super) fn say(global: &Global, started: &Started<'_>) -> anyhow::Result<()> {
     let address = match started.signed_in().filter(|_| output::is_terminal()) {
         Some(address) => {
@@ -90,7 +90,7 @@ pub(super) fn say(global: &Global, started: &Started<'_>) -> anyhow::Result<()> 
     output::print(&format!("{address}\n"))
 }
 
-/// Ends hookspan's own telemetry, without waiting long for a receiver that does not answer.
+/// Ends hookspan's own telemetry. Does not wait long for a receiver that does not answer.
 fn shut_down(telemetry: Telemetry) {
     let (done, ended) = crossbeam_channel::bounded(1);
     std::thread::spawn(move || {

@@ -200,14 +200,14 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// From so many columns on, a table has branch and outcome.
+/// Minimum width in columns at which the table shows branch and outcome.
 const WIDE: usize = 127;
 const BRANCH_COLUMNS: usize = 14;
 const OUTCOME_COLUMNS: usize = 31;
 /// Columns before branch and prompt.
 const LEADING_COLUMNS: usize = 65;
 
-/// A table that fits `columns`, of which 80 are there at least.
+/// A table that fits into `columns`, but is never narrower than 80 columns.
 fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Paint) -> String {
     let wide = columns >= WIDE;
     let extra = if wide { "BRANCH         OUTCOME                         " } else { "" };
@@ -249,7 +249,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Pai
     out
 }
 
-/// The branch and what came of the session, each in its column.
+/// The branch and the outcome of the session, each in its column.
 fn came_of(session: &SessionSummary, paint: Paint) -> String {
     let branch = session.repository.as_ref().and_then(|seen| seen.branch.as_deref());
     let branch = text::cell(branch.unwrap_or_default(), BRANCH_COLUMNS);
@@ -262,7 +262,7 @@ fn came_of(session: &SessionSummary, paint: Paint) -> String {
     format!("{branch} {words} ")
 }
 
-/// The mark of a state, as on the pages.
+/// The symbol for a state, as on the pages.
 pub(crate) fn mark(state: SessionState) -> &'static str {
     match state {
         SessionState::Running => "●",
@@ -285,7 +285,7 @@ pub(crate) fn state_word(state: SessionState) -> &'static str {
     }
 }
 
-/// Enough of an id to name a session with.
+/// The first characters of an id, enough to identify a session.
 pub(crate) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(if status.faults().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The lines of the answer: a name, and what is to be said about it.
+/// The lines of the output: a name and a text.
 struct Lines {
     text: String,
     paint: Paint,
@@ -187,7 +187,7 @@ fn described(destination: &Destination, paint: Paint) -> String {
     out
 }
 
-/// What left the collector's memory, and came back.
+/// What was evicted from the collector's memory, and what was reloaded.
 fn memory(counters: &BTreeMap<String, u64>) -> Option<String> {
     let count = |key: &str| counters.get(key).copied().unwrap_or(0);
     let (evicted, reloaded) =

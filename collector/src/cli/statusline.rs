@@ -24,11 +24,11 @@ use crate::dirs::Lock;
 use crate::source::StoreSource;
 use crate::text;
 
-/// Bytes of standard input that are read.
+/// Maximum number of bytes read from standard input.
 const INPUT_MAX: u64 = 256 * 1024;
-/// Standard input that says nothing for so long is left alone.
+/// If nothing comes on standard input for this long, it is ignored.
 const INPUT_WAIT: Duration = Duration::from_millis(20);
-/// Sessions without a hook for so long are of no interest here.
+/// Sessions without a hook for this long are not counted.
 const RECENT_NS: i64 = 12 * 3_600 * 1_000_000_000;
 /// Sessions that are looked at.
 const SESSIONS_MAX: usize = 200;
@@ -46,7 +46,7 @@ const NAME_COLUMNS: usize = 24;
 )]
 pub(crate) struct Args {}
 
-/// The part of Claude Code's JSON that says which session is shown.
+/// The part of Claude Code's JSON that names the session on the screen.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Asked {
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, _: Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What standard input asks for. Nothing if it is a terminal, says nothing in time, or is no such JSON.
+/// What standard input asks for. Nothing, if it is a terminal, sends nothing in time, or is not such JSON.
 fn asked() -> Asked {
     if io::stdin().is_terminal() {
         return Asked::default();
@@ -102,7 +102,7 @@ fn is_busy(session: &SessionSummary) -> bool {
     matches!(session.state, SessionState::Running | SessionState::ToolOpen)
 }
 
-/// All sessions: how many run, what the newest of them does, how many wait for a person.
+/// Summary of all sessions: how many run, what the newest of these does, and how many wait for a person.
 fn of_all(
     recent: &[SessionSummary],
     newest: Option<&SessionSummary>,
@@ -126,7 +126,7 @@ fn of_all(
     said.join("  ")
 }
 
-/// One session: its state, turn, what it does, and what came of it.
+/// Summary of one session: its state, its turn, its current action, and its outcome.
 fn of_one(session: &SessionSummary, call: Option<&Line>, now: Timestamp) -> String {
     let branch = session.repository.as_ref().and_then(|seen| seen.branch.as_deref());
     let mut said = vec![
@@ -147,7 +147,7 @@ fn doing(session: &SessionSummary, call: Option<&Line>, now: Timestamp) -> Strin
     let project = if project.is_empty() { String::new() } else { format!("{}: ", name(&project)) };
     match call {
         Some(call) => {
-            // The first word is the tool. What follows may be an argument.
+            // The first word of a label is the tool. The rest may be an argument.
             let tool = call.label.split_whitespace().next().unwrap_or_default();
             format!("{project}{} {}", name(tool), text::age(now.since(call.start)))
         }
@@ -155,7 +155,7 @@ fn doing(session: &SessionSummary, call: Option<&Line>, now: Timestamp) -> Strin
     }
 }
 
-/// A name with plain characters only: `#` and `%` mean something to tmux and zsh, `$` and backquotes to a shell.
+/// A name with plain characters only. `#` and `%` have a meaning in tmux and zsh, `$` and backquotes in shells.
 fn name(text: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || " ._-/:@+".contains(c) { c } else { '_' };
     text::visible(text, NAME_COLUMNS).chars().map(plain).collect()

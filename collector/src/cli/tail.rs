@@ -1,4 +1,4 @@
-//! `hookspan tail`: what the agent does, as it does it.
+//! `hookspan tail`: shows what the agent does while it does it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -26,7 +26,7 @@ use crate::text;
 const ASK: Duration = Duration::from_millis(250);
 /// Spans of one look.
 const SPANS: usize = 500;
-/// A span that began so long ago may still end, and is shown then.
+/// A span that began up to this long ago may still end, and is then shown.
 const LOOK_BACK_NS: i64 = 3_600_000_000_000;
 /// Spans remembered as shown.
 const SHOWN_MAX: usize = 50_000;
@@ -63,16 +63,16 @@ struct Shown<'a> {
     kind: &'static str,
     label: &'a str,
     status: &'static str,
-    /// `None` where no hook tells how long it took.
+    /// `None` if no hook reports the duration.
     duration_ms: Option<f64>,
 }
 
-/// Runs the command until it is interrupted, or nobody reads it any more.
+/// Runs the command until it is interrupted or nobody reads its output any more.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    // Says at once what is missing where nothing was ever recorded.
+    // If nothing was ever recorded, this fails at once and says what is missing.
     drop(open::reader(&global.state.database())?);
     let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let mut tail = Tail {
@@ -126,7 +126,7 @@ impl Tail {
         Ok(position.map_err(|error| anyhow::anyhow!("cannot read the database: {}", error.0))?.rev)
     }
 
-    /// Spans that have ended, the oldest end first.
+    /// Spans that have ended, in the order of their ends.
     fn ended(&self, from_ns: Option<i64>) -> anyhow::Result<Vec<(String, Line)>> {
         let filter = LineFilter { from_ns, failed: self.errors, ..LineFilter::default() };
         let found = match from_ns {

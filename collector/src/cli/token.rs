@@ -1,4 +1,4 @@
-//! `hookspan token`: who may read the dashboard.
+//! `hookspan token`: manages who may read the dashboard.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct Ended {
     words: String,
 }
 
-/// Ends what `name` names, or all browsers.
+/// Revokes the token or browser with this name, or all browsers.
 fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<Ended> {
     let browsers = |words: String| Ended { is_token: false, words };
     let mut ended = Err(None);

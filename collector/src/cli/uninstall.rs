@@ -15,7 +15,7 @@ use crate::hooks_json::recognise::Form;
 use crate::hooks_json::record::{Place, places};
 use crate::hooks_json::{Plan, Scope};
 
-/// How long a collector may take to end when its service is stopped.
+/// How long a collector may take to end after its service was stopped.
 const STOPPING: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -113,7 +113,7 @@ fn look(global: &Global, args: &Args) -> anyhow::Result<Undo> {
             Err(error) => return Err(error),
         }
     }
-    // The service belongs to the user's installation, not to a project's.
+    // The service belongs to the user scope, not to a project.
     if everything || args.scope.is_none_or(|scope| scope == Scope::User) {
         undo.service = service::Service::installed(global);
     }
@@ -160,7 +160,8 @@ fn is_demo(undo: &Undo, state: &StateDir) -> bool {
 
 fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     let mut failed = undo.refused;
-    // Read this note first. Undoing the last installation may remove an unused state directory, and the note with it.
+    // This must be read first. Undoing the last installation may remove an unused state directory, and this list with
+    // it.
     let made: Vec<_> = undo.data.iter().flat_map(|(state, _)| state.made_folders()).collect();
     for (place, plan) in undo.plans {
         match apply(global, &place, plan) {
@@ -182,19 +183,19 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
         if Lock::is_held(state) {
             anyhow::bail!("{}", purge::running(state));
         }
-        // Hooks may have written since the question, and so may a collector that was ending.
+        // Since the question, hooks may have written files, and so may a collector that was ending.
         let mut files = purge::data_files(state)?;
         if failed.is_empty() {
             files.extend(purge::memory(state));
         }
         purge::delete(state, &files)?;
     }
-    // One directory may have been made in folders that were made for the other.
+    // One directory may be in folders that were created for the other.
     made.iter().try_for_each(|folder| remove_if_empty(folder))?;
     conclude(global, &failed)
 }
 
-/// Carries out one plan. Each plan is made just before its turn, because it depends on what earlier plans changed.
+/// Carries out one plan. Each plan is made just before this, because it depends on what earlier plans changed.
 fn apply(global: &Global, place: &Place, plan: Plan) -> anyhow::Result<Option<PathBuf>> {
     let mut plan = plan;
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! `hookspan up`: from nothing to a dashboard.
+//! `hookspan up`: goes from nothing to a running dashboard.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::clock;
 use crate::dirs::{LockError, ServeInfo};
 use crate::hooks_json::Plan;
 
-/// How long a collector that has just started may take until it serves pages.
+/// How long a newly started collector may take until it serves pages.
 const STARTING: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// # Errors
 /// The hooks cannot be installed, or the collector cannot start.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    // If the configuration would stop the collector, stop before anything changes.
+    // If the configuration would keep the collector from starting, the command fails before anything changes.
     global.config()?;
     install_hooks(global, &args)?;
     if let Some(info) = ServeInfo::running(&global.state) {

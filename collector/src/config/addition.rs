@@ -1,5 +1,5 @@
-//! A destination that is added to the configuration file: what it still needs, and how it is written. The file's own text,
-//! comments included, stays as it is.
+//! Adds a destination to the configuration file: finds what is missing, and writes the destination. The file's existing
+//! text, including comments, stays unchanged.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use super::mistake::Mistake;
 use super::preset::Preset;
 use super::{Config, Environment, Misuse};
 
-/// What a preset cannot know by itself.
+/// A value that a preset cannot know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Where the receiver is.
     Endpoint,
     /// A placeholder of the endpoint.
     Value(String),
-    /// A header that no variable of the vendor's gives.
+    /// A header for which the vendor defines no environment variable.
     Header(&'static str),
 }
 
 impl DestinationForm {
-    /// The first thing that is missing, whatever the environment holds.
+    /// The first thing that is missing, regardless of the environment's variables.
     ///
     /// # Errors
     /// The protocol is unknown.
@@ -65,10 +65,11 @@ impl DestinationForm {
         lines.join("\n") + "\n"
     }
 
-    /// The text of the file at `path` with this destination behind it, and how it reads then.
+    /// Returns the text of the file at `path` with this destination added, and the destination as it is then read.
     ///
     /// # Errors
-    /// The text as it is, or the destination, is not valid; the message names the place.
+    ///
+    /// The existing text or the destination is not valid. The message names the place.
     pub(crate) fn appended(
         &self,
         path: &Path,
@@ -89,7 +90,7 @@ impl DestinationForm {
         let after = Config::of_text(path, &all, env)?;
         let found = destination::all(&after, env).map_err(|error| Misuse(error.to_string()))?;
         let added = found.into_iter().find(|one| one.name == self.name);
-        // Never so: what was written was read back.
+        // This cannot happen: the destination that was written is read back.
         let added = added.ok_or_else(|| Misuse(format!("{}: is not read back", self.name)))?;
         Ok((all, added))
     }

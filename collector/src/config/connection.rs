@@ -24,7 +24,7 @@ pub(crate) struct Connection {
     pub client: Option<(Vec<u8>, Secret)>,
 }
 
-/// A value that is never shown: its `Debug` is a row of dots.
+/// A value that is never shown. Its `Debug` output is a row of dots.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub String);
 
@@ -93,7 +93,7 @@ pub(super) fn check_endpoint(url: &str) -> Result<(), Why> {
     Ok(())
 }
 
-/// Whether `url` points at this machine: compression would only cost, and no proxy belongs in between.
+/// Whether `url` points at this machine. Then requests are not compressed and do not use a proxy.
 #[must_use]
 pub(crate) fn is_loopback(url: &str) -> bool {
     let Some(host) = reqwest::Url::parse(url).ok().and_then(|u| u.host_str().map(str::to_owned))

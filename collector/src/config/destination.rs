@@ -1,8 +1,8 @@
-//! Where spans go: `[[destination]]` in the file, presets, and the `OTEL_EXPORTER_OTLP_*` variables.
+//! Where spans are sent: `[[destination]]` in the file, presets, and the `OTEL_EXPORTER_OTLP_*` variables.
 //!
-//! Everything is decided here, once, at start. A wrong value is an error with file, line and the destination's name. If a
-//! variable is not set or a file cannot be read, the destination is unready: it is paused, and the others run. The environment
-//! comes in as a value, so that nothing here depends on the process.
+//! Everything is decided here once, at the start. A wrong value is an error with file, line and the destination's name.
+//! If a variable is not set or a file cannot be read, only that destination is unready: it is paused, and the others
+//! run. The environment is passed in as a value, so nothing here depends on the process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::{Config, Environment, OpenInference, Profile};
 /// A destination, ready to use.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
-    /// Name in the configuration, also the key of its position in the store.
+    /// Name in the configuration. It is also the key of the destination's position in the store.
     pub name: String,
     /// Preset it was filled from.
     pub preset: Preset,
@@ -29,7 +29,7 @@ pub(crate) struct Destination {
     pub connection: Connection,
     /// What may leave, and in which form.
     pub content: ContentPolicy,
-    /// Whether secrets are blanked. Always so below `full`.
+    /// Whether secrets are redacted. Below `full` they always are.
     pub redact: bool,
     /// How paths are sent.
     pub paths: PathPolicy,
@@ -37,20 +37,21 @@ pub(crate) struct Destination {
     pub semconv: Profile,
     /// How much of the OpenInference view is added.
     pub openinference: OpenInference,
-    /// Bytes of content an attribute may hold at policy `full`.
+    /// Maximum number of bytes of content in an attribute at policy `full`.
     pub content_max_bytes: usize,
     /// Where a new destination starts.
     pub backfill: Backfill,
-    /// Spans older than this are lost and counted instead of sent, whether or not the destination ever accepted one. `None`: spans
-    /// of any age are sent.
+    /// Older spans are counted as lost and not sent, even if the destination never accepted one. `None`: spans of any
+    /// age are sent.
     pub max_span_age: Option<Duration>,
-    /// Spans that may wait while the destination fails; the oldest beyond it are lost and counted.
+    /// Maximum number of spans that wait while the destination fails. Beyond it, the oldest are counted as lost.
     pub backlog_max_spans: u64,
-    /// Share of conversations that are sent, 0 to 1; whole sessions by the hash of their id.
+    /// Share of conversations that are sent, 0 to 1. Whole sessions are selected by a hash of their id.
     pub sample: f64,
-    /// Link to a span in the destination's own pages, with `{trace_id}` and the like still in it.
+    /// Link to a span in the destination's own pages. Placeholders such as `{trace_id}` are not replaced yet.
     pub link: Option<String>,
-    /// Why it is unusable now: a variable is not set, or a file cannot be read. Then it is paused; the other destinations run.
+    /// Why the destination cannot be used now: a variable is not set, or a file cannot be read. It is then paused, and
+    /// the other destinations run.
     pub unready: Option<String>,
 }
 
@@ -120,8 +121,8 @@ impl Backfill {
         }
     }
 
-    /// The default of [`Destination::backlog_max_spans`]. A destination that gets the whole history has no maximum: its first
-    /// outage must not drop that history, and the store keeps the spans anyway.
+    /// The default of [`Destination::backlog_max_spans`]. For a destination that gets the whole history there is no
+    /// maximum. Its first outage must not drop that history, and the store keeps the spans anyway.
     const fn backlog_max_spans(self) -> u64 {
         match self {
             Self::All => u64::MAX,
@@ -130,12 +131,12 @@ impl Backfill {
     }
 }
 
-/// Why a destination cannot be used. The text names the place in the file, the destination and the key, and says what would be
-/// right.
+/// Why a destination cannot be used. The text names the place in the file, the destination and the key, and says what
+/// would be right.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}destination {name:?}: {problem}")]
 pub(crate) struct DestinationError {
-    /// `FILE:LINE:COLUMN: `, or empty where the environment describes the destination.
+    /// `FILE:LINE:COLUMN: `; empty if the destination comes from the environment.
     pub place: String,
     /// The destination.
     pub name: String,
@@ -149,7 +150,7 @@ pub(crate) struct DestinationError {
 pub(crate) struct DestinationForm {
     /// Name; unique.
     pub name: String,
-    /// Preset whose values fill what is unset.
+    /// The preset that supplies values which are not set.
     #[serde(default)]
     pub preset: Preset,
     /// URL.
@@ -163,9 +164,9 @@ pub(crate) struct DestinationForm {
     pub content: Option<ContentPolicy>,
     /// `relative`, `full`, `hash` or `off`.
     pub paths: Option<PathPolicy>,
-    /// Whether secrets are blanked; `false` needs `content = "full"`.
+    /// Whether secrets are redacted. `false` requires `content = "full"`.
     pub redact: Option<bool>,
-    /// Whether content may travel to another machine without TLS.
+    /// Whether content may be sent to another machine without TLS.
     pub allow_plain_http: Option<bool>,
     /// `genai-1.41-strict`, `genai-1.41` or `genai-0.1`; unset: as `[semconv]` says.
     pub semconv: Option<String>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// The environment as a value: the program reads the real one once, tests hand in their own.
+/// The environment as a value. The program reads the real one once; tests pass in their own.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
@@ -25,7 +25,8 @@ impl Environment {
         }
     }
 
-    /// An environment of exactly these variables; `HOME` is also the home folder, and the working folder is `current_dir`.
+    /// An environment of exactly these variables. `HOME` is also the home folder, and `current_dir` is the working
+    /// folder.
     #[must_use]
     pub fn of(variables: &[(&str, &str)], current_dir: impl Into<PathBuf>) -> Self {
         let variables: BTreeMap<OsString, OsString> =
@@ -48,7 +49,7 @@ impl Environment {
         (!value.is_empty()).then(|| PathBuf::from(value))
     }
 
-    /// Every variable whose name begins with `prefix`, sorted by name; those that are not Unicode are left out.
+    /// All variables whose names begin with `prefix`, sorted by name. Values that are not Unicode are left out.
     #[must_use]
     pub fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
         self.variables
@@ -59,7 +60,7 @@ impl Environment {
             .collect()
     }
 
-    /// The same without every variable whose name begins with `prefix`.
+    /// The same environment without the variables whose names begin with `prefix`.
     #[must_use]
     pub fn without(&self, prefix: &str) -> Self {
         let mut rest = self.clone();
@@ -79,7 +80,7 @@ impl Environment {
         &self.current_dir
     }
 
-    /// The running program's own path, where the system tells.
+    /// The running program's own path, if the system tells it.
     #[must_use]
     pub fn program(&self) -> Option<&PathBuf> {
         self.program.as_ref()

@@ -1,6 +1,7 @@
-//! The example: every key, what it means and its default, as `hookspan config example` prints it.
+//! The example that `hookspan config example` prints: every key, its meaning and its default.
 
-/// The text of `config.example.toml`. Every key is commented out at its default, so the file changes nothing as it is.
+/// The text of `config.example.toml`. Every key is commented out and has its default value, so the file changes
+/// nothing.
 pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan doctor` says it looks, by default
 # ~/.config/hookspan/config.toml. Every key is optional and shown here with its default.
 # Flags beat the environment, the environment beats this file. `hookspan config check` checks it.
@@ -162,7 +163,7 @@ mod tests {
     use crate::config::Config;
     use crate::config::file::File;
 
-    /// The example with its keys switched on. Prose is told apart by the space after `#`.
+    /// The example with all keys enabled. Lines of prose have a space after `#`.
     fn switched_on() -> String {
         let line = |line: &str| match line.strip_prefix('#') {
             Some(key) if !key.starts_with(' ') => key.to_owned(),
@@ -249,7 +250,7 @@ mod tests {
         }
     }
 
-    /// The keys that the file's own types know, taken from what they say about an unknown one.
+    /// The keys that the file's own types know. They are read from the error message about an unknown key.
     fn known(table: &str, text: &str) -> Vec<String> {
         let message = File::parse(Path::new("x"), text).unwrap_err().0;
         let (_, expected) =

@@ -1,4 +1,4 @@
-//! The configuration file as it is written: every key optional, an unknown one an error.
+//! The configuration file as it is written. Every key is optional, and an unknown key is an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::listen;
 use super::place::{self, Place};
 use super::{Config, OpenInference, PriceLists, Profile};
 
-/// The whole file. Field and variant names are the spelling a person writes.
+/// The whole file. Fields and variants are named as a person writes them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -31,7 +31,7 @@ pub(super) struct File {
     retention: Option<RetentionTable>,
     prices: Option<PricesTable>,
     destination: Option<Vec<DestinationForm>>,
-    /// The same as written: [`super::destination`] resolves it when it is used.
+    /// The destinations as written. [`super::destination`] resolves them when they are used.
     #[serde(skip)]
     destinations: Vec<toml::Table>,
     #[serde(skip)]
@@ -173,7 +173,8 @@ impl File {
     /// Reads TOML.
     ///
     /// # Errors
-    /// Names file, line and column, and the nearest known word where one was misspelt.
+    ///
+    /// The message names file, line and column. For a misspelt word it also names the nearest known word.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Misuse> {
         let explained = |error: toml::de::Error| Misuse(explain(path, text, &error));
         let mut file: Self = toml::from_str(text).map_err(explained)?;
@@ -377,7 +378,7 @@ impl<'de> Deserialize<'de> for PricesTable {
     }
 }
 
-/// Amounts of different currencies cannot be added up, so there is one.
+/// Amounts in different currencies cannot be added up, so there may be only one currency.
 fn prices<E: de::Error>(tables: BTreeMap<String, PriceTable>) -> Result<Prices, E> {
     let mut currency: Option<String> = None;
     for said in tables.values().filter_map(|table| table.currency.as_deref()) {
@@ -398,7 +399,7 @@ fn prices<E: de::Error>(tables: BTreeMap<String, PriceTable>) -> Result<Prices, 
     Ok(Prices::new(currency.unwrap_or_else(|| "USD".to_owned()), rows))
 }
 
-/// A journal smaller than one large payload would lose what it is there to keep.
+/// A smaller journal could not hold one large payload.
 const JOURNAL_MIN_BYTES: u64 = 16 << 20;
 
 fn journal_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
@@ -411,7 +412,7 @@ fn journal_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::
     Ok(Some(bytes))
 }
 
-/// The largest frame must fit, and smaller ones would be mostly names and reserves.
+/// The largest frame must fit into a segment. In smaller segments, most operations would be renames and reservations.
 const SEGMENT_MIN_BYTES: u64 = 1 << 20;
 
 fn segment_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
@@ -456,7 +457,7 @@ fn hosts<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::
     Ok(Some(hosts))
 }
 
-/// `file:line:column: what, and what was probably meant`.
+/// `file:line:column: what is wrong`, and what was probably meant.
 fn explain(path: &Path, text: &str, error: &toml::de::Error) -> String {
     let place = match error.span() {
         Some(span) => {
@@ -473,7 +474,7 @@ fn explain(path: &Path, text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// Line and column of a byte offset, both from 1, the column in characters.
+/// Line and column of a byte offset. Both count from 1, and the column counts characters.
 #[must_use]
 pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);

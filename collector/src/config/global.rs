@@ -1,4 +1,4 @@
-//! The common context of every command and of `doctor`.
+//! What every command and `doctor` need: the environment and the paths.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,14 @@ pub(crate) struct Global {
     pub env: Environment,
     /// The state directory; it need not exist yet.
     pub state: StateDir,
-    /// Whether a hook finds it with the home folder alone, as in the bare environment of a desktop.
+    /// Whether a hook finds the directory if its environment names only the home folder, as when Cursor is started from
+    /// the desktop.
     pub dir_is_default: bool,
-    /// Whether `--dir` or `HOOKSPAN_DIR` named it.
+    /// Whether `--dir` or `HOOKSPAN_DIR` names the directory.
     pub dir_is_given: bool,
-    /// The configuration file that holds, existing or not; `None` without a home folder.
+    /// The configuration file to use. It need not exist. `None` without a home folder.
     pub config_file: Option<PathBuf>,
-    /// Whether `--config` named it: then it must exist.
+    /// Whether `--config` names the file. Then the file must exist.
     pub config_required: bool,
 }
 
@@ -47,7 +48,7 @@ impl Global {
         })
     }
 
-    /// A command line that uses the same state directory in this environment, for advice.
+    /// A command line for advice. It uses the same state directory when it is run in this environment.
     #[must_use]
     pub(crate) fn command(&self, words: &str) -> String {
         let found = StateDir::resolve(None, &paths::places(&self.env));

@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use super::Misuse;
 
-/// Longest path of a Unix socket, bytes. Systems take 103 or 107, and it is made beside under a name that is a bit longer.
+/// Maximum length in bytes of a Unix socket's path. Systems accept 103 or 107 bytes, and the socket is first created
+/// under a slightly longer name.
 const SOCKET_PATH_MAX: usize = 90;
 
 /// `[dashboard]`.
@@ -17,11 +18,11 @@ pub struct Dashboard {
     pub listen: Vec<Place>,
     /// Whether the API asks who reads.
     pub token: bool,
-    /// Further `NAME:PORT` that a browser may use for it.
+    /// Additional `NAME:PORT` under which a browser may use the dashboard.
     pub allow_hosts: Vec<String>,
-    /// Accounts of this computer, beside the owner's and root, that may connect: those of proxies.
+    /// Accounts of this computer that may connect in addition to the owner and root, for example accounts of proxies.
     pub allow_uids: Vec<u32>,
-    /// Whether an address that other machines reach may be used without TLS.
+    /// Whether the dashboard may listen without TLS on an address that other machines can reach.
     pub insecure: bool,
 }
 
@@ -71,7 +72,7 @@ impl FromStr for Place {
     }
 }
 
-/// Whether only this machine reaches an address.
+/// Whether an address can be reached only from this machine.
 #[must_use]
 pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
@@ -95,7 +96,7 @@ impl Dashboard {
         })
     }
 
-    /// Refuses what would not work, and what would let others read.
+    /// Refuses settings that would not work or would let others read.
     ///
     /// # Errors
     /// [`Misuse`], with the reason and what to do.

@@ -1,9 +1,9 @@
-//! A value that cannot be used: the key that holds it, and why.
+//! A value that cannot be used: its key, and the reason.
 
 /// Why a text is no URL.
 type UrlError = <reqwest::Url as std::str::FromStr>::Err;
 
-/// A value that cannot be used. Its text begins with the key, by which `place` finds the line in the file.
+/// A value that cannot be used. The text begins with the key, which `place` uses to find the line in the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{key}: {why}")]
 pub struct Mistake {
@@ -16,7 +16,7 @@ pub struct Mistake {
 /// What is wrong with a value, and what would be right.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// A word that is none of the known ones.
+    /// The word is none of the known ones.
     #[error("{word:?} is unknown; use {known}")]
     Unknown {
         /// What was written.
@@ -27,7 +27,7 @@ pub enum Why {
     /// The one OTLP protocol that hookspan does not support.
     #[error("http/json is not supported; use http/protobuf or grpc")]
     HttpJson,
-    /// The preset's receiver does not speak gRPC.
+    /// The preset's receiver does not accept gRPC.
     #[error("{0} takes http/protobuf only")]
     HttpOnly(&'static str),
     /// A timeout of zero.
@@ -51,7 +51,7 @@ pub enum Why {
     /// No URL.
     #[error("{0}: write http(s)://host:port")]
     Url(UrlError),
-    /// Content would cross a network in plain text.
+    /// Content would be sent over a network in plain text.
     #[error(
         "\"full\" would send prompts, answers and results to {0} without TLS, and whoever sees the network could read them; use \
          an https endpoint or content = \"metadata\", or set allow_plain_http = true if the network between is trusted"
@@ -81,7 +81,7 @@ pub enum Why {
     /// Redaction may be off only at `full`.
     #[error("false needs content = \"full\": with less content, secrets never leave")]
     RedactBelowFull,
-    /// A name with invalid characters, or too long.
+    /// A name that is too long or contains invalid characters.
     #[error("takes 1 to 64 of A-Z a-z 0-9 . _ -")]
     Name,
     /// Two destinations of one name.
@@ -99,7 +99,7 @@ pub enum Why {
     /// No value that HTTP allows.
     #[error("its value holds a character no header may hold")]
     HeaderValue,
-    /// A header that the preset's receiver asks for; the text says where to get its value.
+    /// A header that the preset's receiver requires. The text says where to get its value.
     #[error("is missing; {0}")]
     HeaderMissing(&'static str),
     /// A secret in plain text.

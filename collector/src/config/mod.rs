@@ -1,4 +1,4 @@
-//! Flags, file and environment become one [`Config`]. Nothing else reads the environment.
+//! Makes one [`Config`] from flags, file and environment. Only this room reads the environment.
 
 pub(crate) mod addition;
 pub(crate) mod example;
@@ -34,12 +34,13 @@ use hookspan_redact::UserRule;
 
 use file::File;
 
-/// A failure whose cause is what the person typed or wrote: exit code 2.
+/// A failure caused by what the user typed or wrote: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Misuse(pub String);
 
-/// What a person may set: defaults, then the file, then the environment; flags are laid over it by the command.
+/// The settings: the defaults, replaced by those of the file, and these by the environment. Commands replace settings
+/// by their flags.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Reconstruction: `[trace]`.
@@ -56,15 +57,15 @@ pub struct Config {
     pub redact: Redact,
     /// `[evidence]`.
     pub evidence: Evidence,
-    /// `[sandbox]`: whether the running collector gives up what it does not need.
+    /// `[sandbox]`: whether the running collector gives up rights that it does not need.
     pub sandbox: bool,
-    /// `[prices]`: with no price at all, nothing is estimated.
+    /// `[prices]`: without any price, no cost is estimated.
     pub prices: Prices,
-    /// The lists that `prices` has below the prices of the file itself.
+    /// The price lists that `prices` uses after the prices in the file itself.
     pub price_lists: PriceLists,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
-    /// Where each of them stands in the file.
+    /// Where each destination stands in the file.
     pub places: Vec<place::Place>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
     pub otel: BTreeMap<String, String>,
@@ -79,16 +80,17 @@ pub struct Journal {
     pub segment_bytes: u64,
 }
 
-/// `[retention]`: what is deleted without being asked; see [`crate::store::prune`].
+/// `[retention]`: what is deleted automatically; see [`crate::store::prune`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions whose last event is older than this are deleted, and so are older hooks without a session; 0 keeps them.
+    /// Sessions whose last event is older than this are deleted, and so are hooks without a session that are older; 0
+    /// keeps all.
     pub max_age_ns: i64,
     /// While the database is larger than this, hooks without a session are deleted, then the oldest sessions; 0 sets no limit.
     pub max_bytes: u64,
 }
 
-/// `[redact]`: a person's rules for secrets, and exceptions.
+/// `[redact]`: the user's rules for secrets, and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redact {
     /// `[[redact.rule]]`.
@@ -97,21 +99,22 @@ pub struct Redact {
     pub allow: Vec<String>,
 }
 
-/// `[evidence]`: what is looked for beside hooks: parents of subagents, and the state of repositories.
+/// `[evidence]`: which sources other than hooks may be read, for the parents of subagents and the state of
+/// repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// Whether Cursor's own database may be asked.
+    /// Whether Cursor's own database may be read.
     pub cursor_store: bool,
-    /// Where it is; empty: where this system's Cursor has it.
+    /// Path of that database. Empty: the usual path on this system.
     pub cursor_store_path: PathBuf,
-    /// Whether the workspace's repository is looked at.
+    /// Whether the workspace's repository may be read.
     pub repository: bool,
-    /// Where this system's Cursor has it, if the environment tells.
+    /// The usual path on this system, if the environment tells it.
     pub usual: Option<PathBuf>,
 }
 
 impl Evidence {
-    /// The file to ask, which need not exist; `None` when it may not be asked.
+    /// The file to read. It need not exist. `None` if it may not be read.
     #[must_use]
     pub fn file(&self) -> Option<PathBuf> {
         if !self.cursor_store {
@@ -138,9 +141,9 @@ impl Default for Evidence {
 /// `prices.file` and `prices.public`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceLists {
-    /// A price list as people have them, from the folder of the configuration file.
+    /// A price list in the usual JSON form. The path is relative to the folder of the configuration file.
     pub file: Option<PathBuf>,
-    /// Whether the public list prices of this release hold below it.
+    /// Whether the public list prices of this release are used after that list.
     pub public: bool,
 }
 
@@ -161,7 +164,7 @@ pub enum Profile {
     Genai141,
     /// The separate generative-AI conventions 0.1.
     Genai01,
-    /// Exactly the schema files of the semantic conventions 1.41: names, span kinds and messages.
+    /// Follows the schema files of the semantic conventions 1.41 exactly: names, span kinds and messages.
     Genai141Strict,
 }
 
@@ -183,7 +186,7 @@ pub enum OpenInference {
     /// The span kind only.
     #[default]
     Kind,
-    /// Every attribute that has an equivalent.
+    /// Every attribute for which OpenInference has an equivalent.
     Full,
     /// None.
     Off,
@@ -210,7 +213,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Loads `file` (which may be absent unless `required`) and lays the environment over it.
+    /// Loads `file` (which may be missing unless `required`), and replaces settings by those of the environment.
     ///
     /// # Errors
     /// The file is unreadable or not valid; the message names file, line and column.
@@ -225,7 +228,7 @@ impl Config {
         Ok(Self::default().over(env))
     }
 
-    /// Reads `text` as the file at `path`, and lays the environment over it.
+    /// Reads `text` as the file at `path`, and replaces settings by those of the environment.
     ///
     /// # Errors
     /// It is not valid; the message names file, line and column.

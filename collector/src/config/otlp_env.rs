@@ -49,8 +49,8 @@ pub(super) fn connection(
 #[derive(Debug)]
 pub(crate) struct Unreadable(pub String);
 
-/// Like `connection`, but uses the specification's default endpoint on this machine if none is set. An unreadable file is not
-/// an error of the variable that names it.
+/// Like `connection`. If no endpoint is set, uses the specification's default endpoint on this machine. A file that
+/// cannot be read does not count as an error of the variable that names it.
 ///
 /// # Errors
 /// A variable whose value cannot be used, by its name.
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable that is set and not empty: the specification treats empty as unset.
+    /// A variable that is set and not empty. The specification treats an empty variable as unset.
     fn get(&self, key: &str) -> Option<(String, &str)> {
         let value = self.env.var(key)?.trim();
         (!value.is_empty()).then(|| (key.to_owned(), value))

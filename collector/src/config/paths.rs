@@ -1,4 +1,4 @@
-//! Where hookspan's own folders are, and Cursor's.
+//! The folders of hookspan and of Cursor.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub(crate) fn cursor_folder(env: &Environment) -> Option<PathBuf> {
     Some(base.join("Cursor"))
 }
 
-/// Cursor's own database, which need not be there.
+/// Cursor's own database. The file need not exist.
 #[must_use]
 pub(crate) fn cursor_store(env: &Environment) -> Option<PathBuf> {
     Some(cursor_folder(env)?.join("User").join("globalStorage").join("state.vscdb"))

@@ -19,8 +19,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// `FILE:LINE:COLUMN: ` for a problem that begins with its key, as in `sample: 1.5 is not …`. If the key is not in the
-    /// file: the table's own place.
+    /// `FILE:LINE:COLUMN: ` for a problem that begins with its key, as in `sample: 1.5 is not …`. If the file does not
+    /// have the key, the place of the table.
     #[must_use]
     pub(super) fn of(&self, problem: &str) -> String {
         let key = problem.split(": ").next().unwrap_or_default().to_ascii_lowercase();

@@ -4,7 +4,8 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::Misuse;
 
-/// The zone of this machine (`TZ`, else its setting), and what to call it. A machine that names none counts as UTC.
+/// The zone of this machine (`TZ`, otherwise the system's setting), and its name. A machine without a setting counts as
+/// UTC.
 #[must_use]
 pub(crate) fn of_this_machine() -> (TimeZone, String) {
     match TimeZone::try_system() {

@@ -1,5 +1,5 @@
-//! The machine's hooks.json runs hooks of every account. Checks the directories that they write to, as far as this account can
-//! see them.
+//! Checks the directories of other accounts. The machine-wide hooks.json makes hooks of every account run, and these
+//! hooks write to the account's own directory, as far as this account can see it.
 
 use std::fs::Metadata;
 use std::io;

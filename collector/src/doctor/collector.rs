@@ -16,9 +16,9 @@ use crate::status::Status;
 use crate::store::{cli as queries, open};
 use crate::text;
 
-/// From the hook's exit to the commit; usually 0.1 s, most of it the journal's sync.
+/// Maximum time from the hook's exit to the commit. The usual time is 0.1 s, most of it for the journal's sync.
 const ARRIVAL: Duration = Duration::from_secs(5);
-/// How often the database is looked at meanwhile.
+/// How often the database is read while waiting.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Whether it runs.
@@ -51,11 +51,12 @@ pub(super) fn running(status: &Status) -> Finding {
     }
 }
 
-/// What the running collector has given up. A kernel without Landlock is nobody's fault, so this is never a warning.
+/// The rights that the running collector has given up. A kernel without Landlock is nobody's fault, so this is never a
+/// warning.
 pub(super) fn sandbox(global: &Global) -> Option<Finding> {
     let held = ServeInfo::running(&global.state)?.sandbox;
     let is_on = global.config().is_ok_and(|config| config.sandbox);
-    // A collector of an earlier version does not tell.
+    // A collector of an earlier version does not report this.
     (!held.is_empty()).then(|| Finding::ok("collector.sandbox", sandbox_words(&held, is_on)))
 }
 
@@ -75,10 +76,10 @@ fn is_this_version(status: &Status) -> bool {
     status.version.as_deref() == Some(env!("CARGO_PKG_VERSION"))
 }
 
-/// Sends one probe in the same way as a hook. Then waits until the collector has committed the journal up to the probe.
+/// Sends a probe in the same way as a hook, and waits until the collector has committed the journal up to it.
 ///
-/// Only for a collector of this version, because an older one would store the probe as a hook. And only if the hook
-/// program can write its journal, because the program would count a failed probe as a lost hook.
+/// The probe is sent only to a collector of this version, because an older one would store it as a hook. And it is sent
+/// only if the hook program can write its journal, because the program would count a failed probe as a lost hook.
 pub(super) fn arrival(
     global: &Global,
     status: &Status,
@@ -110,7 +111,7 @@ pub(super) fn arrival(
     })
 }
 
-/// Whether a hook of this form, started from the desktop, writes to the directory in question.
+/// Whether a hook of this form, started from the desktop, would write to the directory that is being checked.
 fn leads_to(global: &Global, form: &Line) -> bool {
     let desktop = Global::new(desktop::environment(global), form.dir.clone(), None);
     desktop.is_ok_and(|desktop| desktop.state.root() == global.state.root())

@@ -1,8 +1,8 @@
-//! Runs the hook commands. Each gets a temporary state directory instead of the real one.
+//! Runs the hook commands with a temporary state directory instead of the real one.
 //!
-//! Only our own program runs ([`super::programs`]), with arguments that a strict reader took from the entry
-//! ([`crate::hooks_json::line`]): first directly, then through a shell as Cursor does. What the shell gets is composed and
-//! quoted here, from the same parts.
+//! Only our own program is run ([`super::programs`]), with arguments that a strict reader took from the entry
+//! ([`crate::hooks_json::line`]): first directly, then through a shell as Cursor does. The shell's command line is
+//! built and quoted here from the same parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::hooks_json::line::Line;
 use crate::journal::{Position, survey};
 use crate::text;
 
-/// A hook that takes longer than this is felt.
+/// A user notices hooks that take longer than this.
 const SLOW: Duration = Duration::from_millis(250);
 
 /// Runs every distinct command of ours once.
@@ -46,7 +46,7 @@ pub(super) fn examine(global: &Global, entries: &[Entry], programs: &[Program]) 
 
 struct Trial<'a> {
     global: &'a Global,
-    /// Home and state directory of the hooks that are tried.
+    /// Home and state directory for the hooks that are tried.
     aside: &'a Path,
 }
 
@@ -66,7 +66,7 @@ impl Trial<'_> {
             let form = form.dir.as_ref().map_or((*form).clone(), |_| form.with_dir(state.root()));
             let event = events::KNOWN.iter().find(|known| **known == form.event);
             let event = event.copied().unwrap_or("an unknown event");
-            // Only the last run is timed: Cursor runs hooks in the same way.
+            // Only the last run is timed, because Cursor runs hooks in that way.
             let mut took = None;
             for (command, line) in
                 [Some(self.command(&form)), self.shell(&form)].into_iter().flatten()
@@ -106,7 +106,7 @@ impl Trial<'_> {
         (command, form.arguments().into_iter().map(ToOwned::to_owned).collect())
     }
 
-    /// The same through the shell that Cursor starts.
+    /// The same command, run through the shell that Cursor uses.
     fn shell(&self, form: &Line) -> Option<(Command, Vec<std::ffi::OsString>)> {
         if cfg!(windows) {
             return None;

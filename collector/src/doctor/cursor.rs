@@ -10,7 +10,8 @@ use crate::store::cursor::Database;
 const LOG_MAX_BYTES: u64 = 4 << 20;
 const LOGS_MAX: usize = 8;
 
-/// Cursor says in its own log when a command cannot be started. The lines hold commands and payloads: only counted here.
+/// Cursor notes in its log when a command cannot be started. The lines contain commands and payloads, so they are only
+/// counted.
 pub(super) fn log(global: &Global) -> Option<Finding> {
     let logs = newest_logs(&paths::cursor_folder(&global.env)?.join("logs"));
     let newest = logs.first()?;
@@ -29,7 +30,8 @@ pub(super) fn log(global: &Global) -> Option<Finding> {
     })
 }
 
-/// `LAUNCH/WINDOW/output_*/cursor.hooks*.log`, newest first. Names begin with a time, so their order is that of time.
+/// `LAUNCH/WINDOW/output_*/cursor.hooks*.log`, newest first. The names begin with a time, so sorting by name sorts by
+/// time.
 fn newest_logs(folder: &Path) -> Vec<PathBuf> {
     let list = |folder: &Path| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

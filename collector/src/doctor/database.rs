@@ -1,4 +1,4 @@
-//! The database, and databases that were moved aside.
+//! Checks the database, and databases that were moved aside.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::store::open::OpenError;
 use crate::store::{cli as queries, open};
 use crate::text;
 
-/// A check of a larger database takes longer than a person waits.
+/// Maximum size of a database that is checked. Checking a larger one takes too long for a person who waits.
 const CHECKED_MAX_BYTES: u64 = 256 << 20;
 
-/// Whether it is sound, and what the collector says about it.
+/// Whether the database is sound, and what the collector reports about it.
 pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
     let mut findings: Vec<Finding> = check(global, status).into_iter().collect();
     if let Some(trouble) = &status.trouble {
@@ -84,7 +84,7 @@ fn check(global: &Global, status: &Status) -> Option<Finding> {
     })
 }
 
-/// SQLite reports damage, which a failed read looks like.
+/// SQLite reports damage. A failed read looks the same, so the file is examined.
 fn examined(path: &Path, size: &str) -> Finding {
     let shown = path.display().to_string();
     match examine::examine(path, &Ending::default(), || std::thread::sleep(examine::WAIT)) {

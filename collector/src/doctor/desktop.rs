@@ -1,7 +1,7 @@
-//! The environment of a Cursor that was started from the desktop, and programs run in it.
+//! Runs programs in the environment of a Cursor that was started from the desktop.
 //!
-//! No shell start-up file was read there: `PATH` is short, and `HOOKSPAN_DIR`, `XDG_STATE_HOME` and whatever else the
-//! caller's shell exports is not set.
+//! No shell start-up file was read in such an environment: `PATH` is short, and `HOOKSPAN_DIR`, `XDG_STATE_HOME` and
+//! other variables of the caller's shell are not set.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write as _};
@@ -16,10 +16,10 @@ use crate::config::{Environment, Global};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A hook's answer is a few bytes.
 const ANSWER_MAX_BYTES: u64 = 64 << 10;
-/// How often a running program is looked at.
+/// How often a running program is checked.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What a desktop session hands down, apart from `HOME` and `PATH`.
+/// Variables of a desktop session, apart from `HOME` and `PATH`.
 const SESSION: [&str; 12] = [
     "USER",
     "LOGNAME",
@@ -45,7 +45,7 @@ pub(super) struct Ran {
     pub took: Duration,
 }
 
-/// The environment of a desktop's session as a value, for whoever resolves paths as a hook would.
+/// The environment of a desktop session as a value, for resolving paths as a hook would.
 pub(super) fn environment(global: &Global) -> Environment {
     let kept = |name: &str| Some((name.to_owned(), global.env.var(name)?.to_owned()));
     let mut variables: Vec<(String, String)> = SESSION.into_iter().filter_map(kept).collect();
@@ -57,7 +57,7 @@ pub(super) fn environment(global: &Global) -> Environment {
     Environment::of(&pairs, global.env.current_dir())
 }
 
-/// A program in that environment, its home replaced where `home` is given.
+/// A program in that environment. If `home` is given, it replaces the home folder.
 pub(super) fn command(global: &Global, program: &Path, home: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.env_clear();
@@ -70,7 +70,7 @@ pub(super) fn command(global: &Global, program: &Path, home: Option<&Path>) -> C
         command.env("HOME", home);
     }
     if let Some(home) = home {
-        // What cannot be kept there is kept nowhere else.
+        // If nothing can be stored below `home`, it must not be stored elsewhere.
         command.env("XDG_RUNTIME_DIR", home).env("LOCALAPPDATA", home);
     }
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
@@ -79,7 +79,7 @@ pub(super) fn command(global: &Global, program: &Path, home: Option<&Path>) -> C
     command
 }
 
-/// Runs it to its end with `input` on its standard input.
+/// Runs the program to its end with `input` on its standard input.
 ///
 /// # Errors
 /// It cannot be started.
@@ -92,7 +92,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input gives a wrong answer, which is reported.
+        // If a program does not read its input, its answer is wrong, and that is reported.
         let _written = stdin.write_all(input.as_bytes());
     }
     let code = wait(&mut child, started)?;

@@ -7,8 +7,8 @@ use crate::export::probe::{self, Step};
 use crate::status::{self, Status};
 use crate::text;
 
-/// Tries every configured destination, all at once, and judges each by its state and by what was found. A configuration that
-/// is wrong has been told already.
+/// Tries all configured destinations at once, and judges each by its state and by the result. If the configuration is
+/// wrong, that was reported before.
 pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
     let configured =
         global.config().ok().and_then(|config| destination::all(&config, &global.env).ok());
@@ -16,7 +16,7 @@ pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
     let probed = std::thread::scope(|scope| {
         let running: Vec<_> =
             configured.iter().map(|one| scope.spawn(|| probe::probe(one))).collect();
-        // A probe that panicked found nothing.
+        // A probe that panicked has no result.
         running.into_iter().map(|one| one.join().unwrap_or_default()).collect::<Vec<_>>()
     });
     let steps = |name: &str| {

@@ -1,4 +1,4 @@
-//! hooks.json in every scope: the entries of hookspan in it, and what keeps Cursor from running them.
+//! Checks the hooks.json of every scope: hookspan's entries, and anything that keeps Cursor from running them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,14 @@ const ESSENTIAL: [&str; 2] = ["postToolUse", "stop"];
 /// Places named in one finding.
 const PLACES_MAX: usize = 5;
 
-/// One entry of ours, and where it stands.
+/// An entry of ours, and where it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The scope whose file it is, where Cursor reads it from the working folder; `None` for another repository.
+    /// The scope of its file, if Cursor reads that file from the working folder; `None` for a file of another
+    /// repository.
     pub scope: Option<Scope>,
     pub file: PathBuf,
-    /// Its command in parts, where it has the form that `install` writes and stands where Cursor looks.
+    /// The parts of its command, if it has the form that `install` writes and stands where Cursor looks.
     pub form: Option<Line>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Files {
     pub programs: Vec<Program>,
 }
 
-/// Looks at every scope, and at every file that `install` has changed.
+/// Checks every scope, and every other file that `install` has changed.
 pub(super) fn examine(global: &Global) -> Files {
     let mut files = Files::default();
     for Known { scope, path, .. } in places(&global.env, global.state.root()) {
@@ -73,7 +74,7 @@ impl Files {
         let document = match Document::parse(text) {
             Ok(document) => document,
             Err(broken) => {
-                // An unreadable file may be meant to run hookspan.
+                // The file cannot be parsed, but it seems to be meant to run hookspan.
                 if text.contains("hookspan-shim") {
                     self.entries.push(Entry { scope, file: path.to_path_buf(), form: None });
                 }
@@ -115,7 +116,7 @@ impl Report<'_> {
         !self.audit.ours.is_empty()
     }
 
-    /// A problem where hooks of ours are concerned, else a warning.
+    /// A problem if the file has hooks of ours, otherwise a warning.
     fn as_ours(&self, id: &'static str, what: String, remedy: &str) -> Finding {
         if self.has_ours() {
             Finding::problem(id, what, remedy)
@@ -133,7 +134,7 @@ impl Report<'_> {
         Some(found.meaning("Cursor ignores the whole file").at(self.places([remark])))
     }
 
-    /// The answer that `install` gives, too.
+    /// `install` gives the same answer.
     fn newer_version(&self) -> Option<Finding> {
         let remark = self.audit.all(Kind::NewerVersion).next()?;
         let what = self.say(std::slice::from_ref(remark));
@@ -225,7 +226,7 @@ impl Report<'_> {
         })
     }
 
-    /// Which events are recorded, which are there twice, and which were taken out.
+    /// Which events are recorded, which are there twice, and which were removed.
     fn events(&self) -> Vec<Finding> {
         let shown = self.path.display();
         let direct: Vec<&Ours> = self.audit.ours.iter().filter(|ours| !ours.grouped).collect();
@@ -280,7 +281,7 @@ impl Report<'_> {
         ))
     }
 
-    /// Where the hooks of this file write to, compared with the directory in question.
+    /// The directory that the hooks of this file write to, compared with the directory being checked.
     fn directory(&self, global: &Global, scope: Option<Scope>) -> Option<Finding> {
         let desktop = Global::new(desktop::environment(global), None, None).ok();
         let default = desktop.map(|desktop| desktop.state.root().to_path_buf());
@@ -294,7 +295,7 @@ impl Report<'_> {
             .filter(|(_, dir)| !same(dir, ours))
             .collect();
         let (first, dir) = led.first()?;
-        // A machine's file serves every account; without --dir each finds its own directory.
+        // A machine-wide file serves every account. Without `--dir`, the hooks of each account find its own directory.
         if scope == Some(Scope::Enterprise) && default.as_ref() == Some(dir) {
             return None;
         }
@@ -323,7 +324,7 @@ impl Report<'_> {
         )
     }
 
-    /// The first places in words, with the file in front.
+    /// The first places in words, after the file's name.
     fn say(&self, remarks: &[Remark]) -> String {
         let place = |remark: &Remark| format!("{}:{}: {}", remark.line, remark.column, remark.what);
         let all: Vec<String> = remarks.iter().map(place).collect();
@@ -408,7 +409,7 @@ fn twice(entries: &[Entry]) -> Option<Finding> {
     })
 }
 
-/// Cursor runs Claude's hooks too, which would deliver every event twice.
+/// Cursor also runs the hooks in Claude's settings. Entries there would deliver every event twice.
 fn claude(global: &Global) -> Option<Finding> {
     let home = global.env.home()?.join(".claude");
     let project = global.env.current_dir().join(".claude");

@@ -1,4 +1,4 @@
-//! What `doctor` reports, and how one cause is reported once.
+//! What `doctor` reports, and how several findings with one cause become one.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ impl Finding {
         Self::new(id, Severity::Ok, what.into(), None)
     }
 
-    /// A warning: recording works, but a person should know.
+    /// A warning: recording works, but the user should know about this.
     pub(crate) fn warning(
         id: &'static str,
         what: impl Into<String>,
@@ -90,8 +90,8 @@ impl Finding {
     }
 }
 
-/// Findings that repeat a cause in other words. The left side is the id of the cause; the right side
-/// lists ids, or whole areas by their name and a dot.
+/// Which findings are explained by another one. On the left is the id of the cause; on the right are ids, or whole
+/// areas written as their name and a dot.
 const EXPLAINS: &[(&str, &[&str])] = &[
     // A directory that is unsafe or missing explains all findings about its content.
     ("state.unsafe", &["command.", "collector.", "journal.", "database.", "losses.", "disk."]),
@@ -126,7 +126,7 @@ const EXPLAINS: &[(&str, &[&str])] = &[
     ("config.broken", &["collector.stopped", "export."]),
 ];
 
-/// Leaves one finding per cause: drops what another problem or warning explains.
+/// Keeps one finding per cause: drops findings that another problem or warning explains.
 #[must_use]
 pub(crate) fn one_per_cause(mut findings: Vec<Finding>) -> Vec<Finding> {
     let wrong = |finding: &Finding| finding.severity != Severity::Ok;

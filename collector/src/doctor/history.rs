@@ -1,4 +1,4 @@
-//! What the counters of the database say about the past.
+//! What the database's counters tell about the past.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn examine(status: &Status, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a session exceeded its limit in memory.
+/// Whether some session exceeded its limit in memory.
 fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let left_out = counters.get(crate::engine::SESSION_FULL).copied().filter(|count| *count > 0)?;
     let (most, together) =
@@ -39,7 +39,7 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     )
 }
 
-/// Sessions and turns that were evicted from memory and came back. Nothing is lost.
+/// Sessions and turns that were evicted from memory and reloaded. Nothing is lost by that.
 fn memory(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let count = |key: &str| counters.get(key).copied().unwrap_or_default();
     let (evicted, reloaded) =
@@ -53,7 +53,7 @@ fn memory(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     })
 }
 
-/// Whether somebody sets the clock of this machine.
+/// Whether the clock of this machine was set.
 fn clock(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let steps = counters.get(crate::engine::CLOCK_STEPS).copied().filter(|count| *count > 0)?;
     let times = if steps == 1 { "once".to_owned() } else { format!("{steps} times") };
@@ -66,7 +66,7 @@ fn clock(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     ))
 }
 
-/// Whether hooks come twice: Cursor runs the entries of every hooks.json, and those of Claude's settings too.
+/// Whether hooks arrive twice. Cursor runs the entries of every hooks.json, and those of Claude's settings, too.
 fn doubled(counters: &BTreeMap<String, u64>, entries: &[Entry]) -> Option<Finding> {
     let count = |key: &str| counters.get(key).copied().unwrap_or_default();
     let twice = count(crate::engine::DUPLICATE_CONTENT);

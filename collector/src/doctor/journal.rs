@@ -4,7 +4,7 @@ use super::Finding;
 use crate::status::Status;
 use crate::text;
 
-/// The bound of the journal, hooks in the run-time directory, losses, hooks that are no JSON.
+/// The journal's bound, hooks in the run-time directory, losses, and hooks that are not JSON.
 pub(super) fn examine(status: &Status) -> Vec<Finding> {
     let mut findings = Vec::new();
     if status.journal.stopped {

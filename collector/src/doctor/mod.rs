@@ -1,14 +1,14 @@
-//! Checks every link of the chain and says what to do.
+//! Checks every part of the way from a hook to a destination, and says what to do.
 //!
 //! ```text
 //! configuration > state directory > hooks.json > hook command > journal > collector > database > destinations
 //! ```
 //!
-//! Nothing is changed, and nothing but our own hook program is run (`programs`). Its commands write into a temporary
-//! directory (`commands`). When a collector runs, one probe goes the real way; the collector reads it and keeps nothing of
-//! it ([`crate::journal::probe`]).
+//! Nothing is changed, and only our own hook program is run (`programs`). Its commands write to a temporary directory
+//! (`commands`). If a collector runs, one probe goes the real way; the collector reads it and stores nothing of it
+//! ([`crate::journal::probe`]).
 //!
-//! Each check returns [`Finding`]s with a stable id. [`finding`] then leaves one per cause.
+//! Each check returns [`Finding`]s with a stable id. [`finding`] then keeps one finding per cause.
 
 mod accounts;
 mod collector;
@@ -56,7 +56,7 @@ pub(crate) fn examine(global: &Global) -> Vec<Finding> {
                     .map(|config| cursor::store(&config.evidence, &status.counters)),
             );
         }
-        // The configuration's error was reported before, with what to do.
+        // The error in the configuration was reported before, with what to do.
         Err(error) if error.chain().any(|cause| cause.is::<Misuse>()) => {}
         Err(error) => findings.push(unknown(&error)),
     }
@@ -64,7 +64,7 @@ pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     finding::one_per_cause(findings)
 }
 
-/// Nothing is known of collector and database.
+/// The state of collector and database is not known.
 fn unknown(error: &anyhow::Error) -> Finding {
     let what = format!("{error:#}");
     match error.downcast_ref() {

@@ -1,8 +1,8 @@
-//! The programs that entries of hookspan name: which of them are ours, and which may be run to see that they work.
+//! The programs that hookspan's entries name: which of them are ours, and which of them may be run as a test.
 //!
-//! An entry is text in a file that a repository may bring along. So its program is run only when its bytes are those of the
-//! hook program inside this binary, or when `install` recorded its path, and when nobody but this account and the
-//! administrator can replace it.
+//! An entry is text in a file that may come with a repository. So its program is run only under two conditions: its
+//! bytes are those of the hook program inside this binary, or `install` recorded its path; and only this account and
+//! the administrator can replace it.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) struct Program {
 pub(super) enum Verdict {
     /// The hook program of this version.
     Current,
-    /// Installed by hookspan, and another version of it.
+    /// Installed by hookspan, but of another version.
     Outdated,
     /// Ours by its bytes or by the record, but not executable.
     NotExecutable,
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     Missing,
     /// Some other program.
     Foreign,
-    /// Another account could replace it: where, and how.
+    /// Another account could replace it. Contains where and how.
     Untrusted(String),
 }
 
@@ -89,7 +89,7 @@ impl Program {
 fn verdict(global: &Global, path: &Path) -> Verdict {
     let Ok(found) = std::fs::metadata(path) else { return Verdict::Missing };
     let recorded = Record::load(global.state.root()).uses(path);
-    // Check the size first, so that no large file is read and no device blocks.
+    // The size is checked first, so that no large file is read and no device blocks.
     let same = found.is_file()
         && found.len() == shim_binary::bytes().len() as u64
         && std::fs::read(path).is_ok_and(|bytes| bytes == shim_binary::bytes());

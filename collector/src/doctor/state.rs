@@ -1,4 +1,4 @@
-//! The state directory, and the room around it.
+//! Checks the state directory and the free space around it.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::config::Global;
 use crate::dirs::DirError;
 use crate::text;
 
-/// Below this, a commit or the next segment of the journal may fail.
+/// With less free space, a commit or the next segment of the journal may fail.
 const ROOM_LEAST_BYTES: u64 = 64 << 20;
-/// Below this, a day of work may fill the rest.
+/// With less free space, a day of work may fill the disk.
 const ROOM_LOW_BYTES: u64 = 512 << 20;
 
-/// The directory itself, then the room on its file system.
+/// The directory itself, and the free space on its file system.
 pub(super) fn examine(global: &Global) -> Vec<Finding> {
     let root = global.state.root();
     let mut findings = vec![directory(global)];
@@ -64,7 +64,7 @@ fn judge_room(root: &Path, bytes: u64) -> Finding {
     Finding::ok("disk.free", what)
 }
 
-/// Free bytes for this account on the file system of `folder`.
+/// Number of bytes on the file system of `folder` that this account may still use.
 #[cfg(unix)]
 fn room(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(folder).ok()?;

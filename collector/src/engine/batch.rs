@@ -1,4 +1,4 @@
-//! A batch on its way into the store. A refused batch is kept and tried again.
+//! A batch on its way into the store. A batch that the database refuses is kept and tried again.
 
 use hookspan_core::sessions::Question;
 use hookspan_core::{Sessions, Timestamp};
@@ -8,7 +8,7 @@ use super::{CLOCK_STEPS, DUPLICATE_CONTENT, Engine, SESSION_EVICTED, SESSION_FUL
 use crate::clock;
 use crate::store::write::{Arrival, Changes, Committed, ImportCounts, Transaction};
 
-/// Hooks that are committed together, with the state that is committed with them.
+/// Hooks that are committed together, and the state that is committed with them.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The hooks, in order.
@@ -17,24 +17,24 @@ pub struct Batch {
     pub position: Option<String>,
     /// The import they belong to.
     pub import: Option<ImportStep>,
-    /// How far time may pass after the batch.
+    /// The time up to which the fold may let time pass after the batch.
     pub horizon: Horizon,
     /// Counters of the reader: torn frames, cut records ...
     pub counts: Vec<(&'static str, u64)>,
-    /// Counters that another file keeps, with their present value: losses by reason.
+    /// Counters that another file keeps (losses by reason), with their current values.
     pub gauges: Vec<(String, u64)>,
 }
 
-/// How far time may pass: up to the moment until which all input was seen.
+/// The time up to which time may pass: all input before it was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
-    /// Time does not pass: older input may still arrive.
+    /// Time does not pass, because older input may still arrive.
     #[default]
     Still,
     /// Time passes up to this moment.
     At(Timestamp),
-    /// All input was seen at this time: the journal was read to its end, and nothing was being imported. The time may be long
-    /// ago when the batch is committed.
+    /// All input was seen at this time: the journal was read to its end, and nothing was being imported. The batch may
+    /// be committed long after this time.
     End(Timestamp),
 }
 
@@ -55,7 +55,7 @@ pub struct ImportStep {
     pub lines: u64,
     /// Whether this is its last batch.
     pub done: bool,
-    /// Why the rest of it could not be read.
+    /// Why the rest of the import could not be read.
     pub error: Option<String>,
 }
 
@@ -66,7 +66,8 @@ pub struct Outcome {
     pub counts: ImportCounts,
 }
 
-/// A batch, and how much of it the fold has processed. A refused transaction is repeated; the fold is not.
+/// A batch, and how many of its hooks the fold has processed. A refused transaction is repeated, but its hooks are not
+/// folded again.
 pub(super) struct Work {
     batch: Batch,
     folded: usize,

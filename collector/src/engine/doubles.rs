@@ -1,7 +1,7 @@
 //! Finds hooks that were delivered twice, by their content.
 //!
-//! Cursor runs the hooks of every hooks.json. If two files have our entry, each event arrives twice within a few milliseconds,
-//! as two records with different ids. The fold takes them as one. This counter tells the person.
+//! Cursor runs the hooks of every hooks.json. If two such files have our entry, each event arrives twice within a few
+//! milliseconds, as two records with different ids. The fold treats them as one. This counter informs the user.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,9 +13,9 @@ use crate::store::write::Arrival;
 
 /// The counter.
 pub(crate) const COUNTER: &str = "duplicate_content";
-/// The fold takes equal hooks within this time as one.
+/// The fold treats equal hooks within this time as one.
 const WINDOW_NS: i64 = 5_000_000_000;
-/// Maximum number of remembered hooks, far more than arrive in that time. Beyond it the oldest are forgotten.
+/// Maximum number of remembered hooks. Far fewer arrive within the window. The oldest are forgotten first.
 const MOST: usize = 4_096;
 
 /// Body, and event name with conversation: as hashes.
@@ -29,7 +29,8 @@ pub(super) struct Doubles {
 }
 
 impl Doubles {
-    /// Takes a hook that is new to the raw log. True if an equal hook came less than five seconds earlier or later.
+    /// Takes a hook that is new to the raw log. Returns true if an equal hook came less than five seconds earlier or
+    /// later.
     pub(super) fn note(&mut self, arrival: &Arrival) -> bool {
         let reading = &arrival.reading;
         let name = xxh64(reading.name.as_bytes(), 0);

@@ -1,4 +1,4 @@
-//! Feeds the fold an event, after any history of the event that the fold has evicted.
+//! Feeds the fold an event. If the fold has evicted the event's conversation or turn, its history goes first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use hookspan_core::{Event, EventKind, Hook, Reader, Replay, Sessions, Timestamp}
 use super::{STRAGGLER_NS, TURN_RELOADED};
 use crate::store::write::{Changes, Store, Transaction};
 
-/// Maximum number of remembered conversations. Beyond it the list starts over.
+/// Maximum number of remembered conversations. When it is exceeded, the list is cleared.
 const MOST: usize = 10_000;
 
-/// What is known of conversations that the fold does not hold.
+/// What is known about conversations that the fold does not hold.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
-    /// Conversations that have no stored history, so that the history is not looked up for each of their hooks.
+    /// Conversations without a stored history. For these, the store need not be searched again.
     stateless: HashSet<Arc<str>, RandomState>,
-    /// The history that was being read when the database refused. The fold has its beginning already.
+    /// A history that was being read when the database refused. The fold already has its beginning.
     unfinished: Option<Recall>,
 }
 
@@ -34,7 +34,7 @@ impl Absent {
         self.stateless.insert(conversation);
     }
 
-    /// Whether the history of a conversation comes before its next hook.
+    /// Whether the history of a conversation must be replayed before its next hook.
     fn needs_history(&self, sessions: &Sessions, conversation: &str) -> bool {
         let is_unfinished = |recall: &Recall| &*recall.conversation == conversation;
         self.unfinished.as_ref().is_some_and(is_unfinished)
@@ -42,13 +42,14 @@ impl Absent {
     }
 }
 
-/// Feeds the fold the hook at `seq`, which is in the raw log. If the fold has evicted the hook's conversation or turn, its
-/// history is replayed first. Takes `event` once the history was read. Returns how many hooks found their session full: one or
-/// none.
+/// Feeds the fold the hook at `seq`, which is in the raw log. If the fold has evicted the hook's conversation or turn,
+/// its history is replayed first. Takes `event` out of its option once the history was read. Returns the number of
+/// hooks dropped because their session is full: one or none.
 ///
 /// # Errors
-/// Returns SQLite's error if the history cannot be read. `event` is still there, and the next call with it reads on where this
-/// one ended.
+///
+/// Returns SQLite's error if the history cannot be read. `event` is then still there, and the next call with it
+/// continues reading at the same place.
 pub(super) fn feed(
     sessions: &mut Sessions,
     absent: &mut Absent,
@@ -110,7 +111,7 @@ fn bring_back(
     Ok(())
 }
 
-/// The history of a conversation that the fold let go and that comes back.
+/// The history of an evicted conversation that continues.
 #[derive(Debug)]
 struct Recall {
     conversation: Arc<str>,
@@ -120,14 +121,14 @@ struct Recall {
     done: usize,
 }
 
-/// Where and when a conversation begins whose parent may have left the fold.
+/// Where and when a conversation begins whose parent may have been evicted.
 struct Place {
     workspace: Arc<str>,
     at_ns: i64,
     idle_ns: i64,
 }
 
-/// A child begins with its work: what a person begins starts with a prompt or says that it starts.
+/// A child's conversation begins with its work. A person's begins with a prompt or a session start.
 fn perhaps_parent(sessions: &Sessions, event: &Event) -> Option<Place> {
     let is_work = matches!(
         event.kind,
@@ -146,8 +147,9 @@ fn perhaps_parent(sessions: &Sessions, event: &Event) -> Option<Place> {
     Some(Place { workspace, at_ns: event.at.0, idle_ns: sessions.config().session_idle_ns })
 }
 
-/// Hands the fold the history of a conversation that comes back. What it says about the past is in the store already, except
-/// that it holds these conversations again. A history that could not be read to its end is read on by the next call.
+/// Replays the history of an evicted conversation that continues. The store already has the resulting changes; only the
+/// fact that the fold holds these conversations again is new. If the history cannot be read to its end, the next call
+/// continues.
 fn recall(
     sessions: &mut Sessions,
     absent: &mut Absent,
@@ -182,7 +184,7 @@ fn recall(
 }
 
 impl Recall {
-    /// Hands in what the fold does not have yet.
+    /// Replays the part of the history that the fold does not have yet.
     fn go_on(
         &mut self,
         sessions: &mut Sessions,
@@ -204,7 +206,8 @@ impl Recall {
                 for &(seq, _) in rest {
                     if let Some(hook) = store.hook(seq)? {
                         let event = reader.read(&hook);
-                        // Whichever of the group came back: this one is held again, or has to be looked for once more.
+                        // This conversation is held again, or its history must be searched again, no matter which one
+                        // of the group came back.
                         absent.stateless.remove(&event.conversation);
                         replay_one(&mut replay, event, |seq| store.hook(seq))?;
                     }
@@ -217,17 +220,18 @@ impl Recall {
             Ok(())
         };
         let read = read();
-        // What was told so far is told once.
+        // What was reported so far must not be reported twice.
         replay.finish().into_iter().for_each(|change| changes.push(change));
         read
     }
 }
 
-/// Hooks per block of a long history. Time passes between blocks.
+/// Number of hooks per block of a long history. Time passes between blocks.
 const BLOCK: usize = 50;
 
-/// Cuts a history into blocks of hooks (number and time). Each block says how far time may pass after it: up to the earliest
-/// hook that still follows. So a long history is folded as it happened. After the last block nothing is known to follow.
+/// Divides a history into blocks of hooks (number and time). For each block, it gives the time up to which time may
+/// pass after the block: the earliest hook that still follows. So a long history is folded as it happened. For the last
+/// block, nothing is known to follow.
 pub(super) fn blocks(
     history: &[(u64, i64)],
     is_long: bool,
@@ -257,7 +261,7 @@ pub(super) fn replay_one<E>(
         }
         let (mut turn, mut reader) = (replay.handle_missing(&event), Reader::default());
         hooks.iter().for_each(|hook| turn.handle(reader.read(hook)));
-        // The history contains its own questions and ends.
+        // The history already contains the questions and ends of its sessions.
         drop(turn.finish());
     }
     replay.handle(event);

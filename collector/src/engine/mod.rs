@@ -1,8 +1,8 @@
 //! One thread that owns the fold and the write connection.
 //!
-//! A batch of hooks becomes one transaction: raw rows, everything derived from them, and how far the journal is committed.
-//! No batch is given up: if the database is locked or the disk is full, the engine retries until the database takes the batch.
-//! Meanwhile hooks wait in the journal.
+//! A batch of hooks becomes one transaction: raw rows, everything derived from them, and the position up to which the
+//! journal is committed. No batch is given up: if the database is locked or the disk is full, the engine retries until
+//! the database accepts the batch. Meanwhile hooks wait in the journal.
 
 mod batch;
 mod doubles;
@@ -27,11 +27,12 @@ pub(crate) use batch::{ImportStep, Outcome};
 pub(crate) use doubles::COUNTER as DUPLICATE_CONTENT;
 pub(crate) use steps::COUNTER as CLOCK_STEPS;
 
-/// Counts hooks whose session was full: the raw log has them, the session's tree does not.
+/// Counts hooks that were dropped because their session was full. They are in the raw log, and not in the session's
+/// tree.
 pub(crate) const SESSION_FULL: &str = "session_full";
-/// Counts sessions that left memory to make room.
+/// Counts sessions that were evicted to free memory.
 pub(crate) const SESSION_EVICTED: &str = "session_evicted";
-/// Counts settled turns that were read again for a late hook.
+/// Counts settled turns that were reloaded for a late hook.
 pub(crate) const TURN_RELOADED: &str = "turn_reloaded";
 pub(crate) use thread::{Input, spawn};
 
@@ -41,29 +42,30 @@ use crate::store::open;
 use crate::store::prune::Selection;
 use crate::store::write::{Committed, Store};
 
-/// A shim stamps its record before it reads standard input, so a hook may reach the journal shortly after a later one. Time
-/// passes only up to this long ago.
+/// A shim stamps its record before it reads standard input, so a hook may reach the journal shortly after a later one.
+/// Therefore the fold's time stays this far behind the clock.
 const STRAGGLER_NS: i64 = 250_000_000;
 
-/// Wait between two attempts at a refused batch: a disk with free space again is used within a second.
+/// Maximum wait between two attempts at a refused batch. After disk space was freed, the batch is stored within a
+/// second.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Receivers of news about commits.
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// What each transaction changed; for pages.
+    /// Tells pages what each transaction changed.
     pub notices: broadcast::Sender<Notice>,
     /// Changes whenever spans may have settled, for exporters.
     pub settled: watch::Sender<u64>,
     /// Rings at each commit, for the search index's thread.
     pub commits: Option<Sender<()>>,
-    /// The reason while the database refuses a batch.
+    /// While the database refuses a batch: the reason.
     pub trouble: watch::Sender<Option<Arc<str>>>,
     /// Set when the threads must be started again; see [`Restart`].
     pub restart: watch::Sender<Option<Restart>>,
-    /// Receives reports of damage, which may be failed reads. The receiver examines the database.
+    /// Receives SQLite's reports of damage, which may be failed reads. The receiver examines the database.
     pub suspicion: Suspicion,
-    /// Questions about child conversations. A full queue drops them, and the fold asks again.
+    /// Questions about child conversations. If the queue is full they are dropped, and the fold asks again.
     pub questions: Option<Sender<Question>>,
 }
 
@@ -81,28 +83,28 @@ impl Default for Signals {
     }
 }
 
-/// Why the threads over a database must be started again.
+/// Why the threads that use a database must be started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The database is proven to be damaged, and must be moved aside first.
+    /// The database is proven to be damaged, and must first be moved aside.
     Damaged,
     /// Committed rows are missing, for example because the write-ahead log was deleted. The fold and the journal's reader are
     /// ahead of the database.
     FellBack,
 }
 
-/// The batch was not committed because the program ends. The journal still has it.
+/// The batch was not committed, because the program ends. It is still in the journal.
 #[derive(Debug, thiserror::Error)]
 #[error("hooks wait where they are, to be taken in later: {0}")]
 pub struct Stopped(Arc<str>);
 
-/// Why a deletion is incomplete. The text says what is left to do.
+/// Why a deletion is incomplete. The text says what remains to be done.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
     /// The store refused the deletion.
     #[error("{}", explain(.0))]
     Store(rusqlite::Error),
-    /// The fold was not refilled because the program ends.
+    /// The fold was not filled again, because the program ends.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// A reader prevents truncating the write-ahead log.
@@ -115,7 +117,7 @@ pub enum DeleteError {
     Ending,
 }
 
-/// The fold, the store, and how they go together.
+/// The fold, the store, and what connects them.
 #[derive(Debug)]
 pub struct Engine {
     store: Store,
@@ -132,7 +134,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine over `store`. Once `stop` receives or is disconnected, a refused batch is returned instead of retried.
+    /// An engine for `store`. Once `stop` receives a message or is disconnected, a refused batch is returned and not
+    /// retried.
     #[must_use]
     pub fn new(
         store: Store,
@@ -155,7 +158,7 @@ impl Engine {
         }
     }
 
-    /// Limits the retries of a batch to this time. Without a limit only `stop` ends them.
+    /// Limits the retries of a batch to this time. Without a limit, only `stop` ends them.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = Some(patience);
     }
@@ -175,7 +178,8 @@ impl Engine {
     /// Commits `batch` and everything derived from it.
     ///
     /// # Errors
-    /// [`Stopped`] when the database refuses until the program ends.
+    ///
+    /// [`Stopped`] if the database refuses until the program ends.
     pub fn take(&mut self, batch: Batch) -> Result<Outcome, Stopped> {
         let _span = tracing::info_span!("commit", hooks = batch.arrivals.len()).entered();
         let mut work = batch::Work::new(batch);
@@ -201,14 +205,15 @@ impl Engine {
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
     }
 
-    /// Deletes the selection, also from the fold. Returns when no file of the database holds any of it.
+    /// Deletes the selection, also from the fold. Returns when no file of the database contains any of it.
     ///
     /// # Errors
-    /// [`DeleteError`]; only with [`DeleteError::ReaderHolds`] are the rows gone.
+    ///
+    /// [`DeleteError`]. The rows are gone only in the case of [`DeleteError::ReaderHolds`].
     pub fn delete(&mut self, what: &Selection, patience: Duration) -> Result<Deleted, DeleteError> {
         let (deleted, committed) = self.store.delete(what).map_err(DeleteError::Store)?;
         if !what.sessions.is_empty() || !what.conversations.is_empty() {
-            // Rebuild the fold's state from the remaining hooks.
+            // The fold's state is built again from the remaining hooks.
             self.sessions = Sessions::new(self.config.clone());
             self.absent.clear();
             self.restore()?;
@@ -229,7 +234,7 @@ impl Engine {
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Option<Duration> {
         let deadline = self.sessions.poll_deadline()?.plus(STRAGGLER_NS);
-        // If the deadline has passed, wait a little anyway: the fold may move it.
+        // Waits a little even if the deadline has passed, because the fold may move it.
         let wait = u64::try_from(deadline.since(now)).unwrap_or(0).max(20_000_000);
         Some(Duration::from_nanos(wait))
     }
@@ -245,7 +250,7 @@ impl Engine {
             self.signals.settled.send_replace(rev);
         }
         if let Some(bell) = &self.signals.commits {
-            // The bell rings already, or its receiver has ended.
+            // If the bell is ringing already, or its receiver has ended, there is nothing to do.
             let _rung = bell.try_send(());
         }
         let Some(queue) = &self.signals.questions else { return };
@@ -256,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// Whether the program continues. Long work checks between its blocks.
+    /// Whether the program continues. Long work asks this between its blocks.
     fn go_on(&self) -> Result<(), Stopped> {
         match self.stop.try_recv() {
             Err(TryRecvError::Empty) => Ok(()),
@@ -272,7 +277,7 @@ impl Engine {
         } else if open::is_doubtful(error) {
             let known = self.store.last_seq();
             if let Err(error) = spare::lend(|| self.store.reopen()) {
-                // Runs once a second; the trouble is reported.
+                // This runs once a second, and the trouble is reported elsewhere.
                 tracing::debug!(%error, "the database cannot be opened again yet");
             } else if self.store.last_seq() < known {
                 self.signals.restart.send_replace(Some(Restart::FellBack));

@@ -1,4 +1,4 @@
-//! Brings the fold to the store's state: at start, and for a rebuild.
+//! Brings the fold to the store's state, at the start and for a rebuild.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use crate::store::write::{Changes, Committed, Reading};
 const BLOCK: usize = 1_000;
 
 impl Engine {
-    /// Replays the conversations that were open at the last commit, so that a restart changes no result. The store has the
-    /// resulting changes already.
+    /// Replays the conversations that were open at the last commit, so that a restart changes no result. The store
+    /// already has the resulting changes.
     ///
     /// # Errors
-    /// [`Stopped`] when the database refuses until the program ends.
+    ///
+    /// [`Stopped`] if the database refuses until the program ends.
     pub fn restore(&mut self) -> Result<(), Stopped> {
         let held = self.persist(|engine| engine.store.held())?;
         let fresh = Sessions::new(self.config.clone());
@@ -48,7 +49,7 @@ impl Engine {
                 change => changes.push(change),
             }
         }
-        // Links are searched at other times than before the stop. A child without a parent then may have one now.
+        // Links are searched at other times than before the stop, so a child without a parent may have one now.
         let mut any_moved = false;
         for (conversation, root) in moved.into_iter().filter(|(own, root)| own != root) {
             let own = self.persist(|engine| engine.store.spans_alone(&conversation))?;
@@ -60,8 +61,8 @@ impl Engine {
                 changes.push(Change::Withdraw(SpanKey { id, conversation }));
             }
         }
-        // The changes of the replay were not stored. The store has them, except changes that the stop delayed and spans that
-        // moved.
+        // The changes of the replay were not stored. The store has them, except changes that were delayed when the
+        // collector stopped, and spans that moved.
         sessions.handle_restart(is_long || any_moved);
         self.sessions = sessions;
         drain(&mut self.sessions, &mut changes);
@@ -75,8 +76,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Folds hooks that are in the raw log but not in the derived tables. Each block is committed, so an interrupted run
-    /// continues there. `progress` receives the number of hooks done and of all hooks.
+    /// Folds hooks that are in the raw log and not in the derived tables. Each block is committed, so an interrupted
+    /// run continues with the next block. `progress` receives the number of hooks done and of all hooks.
     ///
     /// # Errors
     /// See [`Self::restore`].
@@ -96,7 +97,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Folds a block. Returns how many hooks it held.
+    /// Folds a block. Returns the number of its hooks.
     fn fold_block(&mut self, horizon: Timestamp) -> Result<u64, Stopped> {
         let hooks = self.persist(|engine| engine.store.unfolded(BLOCK))?;
         let mut reader = Reader::default();

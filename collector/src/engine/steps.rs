@@ -9,13 +9,14 @@ pub(crate) const COUNTER: &str = "clock_steps";
 /// The clocks of the last hook.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Time since boot, and the wall clock's lead over it, nanoseconds.
+    /// Time since boot, and how far the wall clock is ahead of it, in nanoseconds.
     last: Option<(i64, i64)>,
 }
 
 impl Steps {
-    /// Takes a hook in the order of the journal. True if the wall clock was set since the previous hook. Also true if the
-    /// machine was restarted and has run longer than before: the two cannot be told apart.
+    /// Takes a hook in the order of the journal. Returns true if the wall clock was set since the previous hook. Also
+    /// returns true if the machine was restarted and has run longer than before the restart, because the two cases look
+    /// the same.
     pub(super) fn note(&mut self, hook: &Hook) -> bool {
         let shim = hook.source == HookSource::Shim;
         let boot = hook.boottime_ns.filter(|_| shim).and_then(|ns| i64::try_from(ns).ok());
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_is_noticed_once() {
         let mut steps = Steps::default();
-        // As they come, out of order, after an hour's sleep, set back, as they come, set on by a day.
+        // In this order: normal, out of order, after an hour's sleep, set back, normal, set forward by a day.
         let hooks = [(100, 5), (102, 7), (101, 6), (3_702, 3_607), (110, 3_615), (111, 3_616)];
         let found = hooks.map(|(wall, boot)| steps.note(&hook(wall, boot)));
         assert_eq!(found, [false, false, false, false, true, false]);

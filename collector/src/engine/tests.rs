@@ -1,4 +1,4 @@
-//! The engine over a real database: whatever happens, the resulting tables are the same.
+//! Tests the engine with a real database: no matter what happens, the resulting tables are the same.
 
 use std::path::PathBuf;
 
@@ -64,8 +64,8 @@ fn event(second: i64, conversation: &str, generation: &str, name: &str, own: &Va
     Preparer::default().prepare(id, 0, hook)
 }
 
-/// Two sessions side by side, with calls that succeed and fail, a subagent with its own conversation, an unknown event and
-/// a broken one; the second session comes back after a day.
+/// Two sessions side by side, with calls that succeed and fail, a subagent with its own conversation, an unknown event
+/// and a broken one. The second session continues after a day.
 fn stream() -> Vec<Arrival> {
     let (a, b, child) = ("session-a", "session-b", "child-of-a");
     let call =
@@ -132,7 +132,7 @@ fn stream() -> Vec<Arrival> {
     events
 }
 
-/// Takes `arrivals` in batches of `size`, letting time pass to the last hook after each.
+/// Takes `arrivals` in batches of `size`. After each batch, time passes up to its last hook.
 fn play(engine: &mut Engine, arrivals: &[Arrival], size: usize) {
     for batch in arrivals.chunks(size) {
         let last = batch.last().unwrap().hook.observed_at;
@@ -235,7 +235,7 @@ fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
     assert_eq!(rows(&db, contract), new, "counted anew, not twice");
 }
 
-/// A change of a settled row changes the sums that contain it: all tables of a live and a rebuilt store are equal.
+/// If a settled row changes, the sums that contain it change, too. All tables of a live and a rebuilt store are equal.
 #[test]
 fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
     let reference = reference();
@@ -252,8 +252,8 @@ fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
     }
 }
 
-/// Hooks in parts of any size, with all time passing after some of them; then a session is deleted. Whatever remains, a rebuild
-/// gives the same tables.
+/// Hooks arrive in parts of any size, with all time passing after some of them. Then a session is deleted. A rebuild of
+/// the rest gives the same tables.
 #[test]
 fn sums_are_those_of_the_rows_however_the_hooks_came() {
     let mut random = 1_u64;
@@ -315,7 +315,7 @@ fn a_locked_database_is_waited_for_and_the_fold_is_not_repeated() {
         finish(&mut engine);
         engine
     });
-    // The first refusal is told; only then is the lock released.
+    // The lock is released only after the first refusal was reported.
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(trouble.wait_for(Option::is_some)).unwrap();
     let text = trouble.borrow().clone().unwrap();
@@ -338,7 +338,8 @@ fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
     let refuse = "CREATE TRIGGER no BEFORE INSERT ON span BEGIN SELECT RAISE(ABORT, 'no'); END";
     other.execute_batch(refuse).unwrap();
     let all = stream();
-    // One known from this very batch at either end of it, and one that says what another one says.
+    // The batch contains a known hook at its beginning, one from this same batch at its end, and one that repeats the
+    // content of another.
     let mut twice = all[2].clone();
     twice.id[0] ^= 0x80;
     let batch = [&all[..1], &all[..], &[twice], &all[11..]].concat();
@@ -368,7 +369,7 @@ fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
 
 #[test]
 fn a_rebuild_behind_a_deletion_knows_what_calls_are_about() {
-    // The last hook is one of `b`: then the last number that was given belongs to no hook.
+    // The last hook belongs to `b`. After the deletion, the last number that was given belongs to no hook.
     rebuilt_behind_a_deletion("a", "Shell make 1");
     rebuilt_behind_a_deletion("b", "Shell make 0");
 }
@@ -429,7 +430,7 @@ fn listeners_hear_what_was_committed() {
     assert!(settled.has_changed().unwrap());
 }
 
-/// What is left when a write-ahead log is lost, or an older copy of the database put in its place.
+/// What remains if a write-ahead log is lost, or if an older copy of the database is put in its place.
 #[test]
 fn a_database_that_has_lost_commits_asks_for_a_new_start() {
     let world = World::new();
@@ -505,7 +506,7 @@ fn hooks_beyond_the_bound_of_their_session_are_stored_and_counted() {
     assert!(left_out > 0 && left_out < arrivals.len() as u64, "{left_out}");
 }
 
-/// Turns of one session, each with a subagent, a while apart; and late hooks of some that were settled long before.
+/// Turns of one session, some time apart, each with a subagent; and late hooks of turns that settled long before.
 fn long_session() -> Vec<Arrival> {
     let call =
         |id: &str| json!({"tool_name": "Read", "tool_use_id": id, "tool_input": {"path": "/x"}});
@@ -538,7 +539,7 @@ fn long_session() -> Vec<Arrival> {
 #[test]
 fn a_session_whose_settled_turns_leave_memory_gives_the_same_tables_live_restarted_and_rebuilt() {
     let arrivals = long_session();
-    // Returns the tables of a store that lived through a restart, those after a rebuild, and the number of reloaded turns.
+    // Returns the tables of a store after a restart, the tables after a rebuild, and the number of reloaded turns.
     let live = |config: &hookspan_core::Config, size: usize| {
         let world = World::new();
         let mut engine = world.engine_with(config.clone());

@@ -1,4 +1,4 @@
-//! The engine as a thread: batches in, one at a time, and the deadlines between them.
+//! Runs the engine in a thread: takes batches one at a time, and keeps deadlines between them.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ pub(crate) enum Input {
     Delete(Selection, Sender<Result<Deleted, DeleteError>>),
 }
 
-/// Maximum number of pages returned to the file system after a deletion: hooks are waiting.
+/// Maximum number of pages given back to the file system after a deletion. More would make hooks wait.
 const GIVEN_BACK: u32 = 4_096;
-/// How long to wait for readers before truncating the write-ahead log.
+/// Maximum wait for readers before truncating the write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// After a delay this long the reader must confirm that it has read everything up to now: the delay may have held up the reader
-/// too.
+/// After a delay this long, the reader must confirm that it has read everything up to now, because the delay may have
+/// affected the reader as well.
 const HELD_UP: Duration = Duration::from_nanos(STRAGGLER_NS.unsigned_abs());
 
 /// Runs `engine` until every sender of `inputs` is gone. `look_again` asks the reader for another [`Horizon::End`].
@@ -54,7 +54,7 @@ pub(crate) fn spawn(
         if let Err(error) = engine.store.is_alive(clock::now()) {
             tracing::warn!(%error, "the end is not noted");
         }
-        // The write-ahead log goes into the database, so that a copy of that file alone is whole.
+        // Moves the write-ahead log into the database, so that a copy of the database file alone is complete.
         if let Err(error) = engine.store.checkpoint() {
             tracing::warn!(%error, "the write-ahead log stays");
         }
@@ -66,14 +66,14 @@ pub(crate) fn spawn(
 struct Reader {
     /// The reader has read everything up to now.
     drained: bool,
-    /// A long delay since then makes `drained` uncertain.
+    /// A long delay since `drained` was set makes it uncertain.
     held_up: bool,
 }
 
 impl Reader {
-    /// Notes what a batch says about the input behind it.
+    /// Notes what a batch tells about the input behind it.
     fn heard(&mut self, batch: &Batch, look_again: &dyn Fn()) {
-        // A batch of evidence says nothing about what else is on its way.
+        // A batch of evidence tells nothing about other input.
         let is_reader =
             batch.position.is_some() || batch.horizon != Horizon::Still || batch.import.is_some();
         if is_reader {
@@ -99,7 +99,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
             Ok(input) => input,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) if !reader.drained => continue,
-            // This process was stopped or got no processor time, so unread hooks may wait.
+            // This process was stopped or got no processor time, so there may be unread hooks.
             Err(RecvTimeoutError::Timeout) if reader.held_up || asleep.is_longer_than(patience) => {
                 reader = Reader::default();
                 look_again();
@@ -152,7 +152,7 @@ impl Stretch {
         self.is_longer_than(Duration::ZERO)
     }
 
-    /// Whether it took longer than `expected` by more than hooks may be late.
+    /// Whether it took longer than `expected`, by more than the time that a hook may be late.
     fn is_longer_than(&self, expected: Duration) -> bool {
         clock::instant().duration_since(self.0) > expected.saturating_add(HELD_UP)
     }
@@ -171,7 +171,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// An engine's thread over a database of its own, and what it asks of the reader.
+    /// An engine's thread with a database of its own, and the questions that it asks the reader.
     struct Running {
         temp: tempfile::TempDir,
         inputs: Sender<Input>,
@@ -210,7 +210,7 @@ mod tests {
             self.asked.recv_timeout(Duration::from_secs(20)).expect("the reader is asked");
         }
 
-        /// Of the root of a turn that is over: it settles two seconds later.
+        /// The time at which the root's turn settles: two seconds after it is over.
         fn settled(&self) -> i64 {
             self.db().query_row("SELECT count(*) FROM settled", [], |row| row.get(0)).unwrap()
         }
@@ -243,10 +243,11 @@ mod tests {
     fn time_passes_to_where_the_reader_has_seen_and_not_to_where_a_batch_waited() {
         let running = Running::start();
         let an_hour_ago = clock::now().plus(-3_600 * SECOND);
-        // The turn has been over for a second when the reader sees no more; the batch waits for an hour.
+        // When the reader reaches the end of the journal, the turn has been over for a second. The batch then waits for
+        // an hour.
         running.send(turn(an_hour_ago), an_hour_ago.plus(SECOND));
         running.is_asked();
-        // As long as a deadline that has passed is given, many times over.
+        // Waits much longer than the engine would wait for a deadline that has passed.
         std::thread::sleep(Duration::from_millis(400));
         assert_eq!(running.settled(), 0, "hooks of that hour may wait to be read");
         running.settles();
@@ -263,7 +264,7 @@ mod tests {
         db.execute_batch("BEGIN IMMEDIATE").unwrap();
         running.send(turn(clock::now()), clock::now());
         std::thread::sleep(Duration::from_millis(600));
-        // Neither is what is quickly done behind it.
+        // A fast operation after the delay does not settle the turn either.
         let (answer, checkpointed) = bounded(1);
         running.inputs.send(Input::Checkpoint(answer)).unwrap();
         db.execute_batch("COMMIT").unwrap();

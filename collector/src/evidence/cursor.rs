@@ -1,7 +1,7 @@
-//! Cursor's own database as evidence: which call of which conversation a composer works for.
+//! Uses Cursor's own database as evidence: it tells which call of which conversation a composer works for.
 //!
-//! The file is Cursor's, often in use and sometimes larger than memory. It is opened for a question, read by key, and closed;
-//! a lock, damage or a form that is not known costs that answer and is counted.
+//! The file belongs to Cursor, is often in use, and is sometimes larger than memory. It is opened for one question,
+//! read by key, and closed. If it is locked, damaged or of an unknown form, there is no answer, and this is counted.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use super::usable;
 use crate::clock;
 use crate::store::cursor::{Database, Subagent};
 
-/// Questions that may be put to the file within [`WINDOW`].
+/// Maximum number of questions to the file within [`WINDOW`].
 const QUESTIONS_MAX: u32 = 30;
 const WINDOW: Duration = Duration::from_secs(60);
-/// After a refusal it is left alone for as long.
+/// After a refusal, the file is not opened again for this long.
 const REST: Duration = Duration::from_secs(10);
-/// Longest call id that is taken over.
+/// Maximum length of a call id that is used.
 const LONGEST_CALL: usize = 512;
 
-/// Cursor's database, and how often it may be asked.
+/// Cursor's database, and the limit on how often it is read.
 #[derive(Debug)]
 pub(crate) struct CursorStore {
     path: PathBuf,
@@ -30,13 +30,13 @@ pub(crate) struct CursorStore {
 }
 
 impl CursorStore {
-    /// The database at `path`, which need not be there.
+    /// The database at `path`. The file need not exist.
     #[must_use]
     pub(crate) const fn new(path: PathBuf) -> Self {
         Self { path, window: None, asked: 0, rests_until: None }
     }
 
-    /// What the database says about `children`, of which it is not known what `parent` has to do with them. `knows` tells
+    /// What the database tells about those `children` whose relation to `parent` is not known yet. `knows` tells
     /// whether a conversation is known to have made a call.
     pub(super) fn look(
         &mut self,
@@ -69,7 +69,7 @@ impl CursorStore {
                 found
             }
             Err(error) => {
-                // Warn rarely: the file is Cursor's, and we cannot repair it.
+                // Logged at debug level: the file belongs to Cursor, and we cannot repair it.
                 tracing::debug!(%error, "Cursor's database does not answer");
                 counts.push(("evidence_store_failed", 1));
                 self.rests_until = clock::instant().checked_add(REST);
@@ -78,7 +78,7 @@ impl CursorStore {
         }
     }
 
-    /// Whether now is a time to ask, and if so, counts it.
+    /// Whether the database may be asked now. If so, counts the question.
     fn may_ask(&mut self, now: Instant) -> bool {
         if self.rests_until.is_some_and(|until| now < until) {
             return false;
@@ -92,7 +92,7 @@ impl CursorStore {
     }
 }
 
-/// What the database says about each child, by its own row first, and then by what `parent` says of its children.
+/// What the database tells about each child: from the child's own row, otherwise from its parent's list of children.
 fn told<'a>(
     database: &mut Database,
     parent: &str,
@@ -124,7 +124,7 @@ fn told<'a>(
     Ok(told)
 }
 
-/// If no hook shows that the parent made the call, only the parent is reported, without the call.
+/// If no hook shows that the parent made the call, the evidence names only the parent.
 fn evidence(child: &str, said: &Subagent, knows: impl Fn(&str, &str) -> bool) -> Option<Evidence> {
     if !usable(&said.parent) || said.parent == child {
         return None;

@@ -1,7 +1,7 @@
-//! Looks on disk for proof of which parent a child conversation has, in the order of cost: transcript folders, then
-//! Cursor's own database. Both are read only, within bounds, by a thread that nothing waits for.
+//! Looks on disk for proof of a child conversation's parent: first in transcript folders, which cost less, then in
+//! Cursor's own database. Both are only read, within limits, by a thread that nothing waits for.
 //!
-//! A result becomes a hook of its own, so that a rebuild does not need the disk again.
+//! A result is stored as a hook of its own, so that a rebuild does not need the disk again.
 
 mod cursor;
 mod transcripts;
@@ -26,13 +26,14 @@ use crate::store::open::Readers;
 use crate::store::write::Arrival;
 use crate::store::write::Preparer;
 
-/// Longest conversation id that is looked for.
+/// Maximum length of a conversation id that is searched for.
 const LONGEST_ID: usize = 128;
 
-/// Answers questions until `stop` is closed, from Cursor's database too where `cursor` says so.
+/// Answers questions until `stop` is closed. Also reads Cursor's database, if `cursor` is set.
 ///
 /// # Errors
-/// When the system gives no thread.
+///
+/// The system cannot start a thread.
 pub(crate) fn spawn(
     readers: Readers,
     mut cursor: Option<CursorStore>,
@@ -57,12 +58,12 @@ pub(crate) fn spawn(
     })
 }
 
-/// Answers, and what is to be counted about them.
+/// Answers, and what is counted about them.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Hooks for the raw log.
     pub arrivals: Vec<Arrival>,
-    /// Counters: `evidence_transcript`, `evidence_store` and what kept Cursor's database from answering.
+    /// Counters: `evidence_transcript`, `evidence_store`, and the reasons for which Cursor's database gave no answer.
     pub counts: Vec<(&'static str, u64)>,
 }
 
@@ -106,7 +107,7 @@ fn arrival(evidence: &Evidence, preparer: &mut Preparer) -> Arrival {
     preparer.prepare(id, 0, hook)
 }
 
-/// Whether a conversation id is plain enough to be looked for: no path, no markup, of bounded length.
+/// Whether a conversation id is safe to search for: it contains no path and no markup, and is not too long.
 fn usable(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(plain)

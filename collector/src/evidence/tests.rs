@@ -1,4 +1,4 @@
-//! Evidence on its way from Cursor's database to the tree.
+//! Tests the way of evidence from Cursor's database to the tree of spans.
 
 use crossbeam_channel::{Receiver, bounded, never};
 use hookspan_core::{Span, SpanId, Timestamp};
@@ -46,7 +46,7 @@ impl World {
         self.engine.take(Batch { arrivals, ..Batch::default() }).unwrap();
     }
 
-    /// Answers all open questions, and gives back what was counted.
+    /// Answers all open questions. Returns what was counted.
     fn answer(&mut self, cursor: &mut CursorStore) -> Vec<(&'static str, u64)> {
         let mut counted = Vec::new();
         while let Ok(question) = self.questions.try_recv() {
@@ -109,7 +109,7 @@ fn hook(millis: i64, conversation: &str, generation: &str, name: &str, own: &Val
     Preparer::default().prepare(std::array::from_fn(|at| digest[at]), 0, hook)
 }
 
-/// Two subagents at once with the same task, and nothing in any hook that says whose child is whose.
+/// Two subagents at once with the same task. No hook tells which child belongs to which call.
 fn two_children() -> Vec<Arrival> {
     let call = |id: &str| {
         json!({"tool_name": "Subagent", "tool_use_id": id,
@@ -158,7 +158,7 @@ fn what_cursors_database_says_becomes_the_link() {
     let expected = [agent("call_1\nfc_1", "/w/b"), agent("call_2", "/w/a")];
     assert_eq!(world.subagents(), expected);
 
-    // The raw log has it now: neither a rebuild nor another question needs the database again.
+    // The raw log contains the evidence now. Neither a rebuild nor another question needs the database again.
     drop(db);
     std::fs::remove_file(world.temp.path().join("state.vscdb")).unwrap();
     world.engine.store().start_rebuild("again").unwrap();
@@ -181,7 +181,7 @@ fn a_parent_that_names_its_children_proves_the_parent_alone() {
     arrivals.retain(|arrival| *arrival.reading.conversation != *"child-b");
     world.take(arrivals);
     assert_eq!(world.answer(&mut cursor), [("evidence_store", 1)]);
-    // Which of the two calls it was is not known, and is not made up.
+    // Nobody knows which of the two calls it was, and no call is made up.
     let agents = world.subagents();
     assert!(
         !agents.iter().any(|(call, _, source, _)| source == "store" && call.starts_with("call_")),

@@ -1,7 +1,7 @@
-//! Transcript folders as evidence: read-only and bounded.
+//! Uses transcript folders as evidence: read-only and bounded.
 //!
-//! Cursor keeps a child's transcript at `<folder of the parent's transcript>/subagents/<child>.jsonl`, and its first row is
-//! the task. Nothing of a transcript is kept.
+//! Cursor keeps a child's transcript at `<folder of the parent's transcript>/subagents/<child>.jsonl`. Its first row is
+//! the task. Nothing of a transcript is stored.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::dirs::open_private;
 use crate::store::delegations;
 use crate::store::open::Readers;
 
-/// The first row of a transcript is read up to here.
+/// Maximum number of bytes read of a transcript's first row.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A delegating call and what it asked for.
+/// A delegating call, and the task that it gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) call: String,
     text: String,
 }
 
-/// What the transcripts in the parent's folder say about the candidates.
+/// What the transcripts in the parent's folder tell about the candidates.
 pub(super) fn look<'a>(question: &Question, tasks: impl FnOnce() -> &'a [Task]) -> Vec<Evidence> {
     let Some(folder) = folder(&question.transcript_path) else { return Vec::new() };
     let mut transcripts = Vec::new();
@@ -52,8 +52,8 @@ pub(super) fn look<'a>(question: &Question, tasks: impl FnOnce() -> &'a [Task]) 
         .collect()
 }
 
-/// The folder where children of the conversation with this transcript have theirs. The path is a payload's word: only an
-/// absolute one that goes straight down is followed.
+/// The folder for transcripts of the children of the conversation with this transcript. The path comes from a payload,
+/// so only an absolute path without `..` is used.
 fn folder(transcript_path: &str) -> Option<PathBuf> {
     let path = Path::new(transcript_path);
     let straight = path.components().all(|part| {
@@ -122,7 +122,7 @@ fn query(row: &[u8]) -> Option<String> {
     Some(inner.trim().to_owned())
 }
 
-/// The one call that asked for exactly this.
+/// The only call that gave exactly this task.
 fn call(tasks: &[Task], query: &str) -> Option<String> {
     let mut equal = tasks.iter().filter(|task| task.text.trim() == query).map(|task| &task.call);
     let first = equal.next()?;

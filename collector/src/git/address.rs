@@ -1,5 +1,5 @@
-//! The address of a remote as a browser opens it. What a clone needs besides (a user, a password, a port of SSH) is left out, so that
-//! no credential is ever stored.
+//! Converts the address of a remote to one that a browser opens. Everything else that a clone needs (a user, a
+//! password, an SSH port) is left out, so that no credential is ever stored.
 
 /// Longest address that is kept.
 const LONGEST: usize = 512;
@@ -24,7 +24,7 @@ pub(super) fn address(remote: &str) -> Option<String> {
         None => {
             let (authority, path) = remote.split_once(':')?;
             let host = authority.rsplit('@').next().unwrap_or_default();
-            // One letter before a colon is a drive; a slash before it a path; a second colon a helper of Git.
+            // One letter before a colon is a drive, a slash before it means a path, and a second colon a helper of Git.
             if host.len() < 2 || authority.contains(['/', '\\']) || path.starts_with(':') {
                 return None;
             }

@@ -1,7 +1,7 @@
-//! Which branch and commit a workspace is at when a turn begins and ends, and what was committed meanwhile: read from the files of
-//! its repository, by a thread that nothing waits for. No Git is started.
+//! Finds the branch and commit of a workspace when a turn begins and ends, and the commits made in between. A thread
+//! that nothing waits for reads them from the files of the repository. Git itself is not run.
 //!
-//! What was seen becomes a hook of its own, so that a rebuild tells what was seen then, and looks at no repository again.
+//! What was seen is stored as a hook of its own, so that a rebuild reads no repository again.
 
 mod address;
 mod reflog;
@@ -23,27 +23,28 @@ use crate::store::write::{Arrival, Preparer};
 
 pub(crate) use watch::{Look, Watch};
 
-/// Looks that may wait. What does not fit is not looked at, and counted.
+/// Maximum number of waiting looks. Further ones are dropped and counted.
 pub(crate) const LOOKS: usize = 256;
 
-/// Counts looks at repositories that nobody had time for.
+/// Counts looks at repositories that were dropped because too many were waiting.
 pub(crate) const SKIPPED: &str = "repository_skipped";
 
-/// The engine's door, which closes when the collector ends.
+/// The channel to the engine. It is taken away when the collector ends.
 pub(crate) type Door = Arc<Mutex<Option<Sender<Input>>>>;
 
-/// Looks at repositories until every [`Watch`] is gone or `inputs` is closed. The thread is not waited for: a file system that hangs
-/// must not keep the collector from ending.
+/// Looks at repositories until every [`Watch`] is gone or `inputs` is closed. Nobody waits for this thread, because a
+/// file system that hangs must not keep the collector from ending.
 ///
 /// # Errors
-/// When the system gives no thread.
+///
+/// The system cannot start a thread.
 pub(crate) fn spawn(looks: Receiver<Look>, inputs: Door) -> std::io::Result<()> {
     let run = move || {
         let mut preparer = Preparer::default();
         for look in looks {
             let Some(arrival) = answer(&look, &mut preparer) else { continue };
             let batch = Batch { arrivals: vec![arrival], ..Batch::default() };
-            // Held while it is asked for, not while the engine is busy.
+            // The lock is held only while the channel is copied, and not while the engine is busy.
             let engine = inputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if engine.is_none_or(|engine| engine.send(Input::Batch(batch, None)).is_err()) {
                 return;
@@ -53,7 +54,7 @@ pub(crate) fn spawn(looks: Receiver<Look>, inputs: Door) -> std::io::Result<()> 
     std::thread::Builder::new().name("git".into()).spawn(run).map(drop)
 }
 
-/// What is seen, as a hook for the raw log. The same look always has the same id.
+/// Turns what was seen into a hook for the raw log. The same look always gets the same id.
 #[must_use]
 pub(crate) fn answer(look: &Look, preparer: &mut Preparer) -> Option<Arrival> {
     let since = look.since.map(|at| at.0.div_euclid(1_000_000_000));

@@ -1,10 +1,11 @@
-//! Commits that a reflog notes. A line is `OLD NEW NAME <EMAIL> SECONDS ZONE<tab>WHAT: SUBJECT`; neither name nor subject is kept.
+//! Reads commits from a reflog. A line is `OLD NEW NAME <EMAIL> SECONDS ZONE<tab>WHAT: SUBJECT`. Name and subject are
+//! not stored.
 
 use std::sync::Arc;
 
 use hookspan_core::repository::MAX_COMMITS;
 
-/// The commits made `since` a time in seconds, the oldest first. `log` may begin in the middle of a line.
+/// The commits made at or after `since` (in seconds), the oldest first. `log` may begin in the middle of a line.
 pub(super) fn commits(log: &[u8], since: i64) -> Vec<Arc<str>> {
     let lines = log.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     let mut commits: Vec<Arc<str>> = Vec::new();
@@ -18,7 +19,7 @@ pub(super) fn commits(log: &[u8], since: i64) -> Vec<Arc<str>> {
     commits
 }
 
-/// The commit that a line says was made, not only checked out.
+/// The commit of a line, if it was made and not only checked out.
 fn made(line: &str, since: i64) -> Option<&str> {
     let (who, what) = line.split_once('\t')?;
     let mut words = who.split(' ');
@@ -35,7 +36,7 @@ fn made(line: &str, since: i64) -> Option<&str> {
     (is_made && at >= since && is_commit(new)).then_some(new)
 }
 
-/// A whole name of a commit, in either of Git's hashes.
+/// Whether a word is the full name of a commit, in either of Git's hashes.
 pub(super) fn is_commit(word: &str) -> bool {
     matches!(word.len(), 40 | 64) && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -1,8 +1,8 @@
-//! Reading a repository's state from its files: which one a folder is in, what HEAD is, and its remote.
+//! Reads a repository's state from its files: which repository a folder belongs to, its HEAD, and its remote.
 //!
-//! The files of a repository may be hostile. Only regular files of this account are read, each up to a bound. No symbolic link is
-//! followed. A `.git` file is followed only to a folder that names this file in turn, as worktrees and submodules do. Nothing is
-//! executed, locked or written.
+//! The files of a repository may be hostile. Only regular files of this account are read, each up to a limit. Symbolic
+//! links are not followed. A `.git` file is followed only to a folder that refers back to this file, as in worktrees
+//! and submodules. Nothing is executed, locked or written.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use super::address::address;
 use super::reflog;
 use crate::dirs::{Regular, is_ours, read_regular, read_tail};
 
-/// Folders above the workspace in which `.git` is looked for.
+/// Maximum number of folders, from the workspace upwards, in which `.git` is searched.
 const MOST_FOLDERS: usize = 32;
-/// HEAD, a ref, `.git`, `commondir`: one line.
+/// Maximum size of HEAD, a ref, `.git` or `commondir`, each of which is one line.
 const LINE: u64 = 4 << 10;
 const CONFIG: u64 = 256 << 10;
 /// Some 100,000 packed refs.
 const PACKED: u64 = 8 << 20;
-/// End of the reflog that is read: some 300 lines.
+/// Number of bytes read from the end of the reflog: some 300 lines.
 const REFLOG: u64 = 64 << 10;
-/// Longest name of a branch that is kept.
+/// Maximum length of a branch name that is stored.
 const LONGEST_NAME: usize = 256;
 
-/// What a folder's repository is at. With `since`, in seconds, the commits that its reflog notes from then on. `None` where there is
-/// no repository, or none that may be read.
+/// The state of the repository that contains `folder`. If `since` (in seconds) is given, with the commits that its
+/// reflog lists from then on. `None` if there is no repository, or if it may not be read.
 pub(super) fn look(folder: &Path, since: Option<i64>) -> Option<RepositoryState> {
     let straight = |part: Component<'_>| {
         matches!(part, Component::Prefix(_) | Component::RootDir | Component::Normal(_))
@@ -45,7 +45,7 @@ pub(super) fn look(folder: &Path, since: Option<i64>) -> Option<RepositoryState>
 /// Where the files of a repository are.
 #[derive(Debug)]
 struct Place {
-    /// HEAD and its reflog: a worktree has its own.
+    /// Folder of HEAD and its reflog. Each worktree has its own.
     own: PathBuf,
     /// Branches and configuration.
     common: PathBuf,
@@ -67,7 +67,7 @@ fn find(folder: &Path) -> Option<Place> {
     None
 }
 
-/// The repository that a `.git` file names, if it names the file back.
+/// The repository that a `.git` file refers to, if the repository refers back to the file.
 fn elsewhere(folder: &Path, entry: &Path) -> Option<Place> {
     let text = line(entry)?;
     let own = folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
@@ -95,7 +95,7 @@ impl Place {
         let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
             return (None, reflog::is_commit(&head).then(|| head.into()));
         };
-        // `.invalid` is how a repository says that its refs lie in another form (reftable).
+        // With `.invalid` a repository says that its refs are stored in another form (reftable).
         if !is_ref(name) {
             return (None, None);
         }
@@ -126,7 +126,7 @@ impl Place {
     }
 }
 
-/// The first line of a file that holds one.
+/// The first line of a small file.
 fn line(path: &Path) -> Option<String> {
     let text = text_of(path, LINE)?;
     Some(text.lines().next()?.trim().to_owned())
@@ -137,7 +137,7 @@ fn text_of(path: &Path, max: u64) -> Option<String> {
     is_ours(&metadata).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file below `folder`, if no folder on the way is a link.
+/// A file below `folder`. `None` if a folder on the way is a link.
 fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
     let mut path = folder.to_owned();
     let mut parts = name.split('/').peekable();
@@ -150,7 +150,7 @@ fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Whether a ref has a name that Git allows, and that stays below the repository.
+/// Whether a ref's name is one that Git allows and that does not lead out of the repository.
 fn is_ref(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock") && part != "@"
@@ -164,7 +164,7 @@ fn is_ref(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// The first value of `key` in a section whose name in brackets fits. Includes are not followed.
+/// The first value of `key` in a section whose bracketed name `fits`. Includes are not followed.
 fn value(config: &str, fits: impl Fn(&str) -> bool, key: &str) -> Option<String> {
     let mut is_in = false;
     for line in config.lines().map(str::trim) {

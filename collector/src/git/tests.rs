@@ -1,4 +1,4 @@
-//! Repositories as Git makes them, and as nobody should.
+//! Tests repositories that Git made, and repositories that nobody should make.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -37,7 +37,7 @@ impl Folder {
         fs::write(path, text).unwrap();
     }
 
-    /// A repository by hand, at branch `main` and commit `aaaa…`.
+    /// Writes the files of a repository at branch `main` and commit `aaaa…`.
     fn repository(&self, name: &str) {
         self.write(&format!("{name}/.git/HEAD"), "ref: refs/heads/main\n");
         self.write(&format!("{name}/.git/refs/heads/main"), &format!("{}\n", id('a')));
@@ -50,7 +50,7 @@ impl Folder {
         repository::look(&self.at(name), Some(0))
     }
 
-    /// Runs Git itself. False where there is none.
+    /// Runs Git. Returns false if Git is not installed.
     fn git(&self, folder: &str, arguments: &[&str]) -> bool {
         let mut command = Command::new("git");
         command.current_dir(self.at(folder)).args(arguments).env_clear();
@@ -109,7 +109,7 @@ fn packed_refs_detached_heads_and_new_branches() {
     folder.write("r/.git/HEAD", "ref: refs/heads/new\n");
     let state = folder.look("r").unwrap();
     assert_eq!((branch(&state), state.commit.as_deref()), (Some("new"), None));
-    // Refs in a form that is not read: nothing is made up.
+    // The refs are in a form that hookspan does not read. No branch is made up.
     folder.write("r/.git/HEAD", "ref: refs/heads/.invalid\n");
     let state = folder.look("r").unwrap();
     assert_eq!((branch(&state), state.commit.as_deref()), (None, None));
@@ -231,7 +231,7 @@ impl World {
         Self { folder, engine, watch: Watch::new(look), looks, preparer: Preparer::default() }
     }
 
-    /// A hook that arrives now, and whatever is looked at because of it.
+    /// A hook arrives now, and every look that it causes is made.
     fn hook(&mut self, at: Timestamp, name: &str, own: &serde_json::Value) {
         let mut body = json!({
             "hook_event_name": name, "conversation_id": "c", "generation_id": "g", "model": "m",
@@ -292,7 +292,7 @@ fn a_turn_tells_where_it_began_and_ended_and_a_rebuild_looks_at_nothing() {
     );
     assert_eq!((seen.branch.as_deref(), seen.commit), (Some("fix/a"), Some(id('b').into())));
     assert_eq!(seen.commits, [id('b').into()]);
-    // The look lengthens nothing, and before it the command alone told of the commit.
+    // The look does not lengthen the turn. Before it, only the command's output named the commit.
     assert_eq!((before.ended_at, before.started_at), (turn.ended_at, turn.started_at));
     assert_eq!(before.repository.unwrap().commits, [id('b')[..7].into()]);
 

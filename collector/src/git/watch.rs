@@ -1,4 +1,4 @@
-//! Which hooks are a reason to look at a repository: the first of a turn, and its stop.
+//! Decides which hooks cause a look at a repository: the first hook of a turn, and its stop.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use hookspan_core::{Event, EventKind, HookSource, Timestamp};
 use super::SKIPPED;
 use crate::store::write::Arrival;
 
-/// Conversations that are remembered.
+/// Maximum number of remembered conversations.
 const MOST: usize = 1_024;
-/// A hook that is older was not received just now: what a repository is at now says nothing of then.
+/// A hook that is older than this does not cause a look, because the repository's state now tells nothing about that
+/// time.
 const FRESH_NS: i64 = 10_000_000_000;
-/// What comes so soon behind a stop and names no turn belongs to the turn that has stopped.
+/// An event that names no turn and comes this soon after a stop belongs to the stopped turn.
 const STRAGGLER_NS: i64 = 2_000_000_000;
 
 /// A look at a repository.
@@ -25,11 +26,11 @@ pub(crate) struct Look {
     pub(crate) occasion: Occasion,
     /// The workspace.
     pub(crate) folder: Arc<str>,
-    /// Commits from then on are asked for.
+    /// Commits from this time on are wanted.
     pub(crate) since: Option<Timestamp>,
 }
 
-/// Finds the reasons among the hooks that arrive.
+/// Finds, among arriving hooks, those that cause a look.
 #[derive(Debug)]
 pub(crate) struct Watch {
     conversations: HashMap<Arc<str>, Turn, RandomState>,
@@ -41,7 +42,7 @@ pub(crate) struct Watch {
 struct Turn {
     generation: Arc<str>,
     folder: Option<Arc<str>>,
-    /// When it began; `None` before the first one.
+    /// When the turn began; `None` before the first one.
     began: Option<Timestamp>,
     over: Option<Timestamp>,
 }
@@ -53,8 +54,8 @@ impl Watch {
         Self { conversations: HashMap::default(), looks }
     }
 
-    /// The reasons among `arrivals`, which were read `now`. They are looked at once the hooks are on their way to the engine, so that
-    /// what is seen is stored behind them.
+    /// The looks that `arrivals`, which were read at `now`, cause. They are made after the hooks were sent to the
+    /// engine, so that their results are stored after the hooks.
     pub(crate) fn reasons(&mut self, arrivals: &[Arrival], now: Timestamp) -> Vec<Look> {
         let fresh = arrivals.iter().filter(|arrival| {
             let hook = &arrival.hook;
@@ -63,7 +64,7 @@ impl Watch {
         fresh.filter_map(|arrival| arrival.event.as_ref()).filter_map(|e| self.reason(e)).collect()
     }
 
-    /// Hands looks over. Gives what is to be counted: those that nobody has time for.
+    /// Hands looks to the thread. Returns a counter for those that were dropped because too many are waiting.
     pub(crate) fn ask(&self, looks: Vec<Look>) -> Option<(&'static str, u64)> {
         let skipped = looks.into_iter().filter(|look| self.looks.try_send(look.clone()).is_err());
         Some((SKIPPED, skipped.count() as u64)).filter(|(_, count)| *count > 0)
@@ -89,7 +90,7 @@ impl Watch {
         if beside || event.conversation.is_empty() || event.about.remote {
             return None;
         }
-        // Only what a root does begins: children work for the turn of another conversation.
+        // Only hooks of a root begin a turn: children work for a turn of another conversation.
         if is_root && !self.conversations.contains_key(&event.conversation) {
             if self.conversations.len() >= MOST {
                 self.conversations.clear();
@@ -127,7 +128,7 @@ impl Turn {
 
     fn end(&mut self, event: &Event) -> Option<Look> {
         let began = self.began.filter(|_| self.over.is_none())?;
-        // The end of the session ends a turn that nothing else does, and names none.
+        // The end of a session names no turn. It ends a turn that nothing else ended.
         let is_other = !event.generation.is_empty() && event.generation != self.generation;
         if matches!(event.kind, EventKind::Stop(_)) && is_other {
             return None;

@@ -1,5 +1,5 @@
-//! Converts a file to JSON Lines, one record per line, in the form that [`super::take_in`] reads. A record that is already a
-//! line is copied byte for byte.
+//! Converts a file to JSON Lines with one record per line, in the form that [`super::take_in`] reads. A record that
+//! already is a line is copied byte for byte.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -16,18 +16,18 @@ use crate::text;
 /// Columns of a line that are shown.
 const SHOWN: usize = 60;
 
-/// Text that was not understood, or not imported.
+/// Text that was not understood or not imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remark {
-    /// Lines that are no JSON; kept, and malformed.
+    /// Lines that are not JSON. They are stored as malformed.
     NotJson,
-    /// Objects that are cut off or broken; kept, and malformed.
+    /// Objects that are cut off or broken. They are stored as malformed.
     Broken,
-    /// Objects of more than 64 MiB; cut, and malformed.
+    /// Objects of more than 64 MiB. They are cut, and stored as malformed.
     Cut,
     /// A log's own text; left out.
     Text,
-    /// What hook programs answered; left out.
+    /// Answers of hook programs. They are left out.
     Answer,
     /// A last object that was cut off by damage of the archive. It is left out.
     Unfinished,
@@ -70,7 +70,7 @@ pub(crate) struct Found {
     pub count: u64,
     /// The first line.
     pub line: u64,
-    /// Its beginning, fit for a terminal.
+    /// Its beginning, made safe for a terminal.
     pub shown: String,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn copy<R: Read>(
 /// Result of a copy.
 pub(super) struct Copied {
     pub(super) remarks: Remarks,
-    /// The last object, if the input ended inside it. It is written only if the input is complete.
+    /// The last object, if the input ended inside it. It is written only if the input itself was complete.
     pub(super) end: Option<(Vec<u8>, u64)>,
 }
 
@@ -106,7 +106,7 @@ struct Copier<'a> {
     form: Form,
     zone: &'a mut Zone,
     out: &'a mut dyn Write,
-    /// The last time in a log. An entry without a time gets this one.
+    /// The last time found in a log. An entry without a time gets this one.
     time: Option<Timestamp>,
     remarks: Remarks,
     end: Option<(Vec<u8>, u64)>,
@@ -165,7 +165,7 @@ impl Copier<'_> {
         Line { at: None, argument: argument.or(name), body }.write(time)
     }
 
-    /// A line without an object: a malformed hook, or text of the log.
+    /// A line without an object: either a malformed hook, or text of the log.
     fn text(&mut self, item: &Item<'_>) -> io::Result<()> {
         let line = [item.prefix, item.body].concat();
         if sniff::is_rule(&line) {
@@ -177,7 +177,7 @@ impl Copier<'_> {
         }
         let time = sniff::time_of(&line).and_then(|time| self.zone.resolve(time, item.line));
         self.time = time.or(self.time);
-        // The time before a hook was read. Nothing of the line is left out.
+        // The time before a hook was understood. Nothing of the line is lost.
         if time.is_none() {
             self.remark(Remark::Text, item);
         }
@@ -210,7 +210,7 @@ impl Copier<'_> {
     }
 }
 
-/// The text before a hook in a log: a time, and perhaps the event's name.
+/// Reads the text before a hook in a log: a time, and perhaps the event's name.
 fn before(prefix: &[u8]) -> (Option<Time>, Option<String>) {
     let prefix = String::from_utf8_lossy(prefix);
     let (time, rest) = match Time::before(&prefix) {

@@ -1,8 +1,9 @@
-//! Every file operation of an import fails, at each point where it occurs: reading the source, writing the copy, handing it over,
-//! reading it again, each commit, and removing it.
+//! Makes every file operation of an import fail, each time it occurs: reading the source, writing the copy, handing it
+//! over, reading it again, each commit, and removing it.
 //!
-//! One run is always the same: a person imports a file, again until the command succeeds, and the collector takes in whatever
-//! waits. The run is repeated with the first operation failing, then the second, and so on, until a run has no such operation.
+//! All runs follow the same story. A person imports a file and repeats the command until it succeeds, and the collector
+//! imports what waits. The story is played with the first operation failing, then with the second, and so on, until a
+//! run has fewer operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -33,7 +34,7 @@ struct Outcome {
     left_over: Vec<String>,
 }
 
-/// Stands for the database: it drops hooks with a known id, and knows how many lines of a run it has.
+/// Stands for the database. It drops hooks whose id it knows, and knows how many lines of an import it has.
 #[derive(Debug, Default)]
 struct Store {
     ids: BTreeSet<[u8; 16]>,
@@ -49,7 +50,7 @@ struct Run {
     _temp: tempfile::TempDir,
 }
 
-/// A line has a time, or has none and is known by its text alone. One is longer than any buffer.
+/// Some lines have a time; others have none and are identified by their text alone. One line is longer than any buffer.
 fn line(number: usize) -> String {
     let text = "x".repeat(if number == 700 { 600_000 } else { 20 });
     let body = format!("{{\"n\":{number},\"text\":\"{text}\"}}");
@@ -82,7 +83,7 @@ impl Run {
     }
 
     fn play(mut self) -> (Outcome, Vec<Operation>) {
-        // The same moment each time: a repeated command differs by its number alone.
+        // The time of each attempt is the same. A repeated command differs only by its number.
         let done = (0..PATIENCE).any(|attempt| self.stage(attempt).is_ok());
         assert!(done, "the command never succeeds");
         for _ in 0..PATIENCE {
@@ -101,12 +102,12 @@ impl Run {
         let input = judge(Source::open(file)?, false).map_err(io::Error::other)?;
         let mut zone = Zone::new(jiff::tz::TimeZone::UTC, "UTC".to_owned());
         let report = stage(&self.dir, Timestamp(9_000), unique, input, &mut zone, |_| {})?;
-        // A file that cannot be read is no damaged archive.
+        // A file that cannot be read does not count as a damaged archive.
         assert_eq!(report.damage, None::<Damage>);
         Ok(())
     }
 
-    /// Takes in what waits, as the collector does between two batches of the journal.
+    /// Imports what waits, as the collector does between two batches of the journal.
     fn collect(&mut self) -> io::Result<()> {
         for staged in pending(&self.dir)? {
             self.take(&staged)?;
@@ -134,7 +135,7 @@ impl Run {
     }
 }
 
-/// A commit fails like an operation of the file system.
+/// A commit fails in the same way as a file operation.
 fn commit(store: &mut Store, dir: &StateDir, batch: Batch) -> io::Result<()> {
     disk::sync_names(dir.root())?;
     for arrival in batch.arrivals {

@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 use super::times::Time;
 use crate::hooks_json::events;
 
-/// Keys under which a hook names its event.
+/// Keys under which a payload names its event.
 const NAME_KEYS: [&str; 3] = ["hook_event_name", "hookEventName", "agent_action_name"];
-/// Keys that only a payload has, not an envelope (apart from the event's name).
+/// Keys that only payloads have, and envelopes do not (apart from the event's name).
 const ID_KEYS: [&str; 2] = ["conversation_id", "session_id"];
 /// Keys under which scripts put the payload.
 const BODY_KEYS: [&str; 10] =
@@ -22,10 +22,10 @@ const BODY_KEYS: [&str; 10] =
 /// Keys under which scripts put the time of receipt.
 const TIME_KEYS: [&str; 8] =
     ["observed_at", "ts", "timestamp", "received_at", "logged_at", "time", "@timestamp", "date"];
-/// Keys under which scripts put the event's name, beside a payload that does not say it.
+/// Keys under which scripts put the event's name beside a payload that does not contain it.
 const EVENT_KEYS: [&str; 6] = ["argument", "event", "event_name", "hook_event", "hook", "type"];
 
-/// Maximum bytes of an argument, as in a record of the journal.
+/// Maximum length of an argument in bytes, as in a record of the journal.
 const LONGEST_ARGUMENT: usize = 65_535;
 
 type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
@@ -33,9 +33,9 @@ type Keys<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 /// A line, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// When it was observed, if it says so.
+    /// When the hook was observed, if the line tells.
     pub(super) at: Option<Time>,
-    /// The event's name, where the line has it beside the payload.
+    /// The event's name, if the line has it beside the payload.
     pub(super) argument: Option<String>,
     /// What was on standard input.
     pub(super) body: Vec<u8>,
@@ -89,7 +89,7 @@ fn is_named(keys: &Keys<'_>) -> bool {
     NAME_KEYS.iter().any(|key| keys.contains_key(*key))
 }
 
-/// The payload in an envelope; `None` where the object is the payload.
+/// The payload in an envelope. `None` if the object itself is the payload.
 fn enclosed(outer: &Keys<'_>) -> Option<Vec<u8>> {
     let named = BODY_KEYS.iter().find_map(|key| {
         let body = contents(outer.get(*key)?.get())?;
@@ -128,7 +128,7 @@ fn name(keys: &Keys<'_>) -> Option<String> {
     })
 }
 
-/// The bytes of a JSON string. A lone surrogate keeps the form that it has in hooks.
+/// The bytes of a JSON string. A lone surrogate keeps the form that it had in the hook.
 fn string(json: &str) -> Option<Vec<u8>> {
     struct Bytes;
     impl Visitor<'_> for Bytes {
@@ -157,11 +157,11 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Equal lines further apart than this count as the same line. Only forged files contain such lines, and this limits their
-    /// cost.
+    /// Equal lines further apart than this count as one line. Only forged files contain such lines, and this limits
+    /// their cost.
     const WINDOW: usize = 65_536;
 
-    /// The id of a line. It is the same for the same line with the same number among equal lines.
+    /// The id of a line. The n-th of several equal lines gets the same id in every import.
     pub(super) fn id(&mut self, line: &Line) -> [u8; 16] {
         let first = Self::hash(line, 0);
         let count = self.seen.entry(first).or_default();
@@ -251,10 +251,10 @@ mod tests {
             let read = read(line.as_bytes());
             assert_eq!((read.at, &*read.body), (exact(Some(7)), event.as_bytes()), "{line}");
         }
-        // A script that adds the time to the payload itself.
+        // A script added the time to the payload itself.
         let own = r#"{"hook_event_name":"stop","ts":"2026-10-05T12:00:01+02:00","event":"stop"}"#;
         check(own, Some(1_791_194_401_000_000_000), own.as_bytes());
-        // The name beside a payload that does not say it.
+        // The name stands beside a payload that does not contain it.
         let bare = read(br#"{"ts": 7, "event": "stop", "payload": {"reason": "user_exit"}}"#);
         assert_eq!(bare.argument.as_deref(), Some("stop"));
         assert_eq!(bare.body, br#"{"reason": "user_exit"}"#);

@@ -1,8 +1,8 @@
-//! Divides a text into JSON objects in any layout: one per line, pretty-printed, one after the other without a line break, as
-//! elements of an array, or after a log's own text.
+//! Divides a text into JSON objects in any layout: one per line, pretty-printed, one after the other without a line
+//! break, as elements of an array, or after a log's own text.
 //!
-//! An object ends where its braces close. Text that is no JSON is handed out line by line. Every line is looked at a bounded
-//! number of times, whatever it holds.
+//! An object ends where its braces close. Text that is not JSON is returned line by line. Every line is read a bounded
+//! number of times, no matter what it contains.
 
 use std::io::{self, Read};
 
@@ -20,7 +20,7 @@ const READ: usize = 256 << 10;
 pub(super) struct Item<'a> {
     /// Number of its first line, from 1.
     pub(super) line: u64,
-    /// What stands before it on its line.
+    /// The text before it on its line.
     pub(super) prefix: &'a [u8],
     /// The object, or the line.
     pub(super) body: &'a [u8],
@@ -32,11 +32,11 @@ pub(super) struct Item<'a> {
 pub(super) enum Kind {
     /// A JSON object.
     Object,
-    /// It begins like an object and is none.
+    /// The text begins like an object but is not one.
     Broken,
-    /// The same, because the text ends in it.
+    /// The same, and the text ends inside it.
     Unfinished,
-    /// An object or a line of more than [`LONGEST`] bytes: its beginning.
+    /// The beginning of an object or a line of more than [`LONGEST`] bytes.
     Cut,
     /// A line without an object.
     Text,
@@ -46,19 +46,19 @@ pub(super) enum Kind {
 pub(super) struct Records<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were handed out.
+    /// Number of bytes of the buffer that were returned.
     used: usize,
     ended: bool,
     line: u64,
-    /// Bytes handed out so far, and the offset up to which an object must end on its own line, because a longer object was
-    /// tried and failed.
+    /// Number of bytes returned so far, and the offset up to which an object must end on its own line, because a longer
+    /// object was tried and failed.
     offset: u64,
     single_until: u64,
     /// The beginning of an item that is too long.
     cut: Vec<u8>,
 }
 
-/// Where an object ends, relative to the unread bytes.
+/// Where an object ends, relative to the bytes not yet returned.
 enum End {
     At(usize),
     Invalid(usize),
@@ -112,7 +112,7 @@ impl<R: Read> Records<R> {
                 self.hand_out(line, start, start..end, Kind::Broken)
             }
             End::At(end) => {
-                // Something else stands behind it on its last line.
+                // Something else follows the object on its last line.
                 let end = end + self.line_end_from(end)?;
                 self.hand_out(line, start, start..end, Kind::Broken)
             }
@@ -127,7 +127,7 @@ impl<R: Read> Records<R> {
         self.buffer.get(self.used..).unwrap_or_default()
     }
 
-    /// Reads more behind the unread bytes. False at the end.
+    /// Reads more of the input. Returns false at its end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -176,7 +176,7 @@ impl<R: Read> Records<R> {
         }))
     }
 
-    /// Hands out the beginning of an object or line that is too long, and skips the rest of its line.
+    /// Returns the beginning of an object or line that is too long, and skips the rest of its line.
     fn hand_out_cut(&mut self, line: u64, prefix: usize) -> io::Result<Option<Item<'_>>> {
         self.cut = self.unread().get(..prefix + LONGEST).unwrap_or_default().to_vec();
         self.consume(self.cut.len());
@@ -196,7 +196,7 @@ impl<R: Read> Records<R> {
         Ok(Some(Item { line, prefix: prefix.trim_ascii(), body, kind: Kind::Cut }))
     }
 
-    /// Skips separators between objects. False at the end of the text.
+    /// Skips separators between objects. Returns false at the end of the text.
     fn skip_separators(&mut self) -> io::Result<bool> {
         loop {
             let Some(byte) = self.unread().first().copied() else {
@@ -214,7 +214,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Whether the bracket here begins an array of objects; a time in brackets does not.
+    /// Whether the bracket here begins an array of objects. It may also begin a time in brackets.
     fn opens_array(&mut self) -> io::Result<bool> {
         let mut at = 1;
         loop {
@@ -278,8 +278,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The end of what begins like an object and is none from `bad` on: its own line, and those behind it up to `bad` in which no
-    /// object stands alone.
+    /// The end of a text that begins like an object and stops being one at `bad`. It includes its own line and the
+    /// following lines up to `bad` that are not objects of their own.
     fn broken_end(&mut self, start: usize, bad: usize) -> io::Result<usize> {
         self.single_until = self.single_until.max(self.offset + bad as u64);
         let mut end = start + self.line_end_from(start)?;
@@ -381,7 +381,7 @@ impl Syntax {
         Step::More
     }
 
-    /// Continues in a string. `Err` at a raw line break.
+    /// Continues inside a string. Returns `Err` at a raw line break.
     fn string(&mut self, bytes: &[u8]) -> Result<usize, usize> {
         let mut at = 0;
         if std::mem::take(&mut self.escaped) {
@@ -409,7 +409,7 @@ impl Syntax {
         Ok(bytes.len())
     }
 
-    /// Handles one byte outside strings and words. False if it is invalid here.
+    /// Handles one byte outside strings and words. Returns false if the byte is invalid here.
     fn structure(&mut self, byte: u8) -> bool {
         use Expect::{Colon, CommaOrEnd, Key, KeyOrEnd, Value, ValueOrEnd};
         match (byte, self.expect) {

@@ -1,4 +1,4 @@
-//! Recognises a file by its beginning: recorded hooks, or something else, with a sentence about what it is.
+//! Recognises a file by its beginning: it contains recorded hooks, or something else, which is described in a sentence.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::text;
 /// Columns of a line that are shown.
 const SHOWN: usize = 60;
 
-/// How a file that can be imported is to be read.
+/// How to read a file that can be imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
     /// A log: the hooks are surrounded by lines of text.
@@ -103,7 +103,7 @@ const ANSWER: [&str; 12] = [
 /// What a file is instead of recorded hooks, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotHooks {
-    /// It begins like another kind of file.
+    /// It begins like a file of another kind.
     #[error("it is {0}")]
     Kind(&'static str),
     /// Most of its objects have the keys of something else.
@@ -115,7 +115,7 @@ pub(crate) enum NotHooks {
         /// The first such line.
         line: usize,
     },
-    /// Most of it is text that is no JSON.
+    /// Most of it is text that is not JSON.
     #[error(
         "{kind}line {line} is no JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
          hooks, and the logs of scripts that write each hook as JSON"
@@ -160,7 +160,7 @@ fn starts_with(sample: &[u8], magic: &[u8]) -> bool {
     if is_text { begins.eq_ignore_ascii_case(magic) } else { begins == magic }
 }
 
-/// What stands in the beginning of a file.
+/// What the beginning of a file contains.
 #[derive(Default)]
 struct Seen {
     objects: u64,
@@ -187,7 +187,7 @@ impl Seen {
                     *self.foreign.entry(what).or_default() += 1;
                 }
             }
-            // The beginning of a long object, or one that is cut off: JSON all the same.
+            // The beginning of a long object, or an object that is cut off, counts as JSON, too.
             Kind::Cut | Kind::Unfinished if !whole => self.json_bytes += item.body.len(),
             Kind::Broken | Kind::Unfinished | Kind::Cut if looks_like_json(item.body) => {
                 self.json_bytes += item.body.len();
@@ -229,13 +229,13 @@ impl Seen {
     }
 }
 
-/// The time that a line of text begins with.
+/// The time at the beginning of a line of text.
 pub(super) fn time_of(line: &[u8]) -> Option<Time> {
     let line = std::str::from_utf8(line.get(..line.len().min(128))?).ok()?;
     Time::before(line).map(|(time, _)| time)
 }
 
-/// Whether a line only draws a rule between two records.
+/// Whether a line is only a ruler between two records.
 pub(super) fn is_rule(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b'-' | b'=' | b'_' | b'*' | b'#' | b'~' | b' '))
 }
@@ -245,7 +245,7 @@ fn looks_like_json(body: &[u8]) -> bool {
     matches!(inside, [b'"', next, ..] if next.is_ascii_alphanumeric() || *next == b'_')
 }
 
-/// What an object is that is no hook, by its keys.
+/// What an object is if it is not a hook, judged by its keys.
 fn foreign(object: &[u8]) -> Option<&'static str> {
     let keys: BTreeMap<std::borrow::Cow<'_, str>, &RawValue> =
         serde_json::from_slice(object).ok()?;
@@ -266,7 +266,7 @@ fn foreign(object: &[u8]) -> Option<&'static str> {
         .map(|(_, what)| *what)
 }
 
-/// Whether an object is what a hook program answered.
+/// Whether an object is the answer of a hook program.
 pub(super) fn is_answer(object: &[u8]) -> bool {
     let keys: Result<BTreeMap<std::borrow::Cow<'_, str>, &RawValue>, _> =
         serde_json::from_slice(object);

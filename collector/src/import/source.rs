@@ -6,21 +6,21 @@ use std::rc::Rc;
 
 use flate2::bufread::GzDecoder;
 
-/// Bytes of the beginning that tell what a file is.
+/// Number of bytes at the beginning by which a file is recognised.
 pub(super) const SAMPLE: usize = 1 << 20;
-/// Limits of decompression: an allowed size in any case, and beyond it a multiple of the file's size. Logs of hooks shrink to a
-/// twentieth; a decompression bomb shrinks to a thousandth.
+/// Limits of decompression: a size that is always allowed, and beyond it a multiple of the file's size. Logs of hooks
+/// shrink to a twentieth; a decompression bomb shrinks to a thousandth.
 const UNPACKED_MIN: u64 = 1 << 30;
 const UNPACKED_TIMES: u64 = 200;
 /// Maximum window of a Zstandard frame, as a power of two: `zstd`'s own default.
 const WINDOW_LOG: u32 = 27;
 
-/// Why a file cannot be read to its end. Everything before is complete.
+/// Why a file cannot be read to its end. Everything before that point is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// The archive ends too early or is corrupt.
     Archive(String),
-    /// It unpacks to more than a log can.
+    /// It becomes larger than any log would.
     Bomb,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Source<'a> {
     /// The beginning of the text, at most [`SAMPLE`] bytes, and whether it is the whole text.
     pub(super) sample: Vec<u8>,
     pub(super) whole: bool,
-    /// Bytes of the sample that were handed out.
+    /// Number of bytes of the sample that were returned.
     used: usize,
     read: Rc<Cell<u64>>,
     damage: Rc<RefCell<Option<Damage>>>,
@@ -82,19 +82,19 @@ impl<'a> Source<'a> {
         self.read.get()
     }
 
-    /// Why reading ended before the file did.
+    /// Why reading stopped before the end of the file.
     #[must_use]
     pub(crate) fn damage(&self) -> Option<Damage> {
         self.damage.borrow().clone()
     }
 
-    /// A handle that tells progress and errors while the source itself is borrowed.
+    /// A handle for progress and errors that can be used while the source itself is borrowed.
     pub(super) fn gauge(&self) -> Gauge {
         Gauge { read: Rc::clone(&self.read), damage: Rc::clone(&self.damage) }
     }
 }
 
-/// How far a source was read, and what went wrong.
+/// How far a source was read, and what failed.
 pub(super) struct Gauge {
     read: Rc<Cell<u64>>,
     damage: Rc<RefCell<Option<Damage>>>,
@@ -177,7 +177,8 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Ends at damage of an archive or at the size limit, and records the reason. An I/O error does not count as damage.
+/// Stops if the archive is damaged or the size limit is reached, and records the reason. An I/O error does not count as
+/// damage.
 struct Guarded<'a> {
     unpacker: Box<dyn Read + 'a>,
     unpacked: u64,
@@ -210,7 +211,7 @@ impl Read for Guarded<'_> {
     }
 }
 
-/// Reads the members of a gzip file, one after the other. Zeros after the last one are padding.
+/// Reads the members of a gzip file one after the other. Zeros after the last member are padding.
 struct Members<R> {
     member: Option<GzDecoder<R>>,
 }
@@ -250,7 +251,8 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// Whether a text is UTF-16, by its byte order mark or by the zeros beside its first bracket; true for big-endian.
+/// Whether a text is UTF-16, by its byte order mark or by the zeros beside its first bracket. Returns true for
+/// big-endian.
 fn is_utf16(begins: &[u8]) -> Option<bool> {
     match *begins {
         [0xff, 0xfe, 0, 0, ..] => None,
@@ -261,11 +263,11 @@ fn is_utf16(begins: &[u8]) -> Option<bool> {
     }
 }
 
-/// UTF-16 to UTF-8; what is not UTF-16 becomes U+FFFD.
+/// Converts UTF-16 to UTF-8. Invalid parts become U+FFFD.
 struct Utf16<R> {
     input: R,
     big_endian: bool,
-    /// Bytes that are not a whole unit or pair yet.
+    /// Bytes that do not make a complete unit or pair yet.
     rest: Vec<u8>,
     text: Vec<u8>,
     used: usize,

@@ -1,4 +1,4 @@
-//! Copies the input of an import to a place where the collector finds it.
+//! Copies the input of an import to the folder where the collector finds it.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -18,7 +18,7 @@ use crate::disk;
 pub(crate) struct Staged {
     /// Its id in `import_run`.
     pub run: String,
-    /// When it was made: the time of lines that have none.
+    /// When it was made. Lines without a time get this time.
     pub at: Timestamp,
     /// The copy.
     pub path: PathBuf,
@@ -29,9 +29,9 @@ pub(crate) struct Staged {
 pub(crate) struct Report {
     /// The copy.
     pub staged: Staged,
-    /// What was not understood, or left out.
+    /// What was not understood or was left out.
     pub remarks: Remarks,
-    /// Why the rest of the file could not be read; what came before it is in the copy.
+    /// Why the rest of the file could not be read. The copy contains everything before that.
     pub damage: Option<Damage>,
 }
 
@@ -72,11 +72,12 @@ pub(crate) enum Refusal {
     Damaged(Damage),
 }
 
-/// Copies a file into the state directory. `progress` receives the number of bytes read. `unique` distinguishes imports that
-/// are made at the same time.
+/// Copies a file into the state directory. `progress` receives the number of bytes read. `unique` distinguishes imports
+/// that are made at the same time.
 ///
 /// # Errors
-/// When the file cannot be read or the copy not written; then nothing of it stays.
+///
+/// The file cannot be read, or the copy cannot be written. Then the copy is removed.
 pub(crate) fn stage(
     dir: &StateDir,
     at: Timestamp,
@@ -91,7 +92,7 @@ pub(crate) fn stage(
     let gauge = source.gauge();
     let write = || {
         let file = disk::create(&part)?;
-        // If the file is unlocked, no process writes it any more.
+        // The lock shows that the file is still being written.
         file.lock()?;
         let mut out = BufWriter::with_capacity(1 << 18, disk::Writing(file));
         let Copied { mut remarks, end } =
@@ -123,8 +124,8 @@ pub(crate) fn stage(
     done
 }
 
-/// Removes copies that an interrupted command left: they hold payloads, and nobody will finish them. One that is being written is
-/// locked by its writer and stays.
+/// Removes copies that an interrupted command left behind. They contain payloads, and nobody will complete them. A copy
+/// that is still being written is locked by its writer, and stays.
 ///
 /// # Errors
 /// The folder cannot be listed, or a file cannot be removed. A missing folder counts as empty.

@@ -1,4 +1,4 @@
-//! Imports a staged file: divides its lines into batches, and decides how far time may pass after each.
+//! Imports a staged file: divides its lines into batches, and decides how far time may pass after each batch.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 
@@ -13,17 +13,17 @@ use crate::store::write::Preparer;
 
 /// Lines of a batch.
 const ROWS: usize = 1_000;
-/// Bytes of a batch, a single longer line aside.
+/// Maximum size of a batch in bytes. Only a single longer line may exceed it.
 const BYTES: usize = 8 << 20;
-/// Longest line; the rest of a longer one is left out, and it is marked.
+/// Maximum length of a line. The rest of a longer line is dropped, and the hook is marked as cut.
 const LONGEST: u64 = 64 << 20;
-/// `raw_hook.flags`: the body went over a bound.
+/// Value in `raw_hook.flags`: the body was longer than the maximum.
 const CUT: u8 = 4;
 
-/// Division of an import into batches, from a first pass.
+/// How an import is divided into batches, found in a first pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Lines of each batch, and the earliest time in all the batches after it.
+    /// For each batch: its number of lines, and the earliest time in all the batches after it.
     blocks: Vec<(usize, i64)>,
     /// Lines in all.
     pub lines: u64,
@@ -57,11 +57,12 @@ impl Plan {
     }
 }
 
-/// Reads `staged` as `plan` says and hands its batches to `sink`, the last one marked as such. The first `skip` lines have
-/// been taken in before an interruption and are passed over.
+/// Reads `staged` as divided by `plan`, and passes its batches to `sink`; the last batch is marked. The first `skip`
+/// lines were imported before an interruption and are skipped.
 ///
 /// # Errors
-/// When the file cannot be read, or as `sink` fails.
+///
+/// The file cannot be read, or `sink` returns an error.
 pub(crate) fn take_in<E: From<io::Error>>(
     staged: &Staged,
     plan: &Plan,
@@ -93,7 +94,7 @@ pub(crate) fn take_in<E: From<io::Error>>(
 }
 
 fn add(preparer: &mut Preparer, at: Timestamp, number: u64, line: Line, id: [u8; 16], cut: bool) {
-    // A microsecond apart, lines without a time keep their order.
+    // Lines without a time are placed one microsecond apart, so that they keep their order.
     let import_time = at.plus(i64::try_from(number).unwrap_or(0).saturating_mul(1_000));
     let hook = Hook {
         observed_at: moment(&line).unwrap_or(import_time),
@@ -105,7 +106,8 @@ fn add(preparer: &mut Preparer, at: Timestamp, number: u64, line: Line, id: [u8;
     preparer.add(id, if cut { CUT } else { 0 }, hook);
 }
 
-/// When a line was observed. The copy has no time without a zone: whoever made it knew which one holds.
+/// When a line was observed. Times in the copy always have a zone, because whoever made the copy knew which one
+/// applies.
 fn moment(line: &Line) -> Option<Timestamp> {
     match line.at? {
         Time::Exact(at) => Some(at),

@@ -9,7 +9,7 @@ use crate::config::zone;
 /// A time, with or without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// It names its zone, or is a number.
+    /// The time has a zone, or is a number.
     Exact(Timestamp),
     /// What a clock on the wall said.
     Local(DateTime),
@@ -19,8 +19,8 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl Time {
-    /// Reads RFC 3339, `2026-10-05 12:00:01` with a fraction and a zone or without, what `date` prints, and numbers: nanoseconds
-    /// since the Unix epoch, or whatever unit gives a time between 2001 and 5138.
+    /// Reads RFC 3339, `2026-10-05 12:00:01` with or without a fraction and a zone, the output of `date`, and numbers.
+    /// Numbers are nanoseconds since the Unix epoch, or in the unit that gives a time between the years 2001 and 5138.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(at) = number(text) {
@@ -47,7 +47,7 @@ impl Time {
             return Some((Self::parse(inside)?, rest));
         }
         let ends: Vec<usize> = words(prefix).take(7).collect();
-        // The longest first: a zone may follow.
+        // The longest candidate is tried first, because a zone may follow the time.
         ends.iter().rev().find_map(|end| {
             let (time, rest) = prefix.split_at_checked(*end)?;
             let time = time.trim_end_matches([':', ',', '|', '-']);
@@ -90,7 +90,7 @@ fn number(text: &str) -> Option<Timestamp> {
     i64::checked_mul(seconds, 1_000_000_000)?.checked_add(nanos).map(Timestamp)
 }
 
-/// A time with its zone behind a space, or as `+0200`.
+/// A time whose zone follows a space or has the form `+0200`.
 fn zoned(text: &str) -> Option<Time> {
     let at = text.rfind([' ', '+', '-']).filter(|at| *at > 10)?;
     let (time, zone) = text.split_at_checked(at)?;
@@ -104,8 +104,8 @@ fn offset(text: &str) -> Option<Offset> {
     if matches!(text, "UTC" | "GMT" | "Z") { Some(Offset::UTC) } else { zone::offset(text) }
 }
 
-/// What `date` prints: `Mon Oct  5 12:00:01 CEST 2026`, also with AM and PM. The name of a zone means several, so that only UTC is
-/// taken for what it says.
+/// The output of `date`: `Mon Oct  5 12:00:01 CEST 2026`, also with AM and PM. The name of a zone may mean several
+/// zones, so only UTC is accepted.
 fn spelled(text: &str) -> Option<Time> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [_, month, day, clock, between @ .., year] = words.as_slice() else { return None };
@@ -130,16 +130,17 @@ fn spelled(text: &str) -> Option<Time> {
 pub(crate) struct Zone {
     zone: TimeZone,
     name: String,
-    /// The last time. It distinguishes the two halves of a repeated hour.
+    /// The last time. It tells which of the two halves of a repeated hour a time belongs to.
     last: Option<Timestamp>,
-    /// How many times were read so, and those that the clock had twice or never, with the first line.
+    /// How many times were read with this zone, and how many of them the clock showed twice or never, with the line of
+    /// the first.
     used: u64,
     twice: (u64, u64),
     never: (u64, u64),
 }
 
-/// Further back than this, a time in a doubled hour belongs to its second half: hooks that run side by side write a little out of
-/// order.
+/// If a time in a repeated hour would be further back than this, it belongs to the second half. Parallel hooks write
+/// slightly out of order.
 const OUT_OF_ORDER_NS: i64 = 60_000_000_000;
 
 impl Zone {
@@ -184,7 +185,7 @@ impl Zone {
         stamp(found.ok()?)
     }
 
-    /// What a person should know about the times.
+    /// What the user should know about the times.
     #[must_use]
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

@@ -8,10 +8,10 @@ use crate::engine::{Batch, Horizon};
 use crate::journal::{Counters, Follower, JournalError, Limits, Position, Record, Usage, losses};
 use crate::store::write::Preparer;
 
-/// Maximum hooks per batch. A database page that several hooks change is written once per batch, so large batches cost less.
-/// Only a backlog fills one.
+/// Maximum number of hooks per batch. A database page that several hooks change is written once per batch, so large
+/// batches cost less per hook. Only a backlog fills a batch.
 const ROWS: usize = 2_000;
-/// Bytes after which a batch is closed, before packing.
+/// A batch is closed when it has this many bytes, before packing.
 const BYTES: usize = 16 << 20;
 /// Records read at a time. It limits how far large records can exceed [`BYTES`].
 const STEP: usize = 50;
@@ -51,8 +51,9 @@ impl Intake {
         })
     }
 
-    /// Reads what is available now, at most one batch, and the position after it. The batch's horizon says whether that was
-    /// all: [`Horizon::Still`] means that a segment could not be read, see [`Follower::problems`].
+    /// Reads what is available now, but at most one batch, and returns it with the position after it. The batch's
+    /// horizon tells whether that was everything. [`Horizon::Still`] means that a segment could not be read, see
+    /// [`Follower::problems`].
     pub(crate) fn read(&mut self) -> (Batch, Option<Position>) {
         let mut batch = Batch::default();
         let (mut bytes, mut last) = (0, None);
@@ -62,7 +63,7 @@ impl Intake {
             let found = self.follower.poll(STEP);
             position = found.position.or(position);
             if found.records.is_empty() {
-                // The unreadable part may be older than anything else, so time does not pass.
+                // The part that cannot be read may be older than everything else, so time does not pass.
                 batch.horizon = if found.unread { Horizon::Still } else { Horizon::End(looked_at) };
                 break;
             }
@@ -95,7 +96,7 @@ impl Intake {
         self.follower.usage()
     }
 
-    /// The reader's present problems, as text.
+    /// The reader's current problems, as text.
     #[must_use]
     pub(crate) fn problems(&self) -> String {
         let problems = self.follower.problems();
@@ -129,7 +130,7 @@ impl Intake {
         self.preparer.add(record.id, record.flags, hook);
     }
 
-    /// The reader's counters since the last batch.
+    /// The increase in the reader's counters since the last batch.
     fn news(&mut self) -> Vec<(&'static str, u64)> {
         let now = self.follower.counters();
         let old = std::mem::replace(&mut self.told, now);

@@ -1,4 +1,4 @@
-//! Does the collector's work inside a command that changes the store, while no collector runs.
+//! Does the collector's work within a command that changes the store, while no collector runs.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) enum LocalError {
     Sqlite(#[from] rusqlite::Error),
 }
 
-/// The one writer, inside a command. It holds the collector's lock.
+/// The one writer, within a command. It holds the collector's lock.
 #[derive(Debug)]
 pub(crate) struct Local {
     dir: StateDir,
@@ -95,7 +95,7 @@ impl Local {
         loop {
             let (batch, _) = intake.read();
             let (done, unread) = (batch.horizon.is_end(), batch.horizon == Horizon::Still);
-            // Imports may still follow, so time does not pass.
+            // Imports may follow, so time does not pass.
             let horizon = if done { Horizon::Still } else { batch.horizon };
             self.take(Batch { horizon, ..batch })?;
             if done {
@@ -133,7 +133,7 @@ impl Local {
         Ok(run.map(|run| run.counts).unwrap_or_default())
     }
 
-    /// Folds the whole raw log again. Returns how many hooks it holds.
+    /// Folds the whole raw log again. Returns the number of its hooks.
     ///
     /// # Errors
     /// See [`LocalError`]. An interrupted rebuild continues when the store is opened again.
@@ -163,7 +163,8 @@ impl Local {
     /// Deletes matching sessions whose last event was before a time. Hooks without a session stay.
     ///
     /// # Errors
-    /// See [`LocalError`]; what has gone stays gone.
+    ///
+    /// See [`LocalError`]. What was deleted before stays deleted.
     pub(crate) fn prune_matching(
         &mut self,
         filter: &LineFilter,
@@ -210,7 +211,7 @@ impl Local {
         Ok(sum)
     }
 
-    /// Overwrites the journal, which is stored completely, and removes the files of interrupted imports.
+    /// Overwrites the journal, all of which is stored, and removes the files of interrupted imports.
     fn scrub(&mut self) -> Result<(), LocalError> {
         import::sweep(&self.dir)?;
         let position = self.engine.store().state("journal")?;
@@ -229,8 +230,8 @@ impl Local {
         Ok(())
     }
 
-    /// Stores `batch`, and then answers the questions that it raised with evidence. Cursor's database is not read here: a
-    /// command folds the past, and a rebuild must give the same result again.
+    /// Stores `batch`, and then answers the questions about evidence that it caused. Cursor's database is not read
+    /// here: a command folds the past, and a rebuild must give the same result again.
     fn take(&mut self, batch: Batch) -> Result<(), LocalError> {
         self.engine.take(batch)?;
         while let Ok(question) = self.questions.try_recv() {
@@ -243,7 +244,7 @@ impl Local {
     }
 }
 
-/// A new name for the state of the derived tables.
+/// A new name (epoch) for the state of the derived tables.
 #[must_use]
 pub(crate) fn epoch() -> String {
     format!("{:x}", clock::now().0)

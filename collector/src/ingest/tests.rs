@@ -1,4 +1,4 @@
-//! From a real journal into a real database.
+//! Tests the way from a real journal into a real database.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A payload alone, without a time: it is stamped when it is staged.
+/// A bare payload without a time. It gets a time when it is staged.
 const UNTIMED: &str = "{\"hook_event_name\": \"stop\", \"conversation_id\": \"c\"}";
 
 fn lines(n: usize) -> String {
@@ -133,7 +133,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
         (0..20).for_each(|number| append(&mut journal, round * 100 + number));
         let staged = world.stage(round, &lines(1_500));
         eventually("the import is taken in", || !staged.path.exists());
-        // Of the second import only the line without a time could be new, and it is known too.
+        // Of the second import, only the line without a time could be new. It is recognised, too.
         eventually("hooks are committed", || world.hooks() == 1_502 + 20 * round.cast_signed());
         ingest.stop();
         engine.join().unwrap();
@@ -151,7 +151,7 @@ fn a_running_collector_takes_in_hooks_and_imports_and_goes_on_after_a_restart() 
 fn an_import_that_cannot_be_read_at_first_is_stored_later_and_hooks_do_not_wait_for_it() {
     let world = World::new();
     let mut journal = world.journal();
-    // A link is refused, as a file is for which there is no descriptor.
+    // A link is refused in the same way as a file for which no descriptor is left.
     let staged = world.stage(1, &lines(10));
     let aside = world.dir.root().join("aside");
     std::fs::rename(&staged.path, &aside).unwrap();
@@ -207,7 +207,7 @@ fn an_import_without_a_collector_gives_nothing_new_the_second_time() {
     assert_eq!(first, ImportCounts { new: 1_201, duplicate: 0, malformed: 1 });
     let again = world.import(2, &lines(1_200));
     assert_eq!(again, ImportCounts { new: 0, duplicate: 1_202, malformed: 0 });
-    // What waited in the journal went in first.
+    // What waited in the journal was stored first.
     let db = Connection::open(world.dir.database()).unwrap();
     let sources = "SELECT source FROM raw_hook ORDER BY seq LIMIT 2";
     let mut statement = db.prepare(sources).unwrap();
@@ -219,7 +219,8 @@ fn an_import_without_a_collector_gives_nothing_new_the_second_time() {
 #[test]
 fn a_rebuild_of_an_import_gives_equal_spans() {
     let world = World::new();
-    // A stop without a time would be stamped now, and settle or not by how long the import takes.
+    // A stop without a time would get the current time. Whether it settles would then depend on how long the import
+    // takes.
     let timed = json!({"ts": 1_780_000_010_000_000_000_i64, "event": {"hook_event_name": "stop", "conversation_id": "c"}});
     let text = lines(300).replace(UNTIMED, &timed.to_string());
     assert!(!text.contains(UNTIMED));

@@ -1,4 +1,4 @@
-//! The reader's thread: reads the journal, and imports waiting files between the journal's batches.
+//! The reader's thread. It reads the journal, and imports waiting files between two batches of the journal.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,10 +22,10 @@ use crate::store::open::Readers;
 use crate::store::salvage::{self, Salvage};
 use crate::store::{ballast, imports};
 
-/// How often a busy reader does its other checks.
+/// How often a busy reader makes its other checks.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long the reader sleeps while the journal is quiet. A hook or an import ends the sleep if the system gives notifications;
-/// otherwise the follower polls.
+/// How long the reader sleeps while no hooks arrive. If the system gives notifications, a hook or an import ends the
+/// sleep; otherwise the follower polls.
 const NAP: Duration = Duration::from_secs(5);
 /// How often the ballast is checked.
 const BALLAST: Duration = Duration::from_secs(60);
@@ -33,21 +33,22 @@ const BALLAST: Duration = Duration::from_secs(60);
 /// A commit costs one sync plus one page per changed row, no matter how few hooks it contains. The first hook after a quiet period
 /// is committed immediately.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
-/// How long a position without hooks waits for hooks to be committed with: a separate commit costs a sync.
+/// How long a new position without hooks waits for hooks with which it can be committed. A commit of its own would cost
+/// a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
 /// For this long after a probe of `doctor`, positions without hooks are committed at once. The probe's bytes are synced within
 /// 100 ms.
 const AWAITED: Duration = Duration::from_secs(1);
-/// Wait before an unreadable import is retried: hooks come first.
+/// Time before an import that could not be read is tried again. Hooks come first.
 const IMPORT_AGAIN: Duration = Duration::from_secs(1);
-/// How long such an import is retried before it ends with its error.
+/// How long such an import is tried before it ends with its error.
 const IMPORT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Wait before a damaged database that cannot be read is read again, at first and at most: reading takes all of it.
+/// First wait before a damaged database that could not be read is tried again. Each attempt reads the whole file.
 const FIRST_SALVAGE_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_SALVAGE_WAIT: Duration = Duration::from_secs(600);
 
-/// How the reading goes, for the health page.
+/// The reader's state, for the health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// What the journal takes on disk.
@@ -56,7 +57,7 @@ pub(crate) struct Reading {
     pub queued: usize,
     /// Maximum number of queued batches. The reader blocks when the queue is full.
     pub queue_bound: usize,
-    /// The reader's present problems. It retries.
+    /// The reader's current problems. It tries again.
     pub problems: Arc<[Problem]>,
     /// When the newest hook that was read had been received.
     pub read_up_to: Option<Timestamp>,
@@ -79,8 +80,8 @@ impl Ingest {
         Arc::clone(&self.reading)
     }
 
-    /// Whether hooks wait for the engine, in the journal or in a queued batch. Threads that only follow the store then wait,
-    /// too.
+    /// Whether hooks wait for the engine, in the journal or in a queued batch. Threads that only follow the store wait
+    /// as well while this is true.
     #[must_use]
     pub(crate) fn behind(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.behind)
@@ -96,9 +97,9 @@ impl Ingest {
     }
 }
 
-/// Starts reading. `inputs` must be bounded: a full channel slows the reader down to the engine's pace. With `look_again` the
-/// engine asks for another [`Horizon::End`] once everything is read.
-/// `watch` finds the hooks at which a repository is looked at.
+/// Starts reading. `inputs` must be bounded: a full channel slows the reader down to the engine's speed. With
+/// `look_again` the engine asks for another [`Horizon::End`] once everything is read. `watch` decides which hooks cause
+/// a look at a repository.
 ///
 /// # Errors
 /// The system's error if no thread can be started.
@@ -160,7 +161,7 @@ struct Reader {
     watch: Option<Watch>,
     /// After a batch that emptied the journal, wait until this time, so that later hooks share one commit.
     gather_until: Option<Instant>,
-    /// A position without hooks, and since when it waits.
+    /// A new position without hooks, and since when it waits.
     lone: Option<(Position, Instant)>,
     /// Until this time a position does not wait for hooks, because `doctor` waits for it.
     awaited_until: Option<Instant>,
@@ -172,7 +173,7 @@ struct Reader {
     ballast_at: Option<Instant>,
     /// Imports that could not be read or removed: first failure, and next attempt.
     failing_imports: BTreeMap<String, (Instant, Instant)>,
-    /// When a damaged database that could not be read is read again, and how long the next such wait is.
+    /// When to try again to read a damaged database, and how long the wait after that will be.
     salvage_at: Option<Instant>,
     salvage_wait: Duration,
 }
@@ -205,13 +206,13 @@ impl Reader {
             }
         }
         if let Some((position, _)) = self.lone.take() {
-            // A refusal means that the engine has ended. Then the next start reads a little twice.
+            // A refusal means that the engine has ended. The next start then reads a few hooks twice.
             let _handed_over = self.send_position(position, Horizon::Still);
         }
     }
 
-    /// Takes over what can be read of a damaged database, before anything newer: the order of hooks is their number's. One that
-    /// cannot be read now is read again later, beside new hooks.
+    /// Copies what can be read of a damaged database. This comes before anything newer, because hooks are ordered by
+    /// their numbers. A database that cannot be read now is tried again later, while new hooks are stored.
     fn salvage(&mut self) -> Result<(), Ended> {
         self.salvage_at = None;
         for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
@@ -303,12 +304,12 @@ impl Reader {
             Err(TrySendError::Disconnected(_)) => return Err(Ended),
             Err(TrySendError::Full(input)) => input,
         };
-        // This may take long. The engine may ask meanwhile.
+        // Sending may take long. The engine may ask in the meantime.
         self.note();
         self.inputs.send(full).map_err(|_| Ended)
     }
 
-    /// Sends hooks, and behind them asks for a look at the repositories of turns that begin or end with them.
+    /// Sends hooks. After them, asks for a look at the repositories of turns that begin or end with these hooks.
     fn send_watched(&mut self, batch: Batch) -> Result<(), Ended> {
         let Some(watch) = &mut self.watch else { return self.send(batch) };
         let looks = watch.reasons(&batch.arrivals, clock::now());
@@ -332,7 +333,7 @@ impl Reader {
         if let Some((answer, position)) = self.checkpoint.take() {
             match answer.try_recv() {
                 Ok(true) => self.intake.follower().may_forget(&position),
-                // Ask again. If the database was opened again meanwhile, the earlier request is lost.
+                // Ask again. If the database was opened again in the meantime, the earlier request is lost.
                 Ok(false) | Err(crossbeam_channel::TryRecvError::Disconnected) => {
                     self.sent = self.sent.take().or(Some(position));
                 }
@@ -394,7 +395,7 @@ impl Reader {
                 Err(Refusal::Ended) => return Err(Ended),
                 Ok(()) => true,
             };
-            // If the file cannot be removed, it is found again later. Its lines are then known to be stored.
+            // If the file cannot be removed, it is found again later. Its lines are then already stored.
             if done && disk::remove(&staged.path).is_ok() {
                 self.failing_imports.remove(&staged.run);
             } else {

@@ -1,4 +1,4 @@
-//! Facts that only a running collector knows. They are requested over its API.
+//! Asks a running collector, over its API, for facts that only it knows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::dirs::ServeInfo;
 use crate::tls;
 
-/// A collector that hangs must not make a command hang.
+/// Maximum wait for an answer. A collector that hangs must not make a command hang.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The part of `/api/v1/health` that commands show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Health {
-    /// Why the database takes no hooks, while it does not.
+    /// If the database accepts no hooks: the reason.
     pub trouble: Option<String>,
     /// The journal and what reads it.
     pub journal: Journal,
@@ -31,17 +31,17 @@ pub(super) struct Journal {
     pub queue: Queue,
     /// The journal is at its bound.
     pub stopped: bool,
-    /// What its reader cannot do at present.
+    /// Problems of its reader at the moment.
     pub problems: Vec<Problem>,
 }
 
-/// Something that the journal's reader cannot do at present and tries again.
+/// A task of the journal's reader that fails at the moment and is tried again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Problem {
     /// When the first attempt failed, microseconds since the epoch.
     pub since_us: i64,
-    /// What, why, and what it means for hooks.
+    /// What fails, why, and what it means for hooks.
     pub what: String,
 }
 
@@ -70,13 +70,14 @@ pub(crate) enum AskError {
 }
 
 impl From<reqwest::Error> for AskError {
-    /// The address is left out: a person who runs a command does not need it, and it may hold a path of theirs.
+    /// The address is left out of the message: whoever runs a command does not need it, and it may contain a private
+    /// path.
     fn from(error: reqwest::Error) -> Self {
         Self::Request(error.without_url())
     }
 }
 
-/// Asks the collector at `info` how it is.
+/// Asks the collector at `info` for its health.
 ///
 /// # Errors
 /// See [`AskError`].

@@ -22,15 +22,15 @@ use crate::journal::{Position, losses, survey};
 use crate::store::open::{self, OpenError};
 use crate::store::{cli as queries, export, read, salvage};
 
-/// Attempts to open a database while it is being moved, before the last one.
+/// Number of attempts to open a database that is being moved, before the last attempt.
 const MOVED_TRIES: usize = 5;
-/// Between two of them: moving takes a few milliseconds.
+/// Time between two of these attempts. Moving takes a few milliseconds.
 const MOVED_WAIT: Duration = Duration::from_millis(100);
 
 /// What `status --json` prints.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Status {
-    /// A collector holds this state directory.
+    /// Whether a collector runs for this state directory.
     pub running: bool,
     /// Its process.
     pub pid: Option<u32>,
@@ -42,24 +42,24 @@ pub(crate) struct Status {
     pub journal: Journal,
     /// How far the journal was committed, in the store's format.
     pub position: Option<String>,
-    /// Hooks in the journal that are not yet in the database; an estimate when [`Journal::estimated`].
+    /// Number of hooks in the journal that are not in the database yet. An estimate if [`Journal::estimated`].
     pub backlog: u64,
     /// How long the oldest of them has been waiting, milliseconds.
     pub oldest_unread_ms: Option<i64>,
-    /// Why the database takes no hooks at present, or that the collector does not answer.
+    /// Why the database accepts no hooks at the moment, or that the collector does not answer.
     pub trouble: Option<String>,
-    /// A collector runs and does not answer; `trouble` says why.
+    /// Whether a collector runs and does not answer. `trouble` then says why.
     #[serde(skip)]
     pub no_answer: bool,
     /// Queue of batches between the journal's reader and the database, while a collector runs. A full queue slows reading down.
     pub queue: Option<Queue>,
-    /// Damaged databases that were moved aside, and what was salvaged.
+    /// Damaged databases that were moved aside, and how many of their hooks were saved.
     pub damaged: Vec<String>,
     /// Hooks of a damaged database are being saved.
     pub salvaging: bool,
-    /// Hooks that could be kept nowhere, by reason.
+    /// Hooks that could not be stored anywhere, by reason.
     pub losses: BTreeMap<String, u64>,
-    /// Hooks that were kept and could not be read.
+    /// Hooks that were stored and could not be parsed.
     pub malformed: u64,
     /// Every counter of the store.
     pub counters: BTreeMap<String, u64>,
@@ -71,7 +71,7 @@ pub(crate) struct Status {
     pub older_rules: bool,
     /// Where traces go.
     pub destinations: Vec<Destination>,
-    /// Which hooks.json run hookspan, each scope of this machine and user first.
+    /// Each hooks.json that runs hookspan. Files of this machine and of this user come first.
     pub installed: Vec<Installed>,
 }
 
@@ -95,15 +95,17 @@ pub(crate) struct Journal {
     pub records: u64,
     /// Files.
     pub segments: u64,
-    /// Unstored records that wait in the run-time directory, because the state directory did not take them.
+    /// Records that are not stored yet and wait in the run-time directory, because the state directory did not accept
+    /// them.
     pub spilled: u64,
     /// Bytes of the files there.
     pub spilled_bytes: u64,
-    /// The journal is too large to count: records and backlog are estimates from a part of it.
+    /// The journal is too large to be counted. The numbers of records and of the backlog are estimates from a part of
+    /// it.
     pub estimated: bool,
-    /// It is at its bound: hooks are counted instead of kept.
+    /// The journal is at its bound: hooks are counted and not kept.
     pub stopped: bool,
-    /// Operations on the journal that fail at present. The collector retries them.
+    /// Operations on the journal that fail at the moment. The collector tries them again.
     pub problems: Vec<Problem>,
 }
 
@@ -112,7 +114,7 @@ pub(crate) struct Journal {
 pub(crate) struct Destination {
     /// Its name.
     pub name: String,
-    /// ok, retry, paused, off; `new` before its first attempt.
+    /// `ok`, `retry`, `paused` or `off`; `new` before the first attempt.
     pub state: String,
     /// Spans waiting.
     pub pending: u64,
@@ -132,7 +134,7 @@ pub(crate) struct Destination {
     pub accepted: bool,
     /// Spans were lost during the last day.
     pub losing: bool,
-    /// The last loss in words, with what to do about it.
+    /// The last loss in words, and what to do about it.
     pub last_loss: Option<String>,
 }
 
@@ -145,8 +147,8 @@ impl Destination {
 }
 
 impl Destination {
-    /// Why the destination does not get all spans; `None` if it does. A receiver that is away for a while counts as fine: its
-    /// spans wait.
+    /// Why the destination does not get all spans; `None` if it does. A receiver that is down for a while is not a
+    /// fault, because its spans wait.
     fn fault(&self) -> Option<String> {
         let trouble = if self.state == "paused" { "is paused" } else { "loses spans" };
         self.is_problem().then(|| format!("destination {} {trouble}", self.name))
@@ -177,14 +179,14 @@ fn installed(global: &Global) -> Vec<Installed> {
 }
 
 impl Status {
-    /// Whether there is a database, but nothing in it could be read.
+    /// Whether a database exists but nothing could be read from it.
     #[must_use]
     pub(crate) fn is_blind(&self) -> bool {
         self.trouble.is_some() && self.counters.is_empty()
     }
 
-    /// What is not as it should be, in words: no collector runs, or a destination gets nothing or not all. `status` exits 1
-    /// for these.
+    /// What is wrong, in words: no collector runs, or a destination gets nothing or not everything. If there is any of
+    /// these, `status` exits with 1.
     #[must_use]
     pub(crate) fn faults(&self) -> Vec<String> {
         let stopped = (!self.running).then(|| "no collector runs".to_owned());
@@ -269,7 +271,7 @@ impl Status {
         self.journal.segments = found.segments;
         self.journal.spilled = found.spilled;
         self.journal.spilled_bytes = found.spilled_bytes;
-        // Without the database it is unknown which hooks of the journal are stored already.
+        // If the database cannot be read, nobody knows which hooks of the journal are already stored.
         self.journal.estimated = found.estimated || (database.is_none() && self.trouble.is_some());
         self.journal.stopped |= state.journal().is_symlink();
         Ok(())
@@ -289,12 +291,12 @@ impl Status {
         closed
     }
 
-    /// Opens the database; `None` if there is none yet. A collector may be moving a damaged database aside at this moment: then
-    /// the next attempt finds its replacement.
+    /// Opens the database; `None` if there is none yet. A collector may be moving a damaged database aside at this
+    /// moment. Then the next attempt finds the new database.
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
         for _ in 0..MOVED_TRIES {
             match self.look_at_database(state) {
-                // A collector has started meanwhile, and writes.
+                // In the meantime a collector has started and writes.
                 Err(_) if !self.running && Lock::is_held(state) => self.running = true,
                 Err(error) if open::is_moved_below(&error) => std::thread::sleep(MOVED_WAIT),
                 read => return read,
@@ -307,7 +309,7 @@ impl Status {
         &mut self,
         state: &StateDir,
     ) -> anyhow::Result<Option<rusqlite::Connection>> {
-        // Nobody writes: then looking leaves no trace either.
+        // If no process writes, the database can be read without creating files beside it.
         let opened = if self.running {
             open::reader(&state.database())
         } else {
@@ -321,8 +323,8 @@ impl Status {
         Ok(Some(database))
     }
 
-    /// A database that cannot be read, or that a newer release wrote, is reported as trouble. Everything from other sources is still
-    /// shown. The collector's own words come first, because the collector knows more.
+    /// Reports a database that cannot be read, or that a newer release wrote, as trouble. Everything from other sources
+    /// is still shown. The collector's own words take precedence, because the collector knows more.
     fn unless_unreadable<T>(
         &mut self,
         state: &StateDir,

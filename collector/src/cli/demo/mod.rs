@@ -64,7 +64,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Sample data is never exported.
     config.destinations.clear();
     config.otel.clear();
-    // A browser that the collector starts would live in its sandbox.
+    // Without the sandbox, because a browser that the collector starts would inherit it.
     config.sandbox = false;
     note(&format!(
         "Invented sessions in {}; Ctrl-C ends the demo. `{}` opens it again while it runs.",
@@ -95,7 +95,7 @@ fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<
     open::run(demo, open::Args::default())
 }
 
-/// The same person, beside their own state directory, and without what the environment says about destinations.
+/// The same user's settings with a state directory of its own, and without destinations from the environment.
 fn apart(global: &Global) -> anyhow::Result<Global> {
     let root = purge::demo(global.state.root()).context("the state directory has no name")?;
     Ok(Global {
@@ -121,7 +121,7 @@ fn fill(demo: &Global, sessions: u32) -> anyhow::Result<()> {
     imported.map(drop)
 }
 
-/// Removes an earlier demo. Its folder is ours: nothing else uses that name.
+/// Removes an earlier demo. Only hookspan uses a folder of this name.
 fn remove(state: &StateDir) -> anyhow::Result<()> {
     match fs::remove_dir_all(state.root()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -131,7 +131,7 @@ fn remove(state: &StateDir) -> anyhow::Result<()> {
     }
 }
 
-/// Starts a browser without waiting for it. The page that sends it on goes when the code in it has ended.
+/// Starts a browser without waiting for it. The file that redirects the browser is removed when its code has expired.
 fn start_browser(demo: &Global, address: &str) {
     const CODE: Duration = Duration::from_secs(60);
     let Ok(page) = open::Redirect::write(&demo.state, address) else { return };

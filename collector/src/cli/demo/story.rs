@@ -55,7 +55,7 @@ pub(super) fn write(now: i64, sessions: u32) -> String {
     let mut author =
         Author { rng: Rng::with_seed(4_329), out: String::new(), at: 0, ids: Ids::default() };
     for number in 0..sessions {
-        // Squared, so that most sessions are recent; the last two are within this hour.
+        // Squared, so that most sessions are recent. The last two are within the last hour.
         let back = f64::from(sessions - number) / f64::from(sessions);
         let at = if number + 2 >= sessions {
             now - HOUR / 2 * i64::from(sessions - number)
@@ -96,7 +96,7 @@ impl Author {
         let turns = 1 + self.rng.usize(..5);
         for turn in 0..turns {
             let last = turn + 1 == turns;
-            // A session of the past stays in the past.
+            // A session of the past must not reach the present.
             if self.at > now - 600 * SECOND {
                 break;
             }
@@ -247,7 +247,7 @@ impl Author {
         self.emit("postToolUse", done);
     }
 
-    /// A call from its first hook to its last. `end` holds the fields of the last hook besides name, id and input.
+    /// A call from its first hook to its last. `end` makes the fields of the last hook other than name, id and input.
     fn call(&mut self, tool: &str, input: &Value, typical_ms: u64, end: impl FnOnce(f64) -> Value) {
         self.pass(200, 1_500);
         let id = self.call_id();

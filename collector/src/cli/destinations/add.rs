@@ -1,4 +1,4 @@
-//! `hookspan destinations add`: a further `[[destination]]` in the configuration file.
+//! `hookspan destinations add`: adds a `[[destination]]` to the configuration file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -95,7 +95,7 @@ pub(super) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks for a line: question, default, and the flag that answers it where nobody can be asked.
+/// Asks for a line. Takes the question, the default, and the flag to name if nobody can be asked.
 type Ask<'a> = dyn Fn(&str, &str, &str) -> anyhow::Result<String> + 'a;
 
 const WHICH_PRESET: &str = "What receives (otlp, jaeger, tempo, grafana-cloud, datadog-agent, datadog, datadog-llmobs, \
@@ -133,7 +133,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
             .map(|text| word("--backfill", &text, Backfill::deserialize))
             .transpose()?,
         certificate,
-        // What exists keeps its shape; what is new gets the newest.
+        // Existing destinations keep their form of spans; new ones get the newest form.
         semconv: Some(Profile::Genai141Strict.as_str().to_owned()),
         ..DestinationForm::default()
     };

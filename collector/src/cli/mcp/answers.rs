@@ -1,4 +1,4 @@
-//! What each tool answers: the API's answers, within the project, without secrets, bounded.
+//! Makes the tools' answers: the API's answers, limited to the project, redacted and bounded.
 
 use std::path::PathBuf;
 
@@ -20,11 +20,11 @@ use crate::store::open;
 use crate::store::whole::{self, SessionRow};
 use crate::text;
 
-/// One answer of the API, bytes; more is for the dashboard.
+/// Maximum size in bytes of one answer of the API. Larger ones are for the dashboard.
 const API_MAX_BYTES: usize = 32 << 20;
-/// Items of an answer unless told otherwise.
+/// Number of items in an answer, unless the caller asks for another number.
 const LIMIT: usize = 10;
-/// Of a failure's own words, characters.
+/// Maximum number of characters of a failure's own message.
 const CAUSE_CHARS: usize = 400;
 
 /// Answers calls of tools.
@@ -80,7 +80,7 @@ impl Server {
         })
     }
 
-    /// Calls a tool and redacts its answer. A model reads the answer, and so does whoever runs the model.
+    /// Calls a tool and redacts its answer. A model reads the answer, and so does whoever operates the model.
     pub(super) async fn call(
         &self,
         name: &str,
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// The id of the session that `wanted` names, if the server may answer about it.
+    /// The id of the session that `wanted` names, if this server may answer about it.
     async fn session(&self, wanted: &str) -> Result<String, Refusal> {
         let place = if matches!(self.scope, Scope::All) { "" } else { " in this project" };
         let nobody = || Refusal::NoSuchSession(wanted.to_owned(), place);
@@ -149,7 +149,7 @@ impl Server {
             .filter_map(|item| item["id"].as_str().filter(|id| id.starts_with(wanted)))
             .map(str::to_owned)
             .collect();
-        // A subagent's id names its session too.
+        // The id of a subagent names the session that contains it.
         let rows = if ids.is_empty() { self.beginning_with(wanted)? } else { Vec::new() };
         for row in rows {
             let session = self.get(&format!("/api/v1/sessions/{}", escape(&row.root))).await?;
@@ -174,7 +174,7 @@ impl Server {
         whole::sessions(&db, Some(wanted)).map_err(|error| failed(&error))
     }
 
-    /// The known arguments as a query, within the project.
+    /// The known arguments as a query, limited to the project.
     fn query(
         &self,
         known: &[(&str, &str)],
@@ -197,7 +197,8 @@ impl Server {
         Ok(pairs.join("&"))
     }
 
-    /// A page of a list. The limit is reduced until the answer is small enough, so that `next` stays correct.
+    /// A page of a list. If the answer is too large, the page is requested again with a smaller limit, so that `next`
+    /// stays correct.
     async fn page(&self, list: &str, query: &str, mut limit: usize) -> Result<Value, Refusal> {
         loop {
             let mut answer = self.get(&format!("/api/v1/{list}?{query}&limit={limit}")).await?;
@@ -215,7 +216,7 @@ impl Server {
         shape::tidy(answer);
     }
 
-    /// Groups of failures. What the hook said of a failure stands in its payload, and says more than a kind of failure.
+    /// Groups of failures, each with the message from the payload. The message tells more than the kind of failure.
     async fn errors(&self, query: &str, limit: usize) -> Result<Value, Refusal> {
         let mut answer = self.page("errors", query, limit).await?;
         for item in answer["items"].as_array_mut().into_iter().flatten() {
@@ -230,7 +231,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// What the payload of a failed call says: its error, else the end of its output.
+    /// The message in the payload of a failed call: its error, otherwise the end of its output.
     async fn cause(&self, span: &str) -> Result<Option<String>, Refusal> {
         for part in ["error", "output"] {
             let target = format!("/api/v1/spans/{}/payload/{part}", escape(span));
@@ -240,7 +241,7 @@ impl Server {
                 Err(Refusal::Problem { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            // The whole text: half a secret has no form that a rule knows.
+            // The whole text is redacted before it is cut, because half a secret matches no rule.
             self.clean(&mut piece);
             let text = piece["text"].as_str().unwrap_or_default().trim();
             if text.is_empty() {
@@ -311,10 +312,10 @@ impl Server {
         Ok(answer)
     }
 
-    /// Sums without a session: of the project, or of everything.
+    /// Sums over more than a session: over the project, or over everything.
     async fn sums(&self, query: &str, limit: usize) -> Result<Value, Refusal> {
         if let Some(name) = self.scope.name() {
-            // Sums are kept by the project's name.
+            // Sums are stored by the name of the project.
             let words = query.split('&').filter(|pair| !pair.starts_with("project="));
             let words: String = words.flat_map(|pair| ["&", pair]).collect();
             let target = format!("/api/v1/time?project={}{words}", escape(name));
@@ -376,7 +377,7 @@ fn query(known: &[(&str, &str)], arguments: &JsonObject) -> Result<Vec<String>, 
     Ok(pairs)
 }
 
-/// A day or time as the API has it; nothing for an empty text.
+/// A day or time in the API's form; `None` for an empty text.
 fn microseconds(name: &str, text: &str) -> Result<Option<i64>, Refusal> {
     let mut filter = LineFilter::default();
     filter.set(name, text).map_err(|Unfit { wanted, .. }| bad(name, &wanted))?;
@@ -394,7 +395,7 @@ fn bad(name: &str, detail: &str) -> Refusal {
     Refusal::Problem { title: format!("bad parameter {name}"), detail: detail.to_owned() }
 }
 
-/// The first items of a list, with as few of the spans that show each, and how many there are.
+/// The first items of a list, each with few of its example spans, and the number of items.
 fn few(mut page: Value, spans: &str) -> Value {
     let Some(items) = page["items"].as_array_mut() else { return json!([]) };
     let total = items.len();

@@ -31,7 +31,7 @@ use super::Global;
 use crate::clock;
 use crate::source::{Extras, StoreSource};
 
-/// A port for the router's checks. Nothing listens on it.
+/// The port that the router's checks expect. Nothing listens on it.
 const PORT: u16 = 4329;
 
 const INSTRUCTIONS: &str = "hookspan records what Cursor's agent did: sessions, turns, tool calls and subagents. Moments are \
@@ -86,7 +86,7 @@ fn router(global: &Global) -> anyhow::Result<Router> {
     router.map_err(|error| anyhow::anyhow!(error.0))
 }
 
-/// An agent reads; it deletes nothing and wakes nobody.
+/// An agent may only read. It cannot delete anything or trigger a delivery.
 struct ReadOnly;
 
 impl Control for ReadOnly {

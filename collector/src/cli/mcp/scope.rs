@@ -1,11 +1,11 @@
-//! Which sessions a server answers about: those of one project, unless it was started with `--all`.
+//! The sessions that a server answers about: those of one project, unless it was started with `--all`.
 
 use std::path::{Path, PathBuf};
 
 use super::Args;
 use crate::cli::Global;
 
-/// Cursor names the open folders in this variable. It starts a server of the user's own mcp.json in the home folder.
+/// Cursor puts the open folders into this variable. It starts servers of the user's own mcp.json in the home folder.
 const FOLDERS: &str = "WORKSPACE_FOLDER_PATHS";
 
 /// Which sessions a server answers about.
@@ -15,7 +15,7 @@ pub(super) enum Scope {
     All,
     /// Those whose workspace is this folder or lies in it.
     Project(String),
-    /// None: nobody said which project is meant.
+    /// No sessions, because nobody named the project.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ impl Scope {
         if args.all {
             return Self::All;
         }
-        // A host that does not know the variable of Cursor's configuration passes it on as it stands.
+        // A host that does not replace variables in the configuration passes the text on unchanged.
         let given = args.project.as_ref().filter(|path| !path.to_string_lossy().contains("${"));
         let given = given.map(|path| global.env.current_dir().join(path));
         let project = given.or_else(|| named(global)).or_else(|| around(global));
@@ -46,7 +46,7 @@ impl Scope {
         }
     }
 
-    /// Whether a session of this workspace is one of them.
+    /// Whether the server may answer about a session of this workspace.
     pub(super) fn holds(&self, workspace: Option<&str>) -> bool {
         match self {
             Self::All => true,
@@ -64,7 +64,7 @@ impl Scope {
         }
     }
 
-    /// The project's name, as the statistics per project have it.
+    /// The project's name in the statistics per project.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Project(root) => root.rsplit(['/', '\\']).next(),
@@ -83,7 +83,8 @@ fn named(global: &Global) -> Option<PathBuf> {
     open.iter().find(|path| here.starts_with(path)).or(open.first()).cloned()
 }
 
-/// The repository around the working directory, else that directory. A home folder and what is above it are no project.
+/// The repository around the working directory, else the working directory. A home folder, or a folder above it, is not
+/// a project.
 fn around(global: &Global) -> Option<PathBuf> {
     let here: &Path = global.env.current_dir();
     let home = global.env.home();

@@ -1,4 +1,4 @@
-//! The shape of an answer: times that a model can read, no hidden characters, and a bound.
+//! Shapes an answer: times in a form that a model can read, no hidden characters, and a maximum size.
 
 use hookspan_core::Timestamp;
 use serde_json::{Map, Value};
@@ -8,16 +8,17 @@ use crate::text;
 
 /// Bytes of an answer.
 pub(super) const ANSWER_MAX_BYTES: usize = 8 * 1_024;
-/// Characters of a text in an answer that would be too large.
+/// Maximum number of characters of a text in an answer that would be too large. The next smaller limit is tried if
+/// necessary.
 const TEXT_CHARS: [usize; 3] = [600, 200, 60];
-/// Members that hold a moment. Other members that end in `_us` hold durations.
+/// Members that contain a point in time. Other members that end in `_us` contain durations.
 const MOMENTS: [&str; 7] =
     ["start_us", "last_us", "end_us", "at_us", "first_us", "from_us", "to_us"];
-/// The year 1980, in microseconds since 1970. A larger number is a time of day and no duration.
+/// The year 1980 in microseconds since 1970. A larger number is a point in time; a smaller one is a duration.
 const MOMENT_MIN_US: i64 = 315_532_800_000_000;
 
-/// Writes moments as ISO times, names hidden characters, and leaves out what says nothing to a model: links of the dashboard and
-/// members without a value.
+/// Writes points in time in ISO form, names hidden characters, and removes what is useless to a model: links of the
+/// dashboard and members without a value.
 pub(super) fn tidy(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -52,7 +53,7 @@ pub(super) fn size(value: &Value) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
 }
 
-/// Cuts texts until the answer has its size, and says so. An answer that is still too large has too many members.
+/// Cuts texts until the answer is small enough, and says so. An answer that is still too large has too many members.
 pub(super) fn shorten(value: &mut Value) {
     for chars in TEXT_CHARS {
         if size(value) <= ANSWER_MAX_BYTES {
@@ -77,7 +78,7 @@ fn cut(value: &mut Value, chars: usize) {
     }
 }
 
-/// How many items to try after `limit` of them made an answer of `bytes`.
+/// How many items to request after `limit` items made an answer of `bytes`.
 pub(super) fn fewer(limit: usize, bytes: usize) -> usize {
     let share = limit.saturating_mul(ANSWER_MAX_BYTES) / bytes.max(1);
     share.saturating_sub(share / 8).clamp(1, limit.saturating_sub(1).max(1))

@@ -1,4 +1,4 @@
-//! The tools: names, descriptions and parameters, as a model is told.
+//! The tools as they are described to a model: names, descriptions and parameters.
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Starting the collector at login: a systemd user unit on Linux, a launchd agent on macOS.
+//! Starts the collector at login: by a systemd user unit on Linux, or a launchd agent on macOS.
 
 mod text;
 
@@ -35,7 +35,7 @@ pub(crate) struct Service {
     /// Where its file is.
     pub path: PathBuf,
     text: String,
-    /// The unit without what needs a user namespace.
+    /// The unit without the settings that need a user namespace.
     plain: Option<String>,
     warning: Option<String>,
 }
@@ -44,7 +44,8 @@ impl Service {
     /// The service for this program and state directory.
     ///
     /// # Errors
-    /// This system has none that hookspan knows, or the program's own path is not known.
+    ///
+    /// This system has no service manager that hookspan knows, or the program's own path is not known.
     pub(crate) fn new(global: &Global) -> anyhow::Result<Self> {
         let Some(path) = path(global) else {
             anyhow::bail!(
@@ -71,7 +72,7 @@ impl Service {
         Ok(Self { path, text, plain, warning })
     }
 
-    /// The service that an earlier `install` left for this state directory, if any.
+    /// The service that an earlier `install` created for this state directory, if any.
     #[must_use]
     pub(crate) fn installed(global: &Global) -> Option<Self> {
         let path = path(global)?;
@@ -88,10 +89,11 @@ impl Service {
         format!("{}write {}\n\n{}\n", warning.collect::<String>(), self.path.display(), self.text)
     }
 
-    /// Writes the file and starts the service. When the service manager does not answer, says what to run.
+    /// Writes the file and starts the service. If the service manager does not answer, prints what to run.
     ///
     /// # Errors
-    /// The file is somebody else's or cannot be written.
+    ///
+    /// The file was written by somebody else, or cannot be written.
     pub(crate) fn install(&self) -> anyhow::Result<()> {
         let io = || format!("cannot write {}", self.path.display());
         if read(&self.path)?.is_some_and(|text| !text.contains(MARKER)) {
@@ -127,7 +129,7 @@ impl Service {
         fs::remove_file(&self.path)
             .with_context(|| format!("cannot remove {}", self.path.display()))?;
         after_removal(MANAGER).iter().for_each(|step| step.run());
-        // Up to the folder for configuration, which may have been made for the unit.
+        // The folders above the file, up to the folder for configuration. `install` may have created them.
         let folders = if MANAGER == Manager::Systemd { 3 } else { 1 };
         self.path.ancestors().skip(1).take(folders).try_for_each(remove_if_empty)
     }
@@ -137,7 +139,7 @@ impl Service {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     words: Vec<String>,
-    /// Whether a person should hear that it failed.
+    /// Whether the user must be told if this step fails.
     matters: bool,
 }
 
@@ -152,7 +154,7 @@ impl Step {
         }
     }
 
-    /// Calls it; what a person should hear if it failed.
+    /// Runs the step. Returns what to tell the user if it failed.
     fn failure(&self) -> Option<String> {
         let (program, arguments) = self.words.split_first()?;
         let reason = match Command::new(program).args(arguments).output() {
@@ -173,8 +175,8 @@ impl Step {
     }
 }
 
-/// Whether the service failed because the manager could not set up what confines it: 217/USER, 218/CAPABILITIES, 226/NAMESPACE
-/// and 228/SECCOMP of `systemd.exec(5)`.
+/// Whether the service failed because the manager could not set up its restrictions: 217/USER, 218/CAPABILITIES,
+/// 226/NAMESPACE and 228/SECCOMP in `systemd.exec(5)`.
 fn cannot_confine() -> bool {
     let show = ["--user", "show", "--property=ExecMainStatus", "--value", UNIT];
     let status = Command::new("systemctl").args(show).output();
@@ -182,7 +184,8 @@ fn cannot_confine() -> bool {
     status.is_ok_and(|status| ["217", "218", "226", "228"].contains(&status.as_str()))
 }
 
-/// Makes the manager read the file and run it now: a service that runs already is started anew, with this program.
+/// Makes the manager read the file and start the service. A service that is already running is restarted with this
+/// program.
 fn start(manager: Manager, user: u32, path: &Path) -> Vec<Step> {
     let path = path.display().to_string();
     match manager {
@@ -192,7 +195,8 @@ fn start(manager: Manager, user: u32, path: &Path) -> Vec<Step> {
             Step::of(&["systemctl", "--user", "restart", UNIT], true),
         ],
         Manager::Launchd => vec![
-            // An agent that is loaded cannot be loaded again; one that is not cannot be unloaded.
+            // An agent that is loaded cannot be loaded again, and one that is not loaded cannot be unloaded. So the
+            // result of this step is ignored.
             Step::of(&["launchctl", "bootout", &format!("gui/{user}/{LABEL}")], false),
             Step::of(&["launchctl", "enable", &format!("gui/{user}/{LABEL}")], true),
             Step::of(&["launchctl", "bootstrap", &format!("gui/{user}"), &path], true),
@@ -239,7 +243,8 @@ fn path(global: &Global) -> Option<PathBuf> {
     Some(normal(&path).unwrap_or(path))
 }
 
-/// What to run. A login has a home folder and little else, so whatever this shell's variables changed is written down.
+/// The command of the service. A login has a home folder and little else, so everything that this shell's variables
+/// change is written into the file.
 fn run(global: &Global, program: &Path) -> anyhow::Result<Run> {
     let mut words = vec![unicode(program)?, "serve".to_owned()];
     if !global.dir_is_default {
@@ -256,21 +261,21 @@ fn run(global: &Global, program: &Path) -> anyhow::Result<Run> {
     let config = global.config()?;
     let sockets = config.dashboard.sockets().filter_map(Path::parent);
     let writable = std::iter::once(state).chain(sockets).map(unicode);
-    // A `/tmp` of its own would hide what lies there.
+    // With a private `/tmp`, the service would not see the real one.
     let file = global.config_file.as_deref();
     let in_tmp = |path: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
     let needed = std::iter::once(state).chain(file).chain([program]);
     let private_tmp = !needed.chain(config.dashboard.sockets()).any(in_tmp);
     let writable = writable.collect::<Result<_, _>>()?;
-    // `allow_uids` names accounts, and in a user namespace all others look the same. A socket in the run-time directory cannot be
-    // made from there (tried with systemd 252).
+    // `allow_uids` names accounts, and inside a user namespace all other accounts look the same. Also, a socket in the
+    // run-time directory cannot be created from inside (tried with systemd 252).
     let mut sockets = config.dashboard.sockets();
     let namespace =
         config.dashboard.allow_uids.is_empty() && sockets.all(|path| path.starts_with(state));
     Ok(Run { words, variables, writable, private_tmp, namespace })
 }
 
-/// A path as text that a unit or an agent can hold.
+/// A path as text in a unit or an agent.
 fn unicode(path: &Path) -> anyhow::Result<String> {
     let text =
         path.to_str().with_context(|| format!("{}: the path is not Unicode", path.display()))?;
@@ -283,7 +288,8 @@ fn unicode(path: &Path) -> anyhow::Result<String> {
     Ok(text.to_owned())
 }
 
-/// Whether a program lies where cargo builds: such a folder has the compiler's own folders beside the program.
+/// Whether a program is in a folder that cargo builds into. Such a folder has the compiler's own folders beside the
+/// program.
 fn is_in_build_folder(program: &Path) -> bool {
     program
         .parent()
@@ -300,7 +306,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(found.map(|found| String::from_utf8_lossy(&found.bytes).into_owned()))
 }
 
-/// Writes the file in one step: the service manager may read it at any moment.
+/// Writes the file in one step, because the service manager may read it at any moment.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,6 +1,6 @@
-//! The files that make a service manager start the collector.
+//! The text of the files with which a service manager starts the collector.
 
-/// Tells a file of ours from one that somebody wrote.
+/// Marks a file as ours, as opposed to one that somebody wrote.
 pub(super) const MARKER: &str = "Written by `hookspan install";
 /// What launchd calls the collector.
 pub(super) const LABEL: &str = "dev.hookspan.collector";
@@ -10,17 +10,17 @@ pub(super) const LABEL: &str = "dev.hookspan.collector";
 pub(super) struct Run {
     /// Program and arguments.
     pub words: Vec<String>,
-    /// Variables of this shell that a login does not have.
+    /// Variables of this shell that are not set at login.
     pub variables: Vec<(&'static str, String)>,
-    /// Folders in which it writes: the state directory first, then those of sockets.
+    /// Folders that the service writes to: the state directory first, then the folders of its sockets.
     pub writable: Vec<String>,
-    /// Whether it may have a `/tmp` of its own: nothing that it needs lies there.
+    /// Whether the service may have a private `/tmp`. It may if none of its files is in `/tmp`.
     pub private_tmp: bool,
-    /// Whether the service lives in a user namespace. Other accounts look all the same from there.
+    /// Whether the service runs in a user namespace. Inside, all other accounts look the same.
     pub namespace: bool,
 }
 
-/// What any user manager can take away.
+/// Restrictions that every user manager can apply.
 const PLAIN: &str = "\
 UMask=0077
 NoNewPrivileges=yes
@@ -38,10 +38,11 @@ SystemCallFilter=~@privileged @resources
 SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_self
 ";
 
-/// What it can take away in a user namespace alone: a user manager has no privileges outside of one. Without `PrivateUsers` the
-/// service would fail with 218/CAPABILITIES. Left out is what a user manager ignores (`IPAddressDeny`) or fails at
-/// (`ProtectKernelLogs`, `ProtectKernelTunables`: 226/NAMESPACE with systemd 252, in which its services have no privileges to lose), and hiding home and
-/// `/proc`: the collector reads hooks.json and transcripts, and asks whose a connection is.
+/// Restrictions that a user manager can apply only in a user namespace, because it has no privileges outside of one.
+/// Without `PrivateUsers` the service would fail with 218/CAPABILITIES. Left out are settings that a user manager
+/// ignores (`IPAddressDeny`) or fails at (`ProtectKernelLogs`, `ProtectKernelTunables`: 226/NAMESPACE with systemd 252,
+/// where services of a user manager have no privileges to lose). Home and `/proc` are not hidden, because the collector
+/// reads hooks.json and transcripts, and asks which account owns a connection.
 const IN_NAMESPACE: &str = "\
 PrivateUsers=yes
 CapabilityBoundingSet=
@@ -57,7 +58,7 @@ ProtectKernelModules=yes
 
 /// A unit of systemd.
 pub(super) fn unit(run: &Run) -> String {
-    // Variables are expanded in arguments alone: neither in the program's path nor in Environment.
+    // systemd expands variables only in arguments, and neither in the program's path nor in Environment.
     let (program, arguments) = run.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
     let arguments = arguments.iter().map(|word| quoted(&word.replace('$', "$$")));
     let words: Vec<String> = std::iter::once(quoted(program)).chain(arguments).collect();
@@ -67,8 +68,8 @@ pub(super) fn unit(run: &Run) -> String {
         .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
         .collect();
     let confined = if run.namespace { in_namespace(run) } else { String::new() };
-    // Exit code 2 is a wrong configuration, which another start does not mend. `Type=exec`: `systemctl` tells when the manager
-    // cannot confine the service.
+    // Exit code 2 means a wrong configuration, which a restart does not repair. With `Type=exec`, `systemctl` reports
+    // if the manager cannot apply the restrictions.
     format!(
         "# {MARKER} --service`; `hookspan uninstall` removes it.\n\
          [Unit]\nDescription=hookspan collector and dashboard\n\n\
@@ -80,8 +81,8 @@ pub(super) fn unit(run: &Run) -> String {
 }
 
 fn in_namespace(run: &Run) -> String {
-    // A folder that is not there must not keep the service from starting: the collector says what is wrong. A path may hold
-    // spaces, so each has a line and quotes.
+    // A missing folder must not keep the service from starting, because the collector says better what is wrong. A path
+    // may contain spaces, so each path has a line of its own, in quotes.
     let writable: String = run
         .writable
         .iter()
@@ -91,7 +92,7 @@ fn in_namespace(run: &Run) -> String {
     format!("{IN_NAMESPACE}{tmp}{writable}")
 }
 
-/// A word between quotes, where systemd still expands `%`.
+/// A word in quotes. systemd still expands `%` in it.
 fn quoted(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{word}\"")
@@ -129,7 +130,7 @@ fn xml(word: &str) -> String {
     word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The directory that a unit or an agent names.
+/// The state directory that a unit or an agent names.
 pub(super) fn named_dir(text: &str) -> Option<String> {
     if let Some((_, rest)) = text.split_once("<string>--dir</string>") {
         let (_, rest) = rest.split_once("<string>")?;
@@ -199,7 +200,7 @@ mod tests {
         };
         assert_eq!(value("ReadWritePaths"), "\"-/home/u/state $ 100%%\"");
         assert_eq!(value("PrivateTmp"), "yes");
-        // Without a user namespace of its own a user service cannot drop capabilities, nor have mounts of its own.
+        // Without a user namespace, a user service can neither drop capabilities nor have its own mounts.
         assert_eq!(
             (value("PrivateUsers"), value("CapabilityBoundingSet")),
             ("yes".into(), "".into())
@@ -232,7 +233,7 @@ mod tests {
         );
     }
 
-    /// With systemd's own judge, where there is one.
+    /// Uses systemd's own verifier, if it is installed.
     #[test]
     fn systemd_finds_little_exposed() {
         let folder = tempfile::tempdir().unwrap();

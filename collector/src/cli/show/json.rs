@@ -17,7 +17,7 @@ pub(super) struct Shown {
     /// Where the session's time went: its turns' parts and `idle`. They add up to `whole_ns`.
     parts_ns: BTreeMap<&'static str, i64>,
     whole_ns: i64,
-    /// By the price table of the configuration, never a bill; null without one.
+    /// Estimated by the configured price table; not a bill. Null without a price table.
     estimated_cost: Option<Cost>,
     turns: Vec<Turn>,
     spans: Vec<ShownSpan>,

@@ -17,7 +17,7 @@ use crate::source::StoreSource;
 use crate::store::{cli as queries, open, read};
 use crate::text;
 
-/// Lines of one session that are shown; a longer one is for the dashboard.
+/// Maximum number of lines shown of a session. A longer one is for the dashboard.
 const LINES_MAX: usize = 20_000;
 
 /// Show one session: its turns, tool calls and subagents on a time line
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let prices = config.prices;
     let blank = Blank::new(args.redact, &global.state, &config.redact)?;
-    // Before anything is cut to the terminal's width: half a secret has no form that a rule knows.
+    // Redacts before anything is cut to the terminal's width, because half a secret matches no rule.
     blank.session(&mut session);
     turns.iter_mut().for_each(|turn| blank.turn(turn));
     if args.json {
@@ -82,7 +82,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 /// The session that `id` names.
 ///
 /// # Errors
-/// None or several do.
+///
+/// No session or several sessions match.
 pub(crate) fn find(database: &rusqlite::Connection, id: &str) -> anyhow::Result<String> {
     if id == "last" {
         return queries::last_root(database)?.context("nothing recorded yet");

@@ -14,7 +14,7 @@ const CARD: usize = 3;
 /// Columns of a project's name.
 const PROJECT_COLUMNS: usize = 16;
 
-/// At most `rows` lines of at most `columns` columns. The last row stays free for the cursor.
+/// At most `rows` lines of at most `columns` columns. The last row is left free for the cursor.
 pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec<String> {
     let mut lines = vec![heading(now, columns, paint)];
     if !now.collector {
@@ -61,7 +61,8 @@ fn heading(now: &Now, columns: usize, paint: Paint) -> String {
     paint.bold(&text::visible(&words, columns))
 }
 
-/// State, project, turn and its age, branch, and the reason; the call against its usual time; the last words.
+/// The lines for one agent: state, project, turn and its age, branch and reason; the call with its usual time; the last
+/// words.
 fn card(agent: &Agent, now: &Now, columns: usize, paint: Paint) -> [String; CARD] {
     let session = &agent.session;
     let branch = session.repository.as_ref().and_then(|seen| seen.branch.as_deref());
@@ -89,7 +90,7 @@ fn card(agent: &Agent, now: &Now, columns: usize, paint: Paint) -> [String; CARD
     [format!("{head}{why}").trim_end().to_owned(), doing(agent, now, columns), words]
 }
 
-/// The open call, its age, and how long such calls take. Between two calls: how long nothing was heard.
+/// The open call with its age and the usual duration of such calls. Between two calls: the time since the last hook.
 fn doing(agent: &Agent, now: &Now, columns: usize) -> String {
     let Some((line, call)) = &agent.call else {
         let quiet = text::age(now.at.since(agent.session.last_at));

@@ -19,22 +19,22 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
 /// Sessions that are looked at.
 const SESSIONS_MAX: usize = 200;
-/// A session without a hook for so long is not shown.
+/// A session without a hook for this long is not shown.
 const RECENT_NS: i64 = 12 * 3_600 * SECOND_NS;
-/// Spans in which the last words of an agent are looked for.
+/// Number of spans in which the last words of an agent are searched.
 const SPANS_MAX: usize = 40;
-/// How long the usual times of tools are believed.
+/// The usual durations of tools are read again after this time.
 const USUAL_NS: i64 = 60 * SECOND_NS;
 
 /// The present moment.
 #[derive(Debug)]
 pub(super) struct Now {
     pub(super) at: Timestamp,
-    /// Whether a collector runs. Otherwise everything is as old as its end.
+    /// Whether a collector runs. If not, everything is as old as the end of the last collector.
     pub(super) collector: bool,
     /// The command that starts one.
     pub(super) up: String,
-    /// Sessions in which a turn runs, the one that needs a person first.
+    /// Sessions with a running turn. Those that need a person come first.
     pub(super) running: Vec<Agent>,
     /// Sessions that wait for their person, the newest first.
     pub(super) waiting: Vec<Agent>,
@@ -51,7 +51,7 @@ pub(super) struct Agent {
     pub(super) words: Option<String>,
 }
 
-/// Asks the store, and keeps what has not changed.
+/// Reads the store. Keeps what has not changed between two reads.
 pub(super) struct Look {
     source: StoreSource,
     blank: Blank,
@@ -140,12 +140,12 @@ impl Look {
         let Some(content) = span.contents.first() else { return Ok(None) };
         let Some(body) = self.source.body(content.hook)? else { return Ok(None) };
         let text = extract(content.field, &body).map(readable).map(|content| content.text);
-        // A secret is recognised in the whole text.
+        // The whole text is redacted before it is cut, because half a secret matches no rule.
         let text = text.map(|text| self.blank.text(&text).into_owned());
         Ok(text.as_deref().and_then(last_line).map(str::to_owned))
     }
 
-    /// How long the calls of each tool usually take.
+    /// Reads how long the calls of each tool usually take.
     fn learn(&mut self, at: Timestamp) -> hookspan_view::Result<()> {
         if self.usual_at.is_some_and(|learnt| at.since(learnt) < USUAL_NS) {
             return Ok(());

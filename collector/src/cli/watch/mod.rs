@@ -1,7 +1,7 @@
-//! `hookspan watch`: the running agents, in place, until it is interrupted.
+//! `hookspan watch`: shows the running agents, updated in place, until it is interrupted.
 //!
-//! It draws below the cursor and moves back over its own lines. No mode of the terminal changes, so there is nothing to restore
-//! when it is interrupted. For that a library of terminal modes and events is not needed: there are no keys.
+//! It draws below the cursor and moves back over its own lines. It changes no mode of the terminal, so there is nothing
+//! to restore after an interruption. There are no keys, so no library for terminal modes and events is needed.
 
 mod draw;
 mod look;
@@ -21,9 +21,9 @@ use crate::store::open;
 use draw::frame;
 use look::Look;
 
-/// How often the store is asked whether something changed. A frame is drawn at most that often.
+/// How often the store is asked for changes. A frame is drawn at most this often.
 const ASK: Duration = Duration::from_millis(250);
-/// A frame at least this often: ages grow.
+/// A frame is drawn at least this often, because ages grow.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Show what each running agent does now, and which of them needs you
@@ -42,12 +42,12 @@ pub(crate) struct Args {
     redact: bool,
 }
 
-/// Runs the command until it is interrupted, or nobody reads it any more.
+/// Runs the command until it is interrupted or nobody reads its output any more.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    // Says at once what is missing where nothing was ever recorded.
+    // If nothing was ever recorded, this fails at once and says what is missing.
     drop(open::reader(&global.state.database())?);
     let paint = Paint::stdout(&global.env);
     let blank = Blank::new(args.redact, &global.state, &global.config()?.redact)?;
@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The lines that were drawn last, and the size of the terminal then.
+/// The lines that were drawn last, and the terminal's size at that time.
 #[derive(Default)]
 struct Screen {
     lines: usize,
@@ -80,13 +80,13 @@ struct Screen {
 }
 
 impl Screen {
-    /// Draws `lines` over the last ones. False when nobody reads any more.
+    /// Draws `lines` over the last ones. Returns false if nobody reads the output any more.
     fn show(&mut self, lines: &[String], moves: bool) -> io::Result<bool> {
         let mut out = String::new();
         if moves {
             let size = (columns(), rows());
             if self.size != size && self.lines > 0 {
-                // A terminal of another width has broken the old lines.
+                // If the terminal's width has changed, the old lines are broken, so the screen is cleared.
                 out += "\x1b[2J\x1b[H";
             } else if self.lines > 0 {
                 out += &format!("\r\x1b[{}A", self.lines);

@@ -1,10 +1,10 @@
-//! A session that is reloaded after its eviction: its history is read again, whatever happens meanwhile.
+//! Tests a session that is reloaded after its eviction: its history is read again, no matter what happens meanwhile.
 
 use std::path::Path;
 
 use super::*;
 
-/// A session that leaves memory after an hour and comes back after a day, with an old one that is being imported at that moment.
+/// A session is evicted after an hour and continues after a day, while an old recording is being imported.
 fn comes_back(
     world: &World,
     config: &hookspan_core::Config,

@@ -1,4 +1,4 @@
-//! What the copy holds of each kind of file, and what is said of it.
+//! Tests what the copy contains for each kind of file, and the remarks about it.
 
 use jiff::tz::TimeZone;
 

@@ -1,4 +1,4 @@
-//! Objects in every layout, and what is none.
+//! Tests objects in every layout, and text that is not an object.
 
 use super::*;
 
@@ -99,7 +99,7 @@ fn what_is_broken_costs_its_own_lines_only() {
         "{\"a\": 1,\n{\"c\":3}\n",
         &[(1, "", "{\"a\": 1,", Broken), (2, "", "{\"c\":3}", Object)],
     );
-    // The second line could be the value: it is a hook all the same.
+    // The second line could be the value of the first. It is read as a hook.
     check(
         "{\"a\":\n{\"c\":3}\n{\"d\":4}\n",
         &[(1, "", "{\"a\":", Broken), (2, "", "{\"c\":3}", Object), (3, "", "{\"d\":4}", Object)],
@@ -123,7 +123,7 @@ fn depth_and_hostile_layouts_cost_no_more_than_their_length() {
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let mut records = Records::new(deep.as_bytes());
     assert_eq!(records.next().unwrap().unwrap().kind, Object);
-    // Each line could go on in the next one, to the end.
+    // Each line could continue in the next one, up to the end.
     let open = "{\"a\":\n".repeat(200_000);
     let mut records = Records::new(open.as_bytes());
     let mut items = 0;

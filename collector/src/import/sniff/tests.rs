@@ -1,4 +1,4 @@
-//! What is imported, and what is refused with which words.
+//! Tests what is imported, and with which words everything else is refused.
 
 use super::*;
 
