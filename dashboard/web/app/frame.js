@@ -41,13 +41,18 @@ export function Frame({ failed }) {
   // Spoken when the list changes, not when an age ticks.
   const needs = said(overview.data?.needs ?? []);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
-  useEffect(() => { setBlur(blurred); }, [blurred]);
+  // At once, and not with the next drawing: somebody may be looking already.
+  const toggleBlur = () => {
+    const on = document.documentElement.dataset.blur !== "1";
+    setBlur(on);
+    chooseBlur(on);
+  };
   // Before the browser draws: a key that is pressed on the first sight of a page is not lost.
   useLayoutEffect(() => bind({
     "?": () => toggle(help.current),
     "Ctrl k": () => toggle(palette.current),
     y: copyAddress,
-    b: () => chooseBlur((on) => !on),
+    b: toggleBlur,
     ...Object.fromEntries(PAGES.map(([url, , keys]) => [keys, () => go(url)])),
   }, { base: true }), []);
   const nextTheme = () => {
@@ -56,7 +61,7 @@ export function Frame({ failed }) {
     chooseTheme(next);
   };
   const actions = {
-    blurred, blur: () => chooseBlur(!blurred), theme, nextTheme, goTo: () => toggle(palette.current), help: () => toggle(help.current),
+    blurred, blur: toggleBlur, theme, nextTheme, goTo: () => toggle(palette.current), help: () => toggle(help.current),
   };
   const commands = [
     { name: blurred ? "show text sharp" : "blur text, for a shared screen", hint: "b", run: actions.blur },

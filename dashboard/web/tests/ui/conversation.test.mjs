@@ -1,7 +1,7 @@
 // The conversation of a session, over the example's invented ones: rows, keys, hostile text, copies, sizes and frames.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ask, axe, eventually, missing, world } from "./support.mjs";
+import { ask, axe, becomes, eventually, matches, missing, world } from "./support.mjs";
 
 const skip = await missing();
 const FLAKY = "/s/0176a3f0-flaky";
@@ -29,7 +29,7 @@ const still = async (tab) => {
   }));
 };
 /** The line of the chosen row, once it is as asked: keys and texts arrive a moment later. */
-const becomes = (tab, what, fits) => eventually(what, async () => {
+const lineBecomes = (tab, what, fits) => eventually(what, async () => {
   const said = await line(tab);
   return fits(said) && said;
 });
@@ -50,14 +50,14 @@ const named = (tab) => eventually("the address names the row", async () => {
 test("a session opens as a conversation: its prompt, calls, edits and answer", { skip }, async () => {
   const { tab, close } = await open();
   await still(tab);
-  assert.equal(await tab.locator('.view-tabs [aria-current="true"]').textContent(), "Conversation");
-  assert.match(await line(tab), /^YouMon|^You/);
+  await becomes(() => tab.locator('.view-tabs [aria-current="true"]').textContent(), "Conversation");
+  await matches(() => line(tab), /^You/);
   await tab.keyboard.press("End");
   await still(tab);
   const answer = chosen(tab).locator(".md");
   await answer.locator("strong", { hasText: "18" }).waitFor();
-  assert.equal(await answer.locator("table td").nth(1).textContent(), "7");
-  assert.equal(await answer.locator("pre").textContent(), "fn main() {}");
+  await becomes(() => answer.locator("table td").nth(1).textContent(), "7");
+  await becomes(() => answer.locator("pre").textContent(), "fn main() {}");
   await tab.locator(".cv-edit:not([hidden]) .cv-diff .ins").first().waitFor();
   await close();
 });
@@ -73,8 +73,8 @@ test("what an agent says is text: no element, no request, and links say where th
   assert.ok(text.includes("(javascript:alert(4))") && text.includes("image: pixel (https://evil.example/p.png)"), text);
   await tab.keyboard.press("Home");
   await still(tab);
-  assert.match(await chosen(tab).locator(".cv-say").textContent(), /<img src=x onerror=alert\(1\)> \[U\+202E\]gnp/);
-  assert.equal(await tab.evaluate(() => document.querySelectorAll(".cv img, .cv script, .cv iframe, .cv object").length), 0);
+  await matches(() => chosen(tab).locator(".cv-say").textContent(), /<img src=x onerror=alert\(1\)> \[U\+202E\]gnp/);
+  await becomes(() => tab.evaluate(() => document.querySelectorAll(".cv img, .cv script, .cv iframe, .cv object").length), 0);
   await close();
 });
 
@@ -94,40 +94,40 @@ test("every key moves, opens and closes, and the other view shows the same row",
   await still(tab);
   const first = await line(tab);
   await tab.keyboard.press("j");
-  await becomes(tab, "the next row", (said) => said !== first);
+  await lineBecomes(tab, "the next row", (said) => said !== first);
   await tab.keyboard.press("k");
-  await becomes(tab, "the first row again", (said) => said === first);
+  await lineBecomes(tab, "the first row again", (said) => said === first);
   await tab.keyboard.press("[");
-  await becomes(tab, "the turn before", (said) => /turn 12 of 14/.test(said));
+  await lineBecomes(tab, "the turn before", (said) => /turn 12 of 14/.test(said));
   await tab.keyboard.press("]");
-  await becomes(tab, "the turn behind", (said) => /turn 13 of 14/.test(said));
+  await lineBecomes(tab, "the turn behind", (said) => /turn 13 of 14/.test(said));
   await tab.keyboard.press("j");
-  await becomes(tab, "its first step", (said) => !/turn 13 of 14/.test(said));
+  await lineBecomes(tab, "its first step", (said) => !/turn 13 of 14/.test(said));
   await eventually("closed", async () => (await chosen(tab).getAttribute("aria-expanded")) === "false");
   await tab.keyboard.press("ArrowRight");
   await eventually("it opens", async () => (await chosen(tab).getAttribute("aria-expanded")) === "true");
   await tab.keyboard.press("ArrowLeft");
   await eventually("it closes", async () => (await chosen(tab).getAttribute("aria-expanded")) === "false");
   await tab.keyboard.press("ArrowLeft");
-  await becomes(tab, "then its prompt", (said) => /turn 13 of 14/.test(said));
+  await lineBecomes(tab, "then its prompt", (said) => /turn 13 of 14/.test(said));
   await tab.keyboard.press("e");
   await eventually("a failure", async () => ((await chosen(tab).getAttribute("class")) ?? "").includes("cv-bad"));
   const active = await tab.getByRole("treegrid", { name: "Conversation" }).getAttribute("aria-activedescendant");
-  assert.equal(await tab.locator(`#${active}`).getAttribute("aria-selected"), "true");
+  await becomes(() => tab.locator(`#${active}`).getAttribute("aria-selected"), "true");
   const subject = await chosen(tab).locator(".cv-subject").textContent();
   const hash = await named(tab);
   await tab.keyboard.press("w");
   const row = tab.locator('.wf-row[aria-selected="true"]:not([hidden])');
   await row.waitFor();
-  assert.ok((await row.locator(".wf-text").textContent()).includes(subject));
+  await eventually("the same call", async () => (await row.locator(".wf-text").textContent()).includes(subject));
   await eventually("in view", () => row.evaluate((one) => {
     const [box, host] = [one.getBoundingClientRect(), document.querySelector(".wf-scroll").getBoundingClientRect()];
     return box.top >= host.top && box.bottom <= host.bottom;
   }));
   await tab.keyboard.press("v");
   await chosen(tab).waitFor();
-  assert.equal(await chosen(tab).locator(".cv-subject").textContent(), subject);
-  assert.equal(new URL(tab.url()).hash, hash);
+  await becomes(() => chosen(tab).locator(".cv-subject").textContent(), subject);
+  await becomes(() => new URL(tab.url()).hash, hash);
   await tab.keyboard.press("1");
   await eventually("prompts alone", async () => (await tab.locator(".cv-thought:not([hidden])").count()) === 0);
   await tab.keyboard.press("0");
@@ -141,14 +141,14 @@ test("a click chooses, the strip leads to a turn, and a reload brings the row ba
   await eventually("turn 3", async () => /turn 3 of 14/.test(await line(tab)));
   await still(tab);
   await tab.locator(".cv-thought:not([hidden]) .cv-head").first().click();
+  await matches(() => line(tab), /^thought/);
   const thought = await line(tab);
-  assert.match(thought, /^thought/);
   const hash = await named(tab);
   await tab.reload();
   await chosen(tab).waitFor();
   await still(tab);
-  assert.equal(await line(tab), thought);
-  assert.equal(new URL(tab.url()).hash, hash);
+  await becomes(() => line(tab), thought);
+  await becomes(() => new URL(tab.url()).hash, hash);
   await close();
 });
 
@@ -159,7 +159,7 @@ test("a filter shows the matches with their prompts", { skip }, async () => {
   await tab.keyboard.press("/");
   await tab.keyboard.type("clippy");
   await eventually("fewer rows", async () => (await rows()) < all);
-  assert.ok((await tab.locator(".cv-hit:not([hidden])").count()) > 0);
+  await eventually("matches are marked", async () => (await tab.locator(".cv-hit:not([hidden])").count()) > 0);
   await tab.keyboard.press("Enter");
   await eventually("a match is chosen", async () => (await line(tab)).includes("clippy"));
   await tab.keyboard.press("Escape");
@@ -182,13 +182,13 @@ test("blur hides what was said, and paper has it", { skip }, async () => {
   const { tab, close } = await open();
   await still(tab);
   const filters = () => tab.evaluate(() => [...new Set([...document.querySelectorAll(".cv-row:not([hidden]) :is(.cv-say, .md, .cv-diff, .cv-text), .cv-thought .cv-subject, .cv-turn-prompt .blurry")].map((one) => getComputedStyle(one).filter))]);
-  assert.deepEqual(await filters(), ["none"]);
+  await becomes(() => filters(), ["none"]);
   await tab.keyboard.press("b");
-  assert.deepEqual(await filters(), ["blur(6px)"]);
+  await becomes(() => filters(), ["blur(6px)"]);
   await tab.keyboard.press("b");
   await tab.emulateMedia({ media: "print" });
-  assert.equal(await tab.locator(".cv-tools").isVisible(), false);
-  assert.equal(await tab.locator(".cv-say").first().isVisible(), true);
+  await becomes(() => tab.locator(".cv-tools").isVisible(), false);
+  await eventually("what was said", async () => (await tab.locator(".cv-row:not([hidden]) .cv-say:visible").count()) > 0);
   await close();
 });
 
@@ -197,10 +197,10 @@ test("axe finds nothing, on a desk and on a phone, and nothing stands beside the
     const { tab, close } = await open(FLAKY, { viewport });
     await tab.keyboard.press("End");
     await still(tab);
-    if (viewport.width !== 720) assert.equal(await axe(dashboard.context, tab), "[]", `${viewport.width}`);
+    if (viewport.width !== 720) await becomes(() => axe(dashboard.context, tab), "[]", `${viewport.width}`);
     const wide = await tab.evaluate(() => [document.documentElement.scrollWidth - innerWidth, document.querySelector(".cv-scroll").scrollWidth - document.querySelector(".cv-scroll").clientWidth]);
     assert.deepEqual(wide, [0, 0], `${viewport.width}`);
-    assert.ok((await tab.evaluate(() => document.querySelector(".cv-host").clientHeight)) >= 100, `room for rows at ${viewport.width}`);
+    await eventually(`room for rows at ${viewport.width}`, async () => (await tab.evaluate(() => document.querySelector(".cv-host").clientHeight)) >= 100);
     await close();
   }
 });
@@ -227,7 +227,7 @@ test("rows keep their place while texts come and heights change, and few nodes a
     }, before[0]);
     assert.ok(after !== null && Math.abs(after - before[1]) < 60, `${share}: ${before} ${after}`);
   }
-  assert.ok((await tab.evaluate(() => document.querySelectorAll("*").length)) < 2_000);
+  await eventually("few nodes", async () => (await tab.evaluate(() => document.querySelectorAll("*").length)) < 2_000);
   await close();
 });
 
@@ -245,7 +245,7 @@ test("a running session is followed to its end until the person scrolls", { skip
   await tab.mouse.wheel(0, -900);
   await eventually("scrolled", async () => (await rest()) > 300);
   await tab.waitForTimeout(2_500);
-  assert.ok((await rest()) > 300, "it stays where the person reads");
+  await eventually("it stays where the person reads", async () => (await rest()) > 300);
   await tab.keyboard.press("F");
   await eventually("at the end again", async () => (await rest()) < 30);
   await close();

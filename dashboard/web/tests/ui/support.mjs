@@ -2,6 +2,7 @@
 //
 // The dashboard is HOOKSPAN_URL (an address that `hookspan open --print` gave, of a collector that holds sessions), else the
 // example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const DEMO = process.env.HOOKSPAN_DEMO
@@ -87,6 +89,29 @@ export async function eventually(what, condition, ms = 15_000) {
     await new Promise((resolve) => { setTimeout(resolve, 30); });
   }
   throw new Error(`${what}: ${JSON.stringify(last)}`);
+}
+
+/** Asserts that what `read` gives becomes `value`: a key, an answer or a frame takes its time. `read` only looks; it may be called many times. */
+export async function becomes(read, value, what) {
+  const seen = await lastOf(read, (one) => isDeepStrictEqual(one, value));
+  assert.deepStrictEqual(seen, value, what);
+}
+
+/** Asserts that the text which `read` gives comes to match. */
+export async function matches(read, pattern, what) {
+  const seen = await lastOf(read, (one) => pattern.test(one));
+  assert.match(seen, pattern, what);
+}
+
+/** What `read` gave when it fitted, or last. */
+async function lastOf(read, fits, ms = 15_000) {
+  const end = Date.now() + ms;
+  let seen = await read();
+  while (!fits(seen) && Date.now() < end) {
+    await new Promise((resolve) => { setTimeout(resolve, 30); });
+    seen = await read();
+  }
+  return seen;
 }
 
 /** The answer of `GET /api/v1/{path}`, asked by the page's own script: it signs the request. */
